@@ -42,10 +42,10 @@ class Agent:
     """An agent that costs almost nothing: one connection that sends the same bytes every time."""
 
     def __init__(self, url: str) -> None:
-        place = url.removeprefix("http://")
-        host, _, port = place.partition(":")
+        address = url.removeprefix("http://")
+        host, _, port = address.partition(":")
         self._connection = socket.create_connection((host, int(port)), timeout=60)
-        head = ["POST /api/studies/asked/ask HTTP/1.1", f"Host: {place}", f"Authorization: Bearer {WRITE_TOKEN}"]
+        head = ["POST /api/studies/asked/ask HTTP/1.1", f"Host: {address}", f"Authorization: Bearer {WRITE_TOKEN}"]
         self._request = "\r\n".join([*head, "Content-Length: 0", "", ""]).encode()
 
     def ask(self) -> None:

@@ -17,7 +17,7 @@ from .report import Figure
 RISK = 0.05
 ALONE = Setup(policy="uniform", family="bernoulli", arms=1, means=0.45, threshold=0.5, budget=2500, confidence=0.95)
 SPREADS = {"bernoulli": 0.0, "uniform": 0.25, "beta": 0.3}
-LATE = "workers:50:failures:5"
+DELAYED = "workers:50:failures:5"
 AGAINST = Setup(
     policy="uniform",
     family="bernoulli",
@@ -88,12 +88,12 @@ def promise() -> Iterator[Figure]:
 
 
 def questions() -> Iterator[Figure]:
-    """Wrong settled labels where a reward counts as something else: the worse of at once and late."""
+    """Wrong settled labels where a reward counts as something else: the worse of at once and delayed."""
     for name, setup in QUESTIONS.items():
-        shares = [wrong(setup.but(delay=delay), 4000) for delay in ("none", LATE)]
+        shares = [wrong(setup.but(delay=delay), 4000) for delay in ("none", DELAYED)]
         yield Figure(f"{name}: studies with a wrong settled label", max(shares), "", RISK, at_most=True)
     rated = ON_CASES.but(guarantee="rate", arms=9, means=(0.5, 0.65), margin=0.05, budget=2700)
-    for words, delay in (("at once", "none"), ("late", LATE)):
+    for words, delay in (("at once", "none"), ("delayed", DELAYED)):
         result = simulate(rated.but(delay=delay), repetitions=4000, seed=1).certificates
         assert result is not None
         for label, (share, _) in result.false_shares.items():

@@ -31,11 +31,11 @@ def evaluate(pull: object) -> float:
 # -- the engines' own loops ---------------------------------------------------------------------------------------
 
 
-def with_run(pulls: int, **place: Any) -> float:
+def with_run(pulls: int, **where: Any) -> float:
     """Seconds per pull after the first fifth, when all workers have started."""
     arms = [f"arm {k}" for k in range(100)]
     study = thresher.create_study("bench", arms=arms, threshold=0.5, budget=pulls, confidence=None)
-    thresher.run(study, evaluate, in_flight=IN_FLIGHT, **place)
+    thresher.run(study, evaluate, in_flight=IN_FLIGHT, **where)
     told = [event.time or 0.0 for event in study.events() if event.kind == "told"]
     return (told[-1] - told[pulls // 5]) / (0.8 * pulls)
 

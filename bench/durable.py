@@ -30,10 +30,10 @@ ARMS = [f"arm {number}" for number in range(100)]
 # -- ask and tell by eight processes --------------------------------------------------------------------------------
 
 
-def ours(url: str, name: str, count: int, gate: Any, results: Any) -> None:
+def ours(url: str, name: str, count: int, barrier: Any, results: Any) -> None:
     """Ask and tell again and again; report the longest wait of a single call."""
     study = thresher.open_study(name, storage=url)
-    gate.wait()
+    barrier.wait()
     longest = 0.0
     for _ in range(count):
         began = time.perf_counter()
@@ -45,13 +45,13 @@ def ours(url: str, name: str, count: int, gate: Any, results: Any) -> None:
     study.store.close()
 
 
-def optunas(url: str, name: str, count: int, gate: Any, results: Any) -> None:
+def optunas(url: str, name: str, count: int, barrier: Any, results: Any) -> None:
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.load_study(study_name=name, storage=url, sampler=optuna.samplers.RandomSampler())
     space: dict[str, Any] = {"arm": optuna.distributions.CategoricalDistribution(ARMS)}
-    gate.wait()
+    barrier.wait()
     longest = 0.0
     for _ in range(count):
         began = time.perf_counter()
@@ -64,11 +64,13 @@ def optunas(url: str, name: str, count: int, gate: Any, results: Any) -> None:
 
 def together(work: Callable[..., None], url: str, name: str, count: int) -> tuple[float, float]:
     """Pairs of ask and tell a second over all processes, and the longest wait."""
-    gate, results = storm.CONTEXT.Barrier(PROCESSES + 1), storm.CONTEXT.Queue()
-    processes = [storm.CONTEXT.Process(target=work, args=(url, name, count, gate, results)) for _ in range(PROCESSES)]
+    barrier, results = storm.CONTEXT.Barrier(PROCESSES + 1), storm.CONTEXT.Queue()
+    processes = [
+        storm.CONTEXT.Process(target=work, args=(url, name, count, barrier, results)) for _ in range(PROCESSES)
+    ]
     for process in processes:
         process.start()
-    gate.wait()
+    barrier.wait()
     began = time.perf_counter()
     waits = [results.get(timeout=600) for _ in processes]
     took = time.perf_counter() - began

@@ -205,9 +205,9 @@ def deletions() -> Iterator[Figure]:
                     count.lost += missing(one)
                     continue
                 one.end(count)
-                late = [reward for reward in one.acknowledged() if reward[2] > moment + 1.0]
+                after = [reward for reward in one.acknowledged() if reward[2] > moment + 1.0]
                 found = told(one.url) if (one.folder / "s.db").exists() else set()
-                count.lost += sum((pull, reward) not in (found or set()) for pull, reward, _ in late)
+                count.lost += sum((pull, reward) not in (found or set()) for pull, reward, _ in after)
         yield from count.figures(f"deleting s.db{ending} under agents", least=DELETIONS // 4)
 
 

@@ -85,14 +85,14 @@ def known() -> dict[tuple[str, str, int, str], str]:
     return {(row["file"], row["code"], row["column"], row["change"]): row["reason"] for row in rows}
 
 
-def copied(place: Path) -> Path:
+def copied(folder: Path) -> Path:
     """A copy of the project: the mutated file must not be seen by anybody else."""
     skipped = shutil.ignore_patterns("__pycache__", ".*", "build", "*.db", "*.json.tmp")
     for name in ("src", "tests", "bench", "examples", "docs"):
-        shutil.copytree(ROOT / name, place / name, ignore=skipped)
+        shutil.copytree(ROOT / name, folder / name, ignore=skipped)
     for name in ("pyproject.toml", "README.md", "Makefile", "CHANGELOG.md", "constraints.txt"):
-        shutil.copy(ROOT / name, place / name)
-    return place
+        shutil.copy(ROOT / name, folder / name)
+    return folder
 
 
 class Workshop:

@@ -53,7 +53,7 @@ def mutations(file: str, source: str) -> list[Mutation]:
         starts.append(starts[-1] + len(line))
     lines = source.splitlines()
 
-    def place(line: int, column: int) -> int:
+    def offset(line: int, column: int) -> int:
         return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())  # columns count bytes
 
     found = []
@@ -67,8 +67,8 @@ def mutations(file: str, source: str) -> list[Mutation]:
         if statement.lineno in waits:  # how long to wait: a test that noticed a second more would be slow
             continue
         start, end = (
-            place(node.lineno, node.col_offset),
-            place(node.end_lineno or node.lineno, node.end_col_offset or 0),
+            offset(node.lineno, node.col_offset),
+            offset(node.end_lineno or node.lineno, node.end_col_offset or 0),
         )
         body = getattr(statement, "body", None)  # of a compound statement only the head counts
         last = body[0].lineno - 1 if body else statement.end_lineno or statement.lineno

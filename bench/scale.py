@@ -45,17 +45,17 @@ def create(name: str, storage: str | None) -> thresher.Study:
     return thresher.create_study(name, storage=storage, **made)
 
 
-def rounds(study: thresher.Study, gate: Any, results: Any) -> None:
+def rounds(study: thresher.Study, barrier: Any, results: Any) -> None:
     """An agent: one batch size after the other, each at the same time as the other agents."""
     for batch in BATCHES:
-        gate.wait()
+        barrier.wait()
         results.put((batch, work(study, batch)))
 
 
-def agent(name: str, url: str, gate: Any, results: Any) -> None:
+def agent(name: str, url: str, barrier: Any, results: Any) -> None:
     """The same in a process of its own."""
     study = thresher.open_study(name, storage=url)
-    rounds(study, gate, results)
+    rounds(study, barrier, results)
     study.store.close()
 
 
@@ -70,8 +70,8 @@ def added(results: Any, agents: int) -> dict[int, float]:
 
 def processes(url: str, agents: int, name: str) -> dict[int, float]:
     create(name, url).store.close()
-    gate, results = storm.CONTEXT.Barrier(agents), storm.CONTEXT.Queue()
-    crowd = [storm.CONTEXT.Process(target=agent, args=(name, url, gate, results)) for _ in range(agents)]
+    barrier, results = storm.CONTEXT.Barrier(agents), storm.CONTEXT.Queue()
+    crowd = [storm.CONTEXT.Process(target=agent, args=(name, url, barrier, results)) for _ in range(agents)]
     for each in crowd:
         each.start()
     found = added(results, agents)
@@ -82,17 +82,17 @@ def processes(url: str, agents: int, name: str) -> dict[int, float]:
 
 def threads(agents: int, name: str) -> dict[int, float]:
     """In memory, agents are threads of one process."""
-    study, gate, results = create(name, None), threading.Barrier(agents), queue.SimpleQueue[Any]()
+    study, barrier, results = create(name, None), threading.Barrier(agents), queue.SimpleQueue[Any]()
     for _ in range(agents):
-        threading.Thread(target=rounds, args=(study, gate, results), daemon=True).start()
+        threading.Thread(target=rounds, args=(study, barrier, results), daemon=True).start()
     return added(results, agents)
 
 
-def best_of(places: Mapping[str, Measure]) -> dict[tuple[str, int, int], float]:
+def best_of(measures: Mapping[str, Measure]) -> dict[tuple[str, int, int], float]:
     """The best of several turns for each store, number of agents and batch; a slow minute falls on one turn of all."""
     best: dict[tuple[str, int, int], float] = {}
     for turn in range(TURNS):
-        for kind, measure in places.items():
+        for kind, measure in measures.items():
             for agents in AGENTS:
                 for batch, rate in measure(agents, f"{kind}, {agents}, {turn}").items():
                     best[kind, agents, batch] = max(rate, best.get((kind, agents, batch), 0.0))
@@ -107,16 +107,16 @@ def stores(lines: list[str]) -> Iterator[Figure]:
     try:
         with tempfile.TemporaryDirectory(prefix="thresher-bench-") as folder:
             file = f"sqlite:///{folder}/scale.db"
-            places: dict[str, Measure] = {
+            measures: dict[str, Measure] = {
                 "memory": threads,
                 "SQLite": functools.partial(processes, file),
                 "SQLite, durability=normal": functools.partial(processes, f"{file}?durability=normal"),
                 "PostgreSQL": functools.partial(processes, server.url),
             }
-            best = best_of(places)
+            best = best_of(measures)
     finally:
         server.close()
-    for kind in places:
+    for kind in measures:
         for batch in BATCHES:
             rates = [best[kind, agents, batch] for agents in AGENTS]
             lines.append(f"| {kind} | {batch} | {' | '.join(f'{rate:,.0f}' for rate in rates)} |")

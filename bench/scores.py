@@ -68,5 +68,5 @@ def figures() -> Iterator[Figure]:
     yield Figure("scores: the same with a score of one's own", mine / own, "× EVT", 1.5, at_most=True)
     what = f"scores: of {FUNCTIONS} functions, those that choose otherwise compiled"
     yield Figure(what, float(differing()), "functions", 0.0, at_most=True)
-    what = "scores: policies written again, at once and late, that choose otherwise"
+    what = "scores: policies written again, at once and delayed, that choose otherwise"
     yield Figure(what, float(rewritten_otherwise()), "of 22", 0.0, at_most=True)

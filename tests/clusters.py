@@ -74,7 +74,7 @@ def no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def place(engine: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+def where(engine: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
     """The arguments with which `run` uses that engine. An actor of Ray starts slowly, and few tests need two."""
     if engine == "dask":
         yield {"executor": request.getfixturevalue("dask_client")}
@@ -108,7 +108,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _group(item: pytest.Item) -> str:
-    """The tests that share its process. Each process that compiles a loop compiles the parts of all loops first."""
+    """The tests that share its process. Each process that compiles a loop compiles what all loops call first."""
     is_compiled = item.path.parent.name in COMPILED or item.path.stem == "test_adversaries"
     return _cluster(item) or ("compiled" if is_compiled else TOGETHER.get(item.path.stem, item.path.stem))
 
@@ -137,6 +137,6 @@ def _hangs(item: pytest.Item) -> bool:
 def _cluster(item: pytest.Item) -> str | None:
     fixtures, given = getattr(item, "fixturenames", ()), getattr(getattr(item, "callspec", None), "params", {})
     for engine, fixture in {"dask": "dask_client", "ray": "ray_here", "site": "site"}.items():
-        if fixture in fixtures or ("place" in fixtures and given.get("engine") == engine):
+        if fixture in fixtures or ("where" in fixtures and given.get("engine") == engine):
             return engine
     return None

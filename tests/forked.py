@@ -59,15 +59,15 @@ if code is None or code in range(256):
 sys.exit(code)
 """
 COMMANDS = (
-    "agents",
+    "agent_commands",
     "cases_command",
-    "checkup",
     "exporting",
     "importing",
     "livetable",
-    "reading",
+    "read_commands",
     "run_command",
     "studies",
+    "verify_and_doctor",
 )
 IMPORTED = (
     *(f"cli.{name}" for name in COMMANDS),

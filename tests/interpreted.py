@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from thresher.core import kernel, steps
-from thresher.lab import compiler, formulas, late, loops, simulator, warming
+from thresher.lab import compiler, delayed_loop, formulas, loops, simulator, warming
 
 COMPILED = compiler.loop
 LOCK = threading.Lock()
-MODULES = (kernel, steps, formulas, loops, late)
+MODULES = (kernel, steps, formulas, loops, delayed_loop)
 LARGE = 15_000  # pulls of a game that is compiled all the same
 
 
@@ -35,12 +35,12 @@ def loop(kind: compiler.Kind) -> Callable[..., None]:
     """The loop for a policy that thresher has; one with a user's score is compiled."""
     if kind.digest is not None:
         return COMPILED(kind)
-    found = namespace(kind)["run_late" if kind.late else "run_at_once"]
+    found = namespace(kind)["run_delayed" if kind.delayed else "run_at_once"]
 
     def run(*arguments: Any) -> None:
         _, begin, end, _, _, _, measures, *_ = arguments
         if (end - begin) * measures.checkpoints[-1] > LARGE:
-            with LOCK, compiler.compiling(late_rewards=kind.late):
+            with LOCK, compiler.compiling(delayed=kind.delayed):
                 COMPILED(kind)(*arguments)
             return
         columns: dict[int, tuple[Any, list[Any]]] = {}

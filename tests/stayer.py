@@ -78,6 +78,9 @@ def main() -> None:
                 continue
             arm = "garbage" if "garbage" in together else "dies"
         if arm == "dies":
+            if "shared" in words and not file(words[-1], "died").exists():  # the first time not alone
+                file(words[-1], "died").touch()
+                sys.stdin.readline()
             os.kill(os.getpid(), 9)
         elif arm == "exits":
             sys.exit("out of memory")

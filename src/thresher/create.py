@@ -18,7 +18,7 @@ from .inner import accept
 from .log.chain import chained
 from .log.store import Store
 from .log.stores import Storage, open_store
-from .study import LEASE, Study, look
+from .study import LEASE, Study, peek
 
 ATTEMPTS = 3  # to flush a new study to the disk, if connections are lost
 
@@ -115,14 +115,21 @@ def create(
     if if_exists not in ("error", "join"):
         raise InvalidInput("if_exists", if_exists, "must be 'error' or 'join'")
     store, seconds = open_store(storage), checks.seconds("lease", lease)
-    if store.leased and (obstacle := spec.policy.obstacle):
-        remedy = "write it with def at the top of a module, with numbers as constants, or keep the study in memory"
-        raise InvalidInput("policy", spec.policy.formula, f"cannot be kept in a store: {obstacle}", remedy)
+    check_storable(store, spec, is_new=spec.policy.unused is not None and not store.read(name, 0, 1))
     if not _created(name, store, spec):
         if if_exists == "error":
             raise StudyExists("study", name, "already exists", "open it with open_study, or if_exists='join'")
         return _join(Study(name, store, lease=seconds), spec)
     return Study(name, store, lease=seconds)
+
+
+def check_storable(store: Store, spec: Spec, *, is_new: bool) -> None:
+    """Raise if the store cannot keep a study of this specification; what is there can still be joined."""
+    if store.leased and (obstacle := spec.policy.obstacle):
+        remedy = "write it with def at the top of a module, with numbers as constants, or keep the study in memory"
+        raise InvalidInput("policy", spec.policy.formula, f"cannot be kept in a store: {obstacle}", remedy)
+    if is_new and (unused := spec.policy.unused):
+        raise unused
 
 
 def _created(name: str, store: Store, spec: Spec) -> bool:
@@ -199,7 +206,7 @@ def compare(study: Study, wanted: Spec) -> Match:
             other = known[-1] if known else ""
         return Match(unlike, grows, budget, other)
 
-    return look(study, read)
+    return peek(study, read)
 
 
 def resume(study: Study, wanted: Spec) -> None:

@@ -21,6 +21,22 @@ class ThresherError(Exception):
         super().__init__("; ".join(part for part in (f"{head}: {rule}" if rule else head, remedy) if part))
 
 
+def lacks(error: ImportError, extra: str) -> tuple[str, str]:
+    """The rule and the remedy for a package that cannot be imported; raises the error if it is about one of our own.
+
+    >>> lacks(ModuleNotFoundError("No module named 'ray'", name="ray"), "ray")
+    ('needs the package ray, which is not installed', "pip install 'thresher[ray]'")
+    >>> lacks(ImportError("no pq wrapper available"), "postgres")[0]
+    'needs a package that cannot be imported (ImportError: no pq wrapper available)'
+    """
+    if (error.name or "").startswith("thresher"):
+        raise error
+    rule = f"needs the package {error.name}, which is not installed"
+    if not isinstance(error, ModuleNotFoundError):
+        rule = f"needs a package that cannot be imported ({told_of(error)})"
+    return rule, f"pip install 'thresher[{extra}]'"
+
+
 class InvalidInput(ThresherError, ValueError):
     """A value that breaks a rule; nothing was changed."""
 
@@ -36,7 +52,7 @@ class UnknownArm(InvalidInput, KeyError):
 
 
 class UnknownArgument(InvalidInput, TypeError):
-    """A function has no argument of that name."""
+    """A function has no argument of that name, or takes it only by name."""
 
 
 class NoScore(InvalidInput):

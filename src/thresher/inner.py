@@ -1,4 +1,7 @@
-"""What thresher's own runners, adapters and services do with a study, and users cannot."""
+"""What thresher's own runners, adapters and services do with a study, and users cannot.
+
+`peek`, `give_up` and `import_pulls` are of that kind too, and are in `study.py`.
+"""
 
 import contextlib
 from collections.abc import Sequence
@@ -11,7 +14,7 @@ from .errors import AlreadyTold, OutsideBounds
 from .log import calls
 from .log.calls import Telling
 from .log.journal import Draft
-from .study import Pull, Study, look
+from .study import Pull, Study, peek
 
 __all__ = [  # what other rooms use of this file
     "Asked",
@@ -53,7 +56,7 @@ def ask_for_cases(study: Study, arm: str, cases: Sequence[int]) -> list[Pull]:
 
 def others_pulls(study: Study) -> int:
     """With cases: how many pending pulls of other agents may still free one, where none is left to ask for."""
-    pending = look(study, lambda ledger: ledger.pending_pulls() if ledger.waits else [])
+    pending = peek(study, lambda ledger: ledger.pending_pulls() if ledger.waits else [])
     return sum(not study._keeper.holds(pull) for pull in pending)
 
 

@@ -17,7 +17,7 @@ from .core.ledger import Ledger
 from .core.pull_rows import PullRow, Pulls, pulls_in
 from .core.pulls import Pull, id_of, pull_of
 from .core.verdict import Verdict
-from .errors import CannotGoOn, InvalidInput
+from .errors import CannotGoOn, InvalidInput, lacks
 from .log import calls, imports
 from .log.journal import Answer, Draft, Journal
 from .log.keys import Keys, marked
@@ -49,7 +49,7 @@ class Study(AbstractContextManager["Study"]):
         self._journal = Journal(name, store, lease)
         self._keys: Keys | None = None  # those of repeated calls, once there is one
         self._keeper, self._next_sweep = Keeper(store, name, lease), 0.0
-        self.spec, self._earlier = look(self, lambda ledger: (ledger.spec, ledger.told))  # rewards from before
+        self.spec, self._earlier = peek(self, lambda ledger: (ledger.spec, ledger.told))  # rewards from before
 
     # -- asking and telling -------------------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ class Study(AbstractContextManager["Study"]):
         A study renews the pulls that it handed out itself. Pulls that are no longer pending are left alone.
         """
         numbers = [id_of(pull) for pull in ([pulls] if isinstance(pulls, Pull | int) else pulls)]
-        look(self, lambda ledger: [ledger.state_of(number) for number in numbers])
+        peek(self, lambda ledger: [ledger.state_of(number) for number in numbers])
         self.store.renew(self.name, numbers, checks.seconds("lease", seconds))
 
     def sweep(self) -> int:
@@ -182,7 +182,7 @@ class Study(AbstractContextManager["Study"]):
         self._next_sweep = time.monotonic() + SWEEP
         if not self.store.leased:
             return 0
-        for pull in look(self, lambda ledger: [each for each in self._keeper.held if ledger.state_of(each) != PENDING]):
+        for pull in peek(self, lambda ledger: [each for each in self._keeper.held if ledger.state_of(each) != PENDING]):
             self._keeper.let_go(pull)  # another process has told or dropped it
         lost = [pull for pull in self.store.expired(self.name) if not self._keeper.holds(pull)]
         return self._journal.commit(lambda draft: calls.drop_lost(draft, lost)) if lost else 0
@@ -208,7 +208,7 @@ class Study(AbstractContextManager["Study"]):
         return self._verdict()
 
     def _verdict(self, words: Words = USUAL) -> Verdict:
-        found = look(self, lambda ledger: verdicts.read(self.name, ledger, words))
+        found = peek(self, lambda ledger: verdicts.read(self.name, ledger, words))
         others = max(0, found.told - self._earlier - self._journal.told)
         since = self._journal.created if self._earlier else None
         return replace(found, earlier=self._earlier, since=since, others=others)
@@ -226,7 +226,7 @@ class Study(AbstractContextManager["Study"]):
     @property
     def done(self) -> bool:
         """The budget is issued, or no arm takes more pulls; some may be pending, and a dropped case is free again."""
-        return look(self, lambda ledger: ledger.done)
+        return peek(self, lambda ledger: ledger.done)
 
     def events(self, after: int = 0) -> Sequence[Event]:
         """The log, or the events after that number."""
@@ -242,19 +242,19 @@ class Study(AbstractContextManager["Study"]):
 
     def pending(self) -> list[Pull]:
         """The pulls that are pending."""
-        return look(self, lambda ledger: [pull_of(ledger, pull) for pull in ledger.pending_pulls()])
+        return peek(self, lambda ledger: [pull_of(ledger, pull) for pull in ledger.pending_pulls()])
 
     def cases(self) -> list[CaseRow]:
         """The cases that have a reward, the hardest first, each with the arms' rewards."""
-        return look(self, hardest)
+        return peek(self, hardest)
 
     def figure(self, kind: Literal["arms", "history"] = "arms") -> Any:
         """A plotly figure, for a notebook: every arm against the bar, or how the answer evolved."""
         try:  # charts are an extra and belong to a higher layer: import them only here
             charts = importlib.import_module(".web.charts", __package__)
         except ModuleNotFoundError as error:
-            rule = f"needs the package {error.name}, which is not installed"
-            raise CannotGoOn("figure", rule=rule, remedy="pip install 'thresher[web]'") from None
+            rule, remedy = lacks(error, "web")
+            raise CannotGoOn("figure", rule=rule, remedy=remedy) from None
         return charts.figure(self, kind)
 
     def close(self) -> None:
@@ -276,9 +276,9 @@ class Study(AbstractContextManager["Study"]):
         return self.verdict()._repr_html_()
 
 
-def look(study: Study, reader: Callable[[Ledger], Answer]) -> Answer:
+def peek(study: Study, reader: Callable[[Ledger], Answer]) -> Answer:
     """For thresher's own code: what ``reader`` returns for the newest state, which it must not change."""
-    return study._journal.look(reader)
+    return study._journal.peek(reader)
 
 
 def give_up(study: Study, pull: Pull | int, *, cause: Cause, reason: str) -> None:

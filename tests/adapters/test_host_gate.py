@@ -197,7 +197,7 @@ def play(seed: int, *, hosted: bool) -> thresher.Row:
         else:
             order = gate.upcoming()
         turns = order[: draws.choice([10, 60])]
-        late: list[int] = []
+        waiting: list[int] = []
         while turns:
             near = sorted(turns[:25], key=lambda case: (case not in good, draws.random()))
             case = near[0] if draws.random() < 0.9 else turns[0]
@@ -207,10 +207,10 @@ def play(seed: int, *, hosted: bool) -> thresher.Row:
             if case in good:
                 gate.tell(case, 1.0)
             elif draws.random() < 0.4:
-                late.append(case)
+                waiting.append(case)
             elif draws.random() < 0.5:
                 gate.fail(case, "error")
-        for case in late if draws.random() < 0.3 else []:
+        for case in waiting if draws.random() < 0.3 else []:
             gate.tell(case, 0.0)
         gate.end(finished=draws.random() < 0.3)
     assert not study.pending()

@@ -3,8 +3,11 @@
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
+
+from thresher.adapters.pytest_plugin import summary
 
 pytest_plugins = ["pytester", "sifted"]
 SEEDED = ("-ppytest_randomly", "--randomly-seed=3")
@@ -29,13 +32,13 @@ def test_the_summary_shows_what_is_not_plainly_steady(sifted: Sifted) -> None:
         [
             "*= FLAKY =*",
             "drawn: 0.*",
-            "failing too often  0.000  0.000 to 0.* test_it.py::test_failing",
+            "failing too often      0.000  0.000 to 0.* test_it.py::test_failing",
             "skipped            * test_it.py::test_skips",
-            "steady, but flaky  0.*  0.* to 1.000 * test_it.py::test_rare",
-            "steady, but flaky  0.* test_it.py::test_half",
+            "steady, but flaky      0.*  0.* to 1.000 * test_it.py::test_rare",
+            "steady, but flaky      0.* test_it.py::test_half",
             "    pytest test_it.py::test_rare --thresher-seed [0-9]*",
             "E   AssertionError: assert 'one' == 'two'",
-            "3 steady (2 of them flaky), 1 failing too often, 0 flaky, 0 open, 1 skipped in * runs.",
+            "3 steady (2 of them flaky), 1 failing too often, 0 open, 1 skipped in * runs.",
             "At least 0.3: With probability at least *",
             "All of these labels together are right with probability at least 0.95.",
             "*1 failed, 3 passed, 1 skipped in *",
@@ -147,13 +150,13 @@ def test_only_failing_tests_run_again_with_last_failed(pytester: pytest.Pytester
 def test_the_summary_says_how_many_of_those_that_fail_too_often_are_flaky(sifted: Sifted) -> None:
     source = "from itertools import count\nn = count()\ndef test_odd(): assert next(n) % 2\ndef test_bad(): assert 0"
     result = sifted(source, "--thresher=0.9")
-    result.stdout.fnmatch_lines(["0 steady, 2 failing too often (1 of them flaky), 0 flaky, 0 open in *"])
+    result.stdout.fnmatch_lines(["0 steady, 2 failing too often (1 of them flaky), 0 open in *"])
 
 
 def test_exitfirst_ends_with_the_first_test_that_fails_too_often(sifted: Sifted) -> None:
     result = sifted("def test_bad(): assert 0\ndef test_good(): pass", "--thresher=0.8", "-x")
     assert result.ret == 1
-    result.stdout.fnmatch_lines(["0 steady, 1 failing too often, 0 flaky, 1 open in *", "*stopping after 1 failures*"])
+    result.stdout.fnmatch_lines(["0 steady, 1 failing too often, 1 open in *", "*stopping after 1 failures*"])
 
 
 def test_an_error_when_a_module_is_left_is_reported(sifted: Sifted) -> None:
@@ -196,3 +199,13 @@ def test_part(subtests):
 def test_a_terminal_sees_progress(sifted: Sifted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("thresher.adapters.pytest_plugin.status_line.LOGGED", 0.0)
     sifted("def test_it(): pass", "--thresher=0.8").stdout.fnmatch_lines(["thresher: 2 runs, 0 steady, *, 1 open, *"])
+
+
+def test_flaky_tests_that_are_not_certified_are_counted_besides_the_certified_ones() -> None:
+    def counts(*tests: tuple[str, bool]) -> str:
+        found = [SimpleNamespace(status=status, flaky=flaky, runs=5) for status, flaky in tests]
+        return summary.counted(found)  # type: ignore[arg-type]
+
+    assert counts(("steady", False), ("flaky", True)) == "1 steady, 0 failing too often, 1 flaky, 0 open in 10 runs."
+    both = counts(("failing", True), ("flaky", True))
+    assert both == "0 steady, 1 failing too often (1 of them flaky), 1 more flaky, 0 open in 10 runs."

@@ -67,12 +67,12 @@ class Play:
         self.tests: list[str] = names
         self.made = 0
         arms = [
-            Collected(name, place, 0.9, group or None, "", 0, "", "", [])
-            for place, (name, _, group) in enumerate(parts)
+            Collected(name, position, 0.9, group or None, "", 0, "", "", [])
+            for position, (name, _, group) in enumerate(parts)
         ]
         self.hello: dict[str, Any] = {
             "tests": arms[ordinary:],
-            "ordinary": [(arm.nodeid, arm.place) for arm in arms[:ordinary]],
+            "ordinary": [(arm.nodeid, arm.position) for arm in arms[:ordinary]],
         }
         self.collection = tests
         self.nodes = [self.join(), self.join()]
@@ -92,9 +92,9 @@ class Play:
 
     def one(self, node: Node, outcome: object = PASSED) -> str:
         """Let a worker make its next run."""
-        serial, place, *_ = node.runs.popleft()
+        serial, position, *_ = node.runs.popleft()
         self.answer(node, serial, outcome)
-        return self.tests[int(place)]
+        return self.tests[int(position)]
 
     def crash(self, node: Node) -> str | None:
         self.nodes.remove(node)

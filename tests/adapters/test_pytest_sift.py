@@ -14,6 +14,7 @@ import thresher
 from thresher.adapters.pytest_plugin.repeating import Outcome
 from thresher.adapters.pytest_plugin.settings import Options
 from thresher.adapters.pytest_plugin.sifting import Ask, Sift, arm_of
+from thresher.adapters.pytest_plugin.summary import guarantees
 
 FAILED = Outcome(reward=0.0, traceback="E   assert 0", message="assert 0")
 PASSED = Outcome(reward=1.0)
@@ -41,6 +42,20 @@ def test_no_way_to_hide_a_failure_makes_a_test_steady(way: str) -> None:
         (result,) = sift.results()
         wrong += result.status == "steady"
     assert wrong <= most(SIMULATIONS, 0.05)
+
+
+def test_bars_that_differ_in_the_seventh_digit_have_studies_of_their_own(tmp_path: Path) -> None:
+    tests, options = {"a": 0.9000001, "b": 0.9000002, "c": 0.99}, Options(0.99, storage=f"sqlite:///{tmp_path}/s.db")
+    for _ in range(2):  # the second resumes
+        sift = Sift(tests, options, seed=1)
+        assert [verdict.threshold for verdict in sift.verdicts()] == [0.9000001, 0.9000002, 0.99]
+    assert [study.name.split()[1] for study in sift._studies.values()] == ["0.9000001", "0.9000002", "0.99"]
+    assert "0.9000001" in "\n".join(guarantees(sift.verdicts(), options))
+
+
+def test_the_name_of_a_stored_study_never_changes() -> None:
+    names = [study.name for study in Sift({"a": 0.9, "b": 1 / 3}, Options(0.9, confidence=0.99))._studies.values()]
+    assert names == ["pytest 0.333333 a276294129f8", "pytest 0.9 a276294129f8"]
 
 
 def test_all_bars_share_one_confidence() -> None:

@@ -11,8 +11,8 @@ from thresher.errors import ThresherError
 
 def inside(*args: str, storage: str | Path = "memory") -> Result:
     """What a command prints, and its status as the return value. An error is raised."""
-    place = storage if isinstance(storage, str) else f"sqlite:///{storage}/thresher.db"
-    done = CliRunner(env={"THRESHER_STORAGE": place}).invoke(cli, list(args), standalone_mode=False)
+    url = storage if isinstance(storage, str) else f"sqlite:///{storage}/thresher.db"
+    done = CliRunner(env={"THRESHER_STORAGE": url}).invoke(cli, list(args), standalone_mode=False)
     if done.exception is not None:
         raise done.exception
     return done

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from place import Place, a_place, only_study  # noqa: F401 - the fixture
 from program import Result, complaint, run, thresher
+from workdir import Workdir, a_workdir, only_study  # noqa: F401 - the fixture
 
 from thresher.cli.arms import read_arms, read_cases
 from thresher.errors import InvalidInput
@@ -253,19 +253,19 @@ def test_find_ends_by_itself_and_a_finished_study_does_not_ask_for_a_budget(tmp_
     assert run(*args, "--require-above=all", *command, cwd=tmp_path, env={"THRESHER_STORAGE": ""}).status == 1
 
 
-def test_the_first_reward_of_a_case_counts_and_the_others_say_that_they_do_not(place: Place) -> None:
+def test_the_first_reward_of_a_case_counts_and_the_others_say_that_they_do_not(workdir: Workdir) -> None:
     def state() -> str:
-        return next(line for line in place.good("studies").splitlines() if line.startswith("d\t")).split("\t")[1]
+        return next(line for line in workdir.good("studies").splitlines() if line.startswith("d\t")).split("\t")[1]
 
-    place.good("create", "d", "--threshold=0.5", "--arm=b", "--cases=3")
-    place.good("ask", "d", "-n", "3")
+    workdir.good("create", "d", "--threshold=0.5", "--arm=b", "--cases=3")
+    workdir.good("ask", "d", "-n", "3")
     assert state() == "open", "nothing has been told: the last cases are pending"
-    place.good("drop", "d", "1")
-    place.good("ask", "d")  # the same case again
-    late = place("tell", "d", "1", "1").err
+    workdir.good("drop", "d", "1")
+    workdir.good("ask", "d")  # the same case again
+    late = workdir("tell", "d", "1", "1").err
     assert "pull 1 is late, because the pull was dropped; it counts, because its case had no other" in late
-    assert "pull 4 counts nowhere: its case had a reward already" in place("tell", "d", "4", "0").err
-    assert place("tell", "d", "2", "1") == Result(0, "", "")
-    place.good("tell", "d", "3", "0")
-    assert place.json("verdict", "d")["rows"][0]["mean"] == pytest.approx(2 / 3)
+    assert "pull 4 counts nowhere: its case had a reward already" in workdir("tell", "d", "4", "0").err
+    assert workdir("tell", "d", "2", "1") == Result(0, "", "")
+    workdir.good("tell", "d", "3", "0")
+    assert workdir.json("verdict", "d")["rows"][0]["mean"] == pytest.approx(2 / 3)
     assert state() == "done"

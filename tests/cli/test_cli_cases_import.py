@@ -6,20 +6,20 @@ import json
 from pathlib import Path
 
 import pytest
-from place import Place, a_place  # noqa: F401 - the fixture
 from program import Result
+from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
 import thresher as library
 from thresher.cli import cli
 from thresher.core.hardest import hardest
-from thresher.study import look
+from thresher.study import peek
 
 CASES = ["one", "two", " three", "=4"]
 
 
-def with_cases(place: Place, name: str, **more: object) -> library.Study:
+def with_cases(workdir: Workdir, name: str, **more: object) -> library.Study:
     given = {"arms": ["a", "b"], "threshold": 0.5, "cases": CASES, **more}
-    return library.create_study(name, storage=place.url, **given)  # type: ignore[arg-type]
+    return library.create_study(name, storage=workdir.url, **given)  # type: ignore[arg-type]
 
 
 def known(study: library.Study) -> dict[tuple[str, str | int], float]:
@@ -36,20 +36,20 @@ def known(study: library.Study) -> dict[tuple[str, str | int], float]:
         ' {"arm": "a", "reward": 0.5, "case": " three"}]',
     ],
 )
-def test_results_are_known_values_of_their_cases(place: Place, text: str) -> None:
-    study = with_cases(place, "t")
-    file = place.folder / "results"
+def test_results_are_known_values_of_their_cases(workdir: Workdir, text: str) -> None:
+    study = with_cases(workdir, "t")
+    file = workdir.folder / "results"
     file.write_text(text)
-    place.good("import", str(file), "--study", "t")
+    workdir.good("import", str(file), "--study", "t")
     assert known(study) == {("a", "one"): 1.0, ("b", "one"): 0.0, ("a", " three"): 0.5}
     asked = [(pull.arm, pull.case) for pull in study.ask_many(9)]
     assert sorted(asked) == sorted({("a", "two"), ("a", "=4"), ("b", "two"), ("b", " three"), ("b", "=4")})
 
 
-def test_numbered_cases_are_named_by_their_number(place: Place) -> None:
-    study = with_cases(place, "t", cases=3)
-    place.good("import", "-", "--study", "t", stdin='[{"arm": "a", "reward": 1, "case": 2}]')
-    place.good("import", "-", "--study", "t", stdin="arm,reward,case\na,0,0\n")
+def test_numbered_cases_are_named_by_their_number(workdir: Workdir) -> None:
+    study = with_cases(workdir, "t", cases=3)
+    workdir.good("import", "-", "--study", "t", stdin='[{"arm": "a", "reward": 1, "case": 2}]')
+    workdir.good("import", "-", "--study", "t", stdin="arm,reward,case\na,0,0\n")
     assert known(study) == {("a", 2): 1.0, ("a", 0): 0.0}
 
 
@@ -81,21 +81,21 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_odd_results_are_refused_by_row_and_nothing_is_imported(place: Place, odd: str) -> None:
+def test_odd_results_are_refused_by_row_and_nothing_is_imported(workdir: Workdir, odd: str) -> None:
     text, words = ODD[odd]
-    study = with_cases(place, "t", budget=4)
+    study = with_cases(workdir, "t", budget=4)
     study.add("b", 1, case="two")
-    file = place.folder / "odd"
+    file = workdir.folder / "odd"
     file.write_text(text)
     with pytest.raises(library.ThresherError) as caught:
-        cli.main(["import", str(file), "--study", "t", "--storage", place.url], standalone_mode=False)
+        cli.main(["import", str(file), "--study", "t", "--storage", workdir.url], standalone_mode=False)
     assert words.replace("FILE", str(file)) in str(caught.value)
     assert study.verdict().told == 1
 
 
-def messy(place: Place) -> library.Study:
+def messy(workdir: Workdir) -> library.Study:
     """A study with cases that were lost, told late, told twice, and are pending."""
-    study = with_cases(place, "messy", threshold=0.9)
+    study = with_cases(workdir, "messy", threshold=0.9)
     first, second = study.ask_many(2)
     study.drop(first)
     study.tell(second, 0.75)
@@ -108,30 +108,30 @@ def messy(place: Place) -> library.Study:
     return study
 
 
-def test_an_export_has_the_case_of_each_pull_and_imports_into_another_study(place: Place, tmp_path: Path) -> None:
-    study = messy(place)
-    text = place.good("export", "messy", "csv")
+def test_an_export_has_the_case_of_each_pull_and_imports_into_another_study(workdir: Workdir, tmp_path: Path) -> None:
+    study = messy(workdir)
+    text = workdir.good("export", "messy", "csv")
     rows = list(csv.DictReader(io.StringIO(text)))
     assert {row["case"] for row in rows} <= {"one", "two", " three", "'=4"}
     assert sorted(row["state"] for row in rows if row["state"] != "told") == ["late", "pending", "spare"]
-    copy = with_cases(place, "copy", threshold=0.9)
-    said = place("import", "-", "--study", "copy", stdin=text).err
+    copy = with_cases(workdir, "copy", threshold=0.9)
+    said = workdir("import", "-", "--study", "copy", stdin=text).err
     assert f"imported {len(rows) - 2} rewards; 2 pulls without a reward that counts used up no case" in said
     assert known(copy) == known(study)
     file = tmp_path / "messy.json"
-    file.write_text(place.good("export", "messy", "json"))
-    place.good("import", str(file), "--study", "whole")
-    assert place.study("whole").pulls()[0].case == study.pulls()[0].case
-    assert known(place.study("whole")) == known(study)
+    file.write_text(workdir.good("export", "messy", "json"))
+    workdir.good("import", str(file), "--study", "whole")
+    assert workdir.study("whole").pulls()[0].case == study.pulls()[0].case
+    assert known(workdir.study("whole")) == known(study)
 
 
-def test_a_study_without_cases_exports_and_imports_as_before(place: Place) -> None:
-    place.good("import", "-", "--study", "s", stdin="arm,reward,case\na,1,x\n")
-    assert place.good("export", "s", "csv").splitlines()[0] == "pull,arm,number,seed,state,reward"
+def test_a_study_without_cases_exports_and_imports_as_before(workdir: Workdir) -> None:
+    workdir.good("import", "-", "--study", "s", stdin="arm,reward,case\na,1,x\n")
+    assert workdir.good("export", "s", "csv").splitlines()[0] == "pull,arm,number,seed,state,reward"
 
 
-def filled(place: Place, rewards: dict[str, list[float]], **more: object) -> library.Study:
-    study = with_cases(place, "t", **more)
+def filled(workdir: Workdir, rewards: dict[str, list[float]], **more: object) -> library.Study:
+    study = with_cases(workdir, "t", **more)
     study.add_many([(arm, reward, case) for arm in rewards for case, reward in zip(CASES, rewards[arm], strict=False)])
     return study
 
@@ -145,40 +145,40 @@ def filled(place: Place, rewards: dict[str, list[float]], **more: object) -> lib
         ({"a": [0.2, 0.4, 0.3], "b": [0.9, 0.3]}, [" three", "two", "one"]),  # graded: the lowest mean first
     ],
 )
-def test_the_hardest_cases_come_first(place: Place, rewards: dict[str, list[float]], order: list[str]) -> None:
-    study = filled(place, rewards)
+def test_the_hardest_cases_come_first(workdir: Workdir, rewards: dict[str, list[float]], order: list[str]) -> None:
+    study = filled(workdir, rewards)
     assert [row.case for row in study.cases()] == order
-    assert [row.case for row in look(study, lambda ledger: hardest(ledger, 2))] == order[:2]
+    assert [row.case for row in peek(study, lambda ledger: hardest(ledger, 2))] == order[:2]
     for row in study.cases():
         assert row.failed == sum(reward < 0.5 for reward in row.rewards.values())
         assert row.failed + row.passed == len(row.rewards)
 
 
-def test_cases_are_printed_as_text_json_and_csv(place: Place) -> None:
-    filled(place, {"a": [1, 0], "b": [0, 0]})
-    assert place.good("cases", "t").splitlines() == [
+def test_cases_are_printed_as_text_json_and_csv(workdir: Workdir) -> None:
+    filled(workdir, {"a": [1, 0], "b": [0, 0]})
+    assert workdir.good("cases", "t").splitlines() == [
         "case  failed  passed  mean  a  b",
         "two        2       0     0  0  0",
         "one        1       1   0.5  1  0",
         "",
         "2 cases with a reward; 2 of 4 have none.",
     ]
-    found = place.json("cases", "t")
+    found = workdir.json("cases", "t")
     assert (found["study"], found["cases"], found["seen"], found["threshold"]) == ("t", 4, 2, 0.5)
     counts = {"case": "two", "failed": 2, "passed": 0, "mean": 0.0}
     assert found["rows"][0] == {**counts, "rewards": {"a": 0.0, "b": 0.0}, "failed_by": ["a", "b"], "missing_by": []}
     assert (
-        place.good("cases", "t", "--format=csv")
+        workdir.good("cases", "t", "--format=csv")
         == "case,failed,passed,mean,a,b\ntwo,2,0,0.0,0.0,0.0\none,1,1,0.5,1.0,0.0\n"
     )
 
 
-def test_cases_that_failed_for_good_are_marked(place: Place) -> None:
-    study = library.create_study("t", arms=["a", "b"], cases=["x", "y"], threshold=0.9, tries=2, storage=place.url)
+def test_cases_that_failed_for_good_are_marked(workdir: Workdir) -> None:
+    study = library.create_study("t", arms=["a", "b"], cases=["x", "y"], threshold=0.9, tries=2, storage=workdir.url)
     study.add_many([("a", 1, "x"), ("a", 0, "y"), ("b", 1, "x")])
     for _ in range(2):
         study.drop(study.ask_many(1)[0], cause="failed")
-    assert place.good("cases", "t").splitlines() == [
+    assert workdir.good("cases", "t").splitlines() == [
         "case  failed  passed  mean  missing  a        b",
         "y          1       0     0        1  0  missing",
         "x          0       2     1           1        1",
@@ -186,37 +186,37 @@ def test_cases_that_failed_for_good_are_marked(place: Place) -> None:
         "2 cases with a reward.",
         "Missing, after 2 failures, and counted as the worst: b 1.",
     ]
-    assert [row["missing_by"] for row in place.json("cases", "t")["rows"]] == [["b"], []]
+    assert [row["missing_by"] for row in workdir.json("cases", "t")["rows"]] == [["b"], []]
 
 
-def test_ask_waits_for_the_cases_that_other_agents_have(place: Place) -> None:
-    study = library.create_study("t", arms=["new", "old"], baseline="old", bounds=(0, 1), cases=1, storage=place.url)
+def test_ask_waits_for_the_cases_that_other_agents_have(workdir: Workdir) -> None:
+    study = library.create_study("t", arms=["new", "old"], baseline="old", bounds=(0, 1), cases=1, storage=workdir.url)
     (pull,) = study.ask_many(1, lease=0.2)
-    assert place("ask", "t") == Result(1, "", "")
-    again = place.good("ask", "t", "--wait").split("\t")
+    assert workdir("ask", "t") == Result(1, "", "")
+    again = workdir.good("ask", "t", "--wait").split("\t")
     assert (pull.arm, again[:3]) == ("old", ["2", "old", "2"]), "the first was lost"
     study.tell(2, 1)
-    assert place.good("ask", "t", "--wait").split("\t")[1] == "new"
+    assert workdir.good("ask", "t", "--wait").split("\t")[1] == "new"
 
 
-def test_many_cases_are_cut_and_many_arms_are_named(place: Place) -> None:
+def test_many_cases_are_cut_and_many_arms_are_named(workdir: Workdir) -> None:
     arms = [f"a-long-name-{arm}" for arm in range(30)]
-    study = library.create_study("many", arms=arms, threshold=0.5, cases=50, storage=place.url)
+    study = library.create_study("many", arms=arms, threshold=0.5, cases=50, storage=workdir.url)
     study.add_many([(arm, at % 2, case) for at, arm in enumerate(arms) for case in range(50)])
-    lines = place.good("cases", "many").splitlines()
+    lines = workdir.good("cases", "many").splitlines()
     assert max(map(len, lines)) <= 120
     assert lines[0].endswith("failed by")
     assert lines[1].endswith(" more")
     assert lines[-1] == "The 20 hardest of 50 cases with a reward; --all lists all."
     assert len(lines) == 1 + 20 + 2
-    assert len(place.good("cases", "many", "--all").splitlines()) == 1 + 50 + 2
-    assert len(place.json("cases", "many")["rows"]) == 50
+    assert len(workdir.good("cases", "many", "--all").splitlines()) == 1 + 50 + 2
+    assert len(workdir.json("cases", "many")["rows"]) == 50
 
 
-def test_without_cases_or_rewards_it_says_so(place: Place) -> None:
-    result = place("cases", "s")
+def test_without_cases_or_rewards_it_says_so(workdir: Workdir) -> None:
+    result = workdir("cases", "s")
     assert (result.status, result.out) == (2, "")
     assert result.err == "thresher: error: cases: this study has none; create one with cases=…, or with --cases\n"
-    with_cases(place, "empty")
-    assert place.good("cases", "empty").splitlines()[-1] == "0 cases with a reward; 4 of 4 have none."
-    assert json.loads(place.good("cases", "empty", "--format", "json"))["rows"] == []
+    with_cases(workdir, "empty")
+    assert workdir.good("cases", "empty").splitlines()[-1] == "0 cases with a reward; 4 of 4 have none."
+    assert json.loads(workdir.good("cases", "empty", "--format", "json"))["rows"] == []

@@ -8,25 +8,25 @@ from pathlib import Path
 
 import apsw
 import pytest
-from place import Place, a_place  # noqa: F401 - the fixture
 from program import ENVIRONMENT, PATIENCE, THRESHER, Result, complaint
+from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
 import thresher as library
-from thresher.study import look
+from thresher.study import peek
 
 
 @pytest.fixture
-def damaged(place: Place) -> Place:
+def damaged(workdir: Workdir) -> Workdir:
     """Study t is damaged, s is not."""
-    place.good("create", "t", "--threshold=0.5", "--arm=x", "--budget=9")
-    place.good("ask", "t")
-    connection = apsw.Connection(str(place.folder / "studies.db"))
+    workdir.good("create", "t", "--threshold=0.5", "--arm=x", "--budget=9")
+    workdir.good("ask", "t")
+    connection = apsw.Connection(str(workdir.folder / "studies.db"))
     connection.execute("UPDATE events SET arm = 99 WHERE study = 't' AND seq = 2")
     connection.close()
-    return place
+    return workdir
 
 
-def test_studies_lists_a_damaged_one_and_all_others(damaged: Place) -> None:
+def test_studies_lists_a_damaged_one_and_all_others(damaged: Workdir) -> None:
     listed = damaged("studies")
     assert listed.status == 1
     assert listed.out.splitlines()[0].startswith("s\topen\t")
@@ -42,11 +42,11 @@ def test_studies_lists_a_damaged_one_and_all_others(damaged: Place) -> None:
 
 
 @pytest.mark.parametrize("command", ["ask", "status", "verdict", "log"])
-def test_commands_name_a_damaged_study_in_one_line(damaged: Place, command: str) -> None:
+def test_commands_name_a_damaged_study_in_one_line(damaged: Workdir, command: str) -> None:
     assert "study 't': is damaged, event 2: does not match its digest" in complaint(damaged(command, "t"), 3)
 
 
-def test_a_damaged_study_can_be_verified_and_deleted_and_hurts_no_other(damaged: Place) -> None:
+def test_a_damaged_study_can_be_verified_and_deleted_and_hurts_no_other(damaged: Workdir) -> None:
     assert damaged("verify", "t").out.startswith("event 2: ")
     assert "already" in complaint(damaged("create", "t", "--threshold=0.5", "--arm=x", "--budget=9"))
     assert damaged.good("ask", "s").startswith("1\ta\t")
@@ -54,14 +54,14 @@ def test_a_damaged_study_can_be_verified_and_deleted_and_hurts_no_other(damaged:
     assert [row["study"] for row in damaged.json("studies")["studies"]] == ["s"]
 
 
-def test_a_drop_of_several_drops_those_that_it_can(place: Place) -> None:
-    place.good("ask", "s", "-n", "4")
-    place.good("tell", "s", "3", "1")
-    words = complaint(place("drop", "s", "2", "3", "4", "99"))
+def test_a_drop_of_several_drops_those_that_it_can(workdir: Workdir) -> None:
+    workdir.good("ask", "s", "-n", "4")
+    workdir.good("tell", "s", "3", "1")
+    words = complaint(workdir("drop", "s", "2", "3", "4", "99"))
     assert "pulls [3, 99]: were not dropped, the first because: pull 3: was told 1.0 before" in words
     assert "the others were dropped: [2, 4]" in words
-    assert [event.pull for event in place.study().events() if event.kind == "dropped"] == [2, 4]
-    found = place("drop", "s", "1", "3", "--format=json")
+    assert [event.pull for event in workdir.study().events() if event.kind == "dropped"] == [2, 4]
+    found = workdir("drop", "s", "1", "3", "--format=json")
     assert found.status == 2
     assert [(found["dropped"], [row["pull"] for row in found["refused"]]) for found in [json.loads(found.out)]] == [
         ([1], [3])
@@ -69,12 +69,12 @@ def test_a_drop_of_several_drops_those_that_it_can(place: Place) -> None:
 
 
 @pytest.mark.parametrize("where", ["a full disk", "a reader that is gone", "closed"])
-def test_pulls_whose_answer_could_not_be_written_are_dropped(place: Place, where: str) -> None:
+def test_pulls_whose_answer_could_not_be_written_are_dropped(workdir: Workdir, where: str) -> None:
     script = {"a full disk": '"$@" >/dev/full', "a reader that is gone": '"$@" >&3', "closed": '"$@" >&-'}[where]
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
-        ["bash", "-c", f"exec 3>&{write}; {script}", "x", *THRESHER, "ask", "s", "-n", "2", "--storage", place.url],
+        ["bash", "-c", f"exec 3>&{write}; {script}", "x", *THRESHER, "ask", "s", "-n", "2", "--storage", workdir.url],
         pass_fds=[write],
         stderr=subprocess.PIPE,
         text=True,
@@ -83,14 +83,14 @@ def test_pulls_whose_answer_could_not_be_written_are_dropped(place: Place, where
     )
     os.close(write)
     assert "standard output" in complaint(Result(done.returncode, "", done.stderr), 3)
-    events = place.study().events()
+    events = workdir.study().events()
     assert [event.cause for event in events if event.kind == "dropped"] == ["lost"] * 2
-    assert look(place.study(), lambda ledger: ledger.pending) == 0
+    assert peek(workdir.study(), lambda ledger: ledger.pending) == 0
 
 
 @pytest.mark.parametrize("command", ["status", "verdict", "log", "studies", "doctor"])
-def test_output_that_cannot_be_written_is_reported_in_one_line(place: Place, command: str) -> None:
-    argv = [*THRESHER, command, *(["s"] if command in ("status", "verdict", "log") else []), "--storage", place.url]
+def test_output_that_cannot_be_written_is_reported_in_one_line(workdir: Workdir, command: str) -> None:
+    argv = [*THRESHER, command, *(["s"] if command in ("status", "verdict", "log") else []), "--storage", workdir.url]
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, timeout=PATIENCE)
     assert "standard output: cannot be written" in complaint(Result(done.returncode, "", done.stderr), 3)
@@ -99,8 +99,8 @@ def test_output_that_cannot_be_written_is_reported_in_one_line(place: Place, com
 @pytest.mark.parametrize(
     "command", [["status", "s"], ["verdict", "s"], ["export", "s", "csv"], ["verify", "s"], ["studies"]]
 )
-def test_a_closed_standard_output_is_reported_in_one_line(place: Place, command: list[str]) -> None:
-    argv = ["sh", "-c", '"$@" >&-', "x", *THRESHER, *command, "--storage", place.url]
+def test_a_closed_standard_output_is_reported_in_one_line(workdir: Workdir, command: list[str]) -> None:
+    argv = ["sh", "-c", '"$@" >&-', "x", *THRESHER, *command, "--storage", workdir.url]
     done = subprocess.run(argv, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, timeout=PATIENCE)
     assert complaint(Result(done.returncode, "", done.stderr), 3) == "thresher: error: standard output: is closed"
 
@@ -111,8 +111,8 @@ def test_help_for_a_closed_standard_output_is_reported_too(command: list[str]) -
     assert complaint(Result(done.returncode, "", done.stderr), 3) == "thresher: error: standard output: is closed"
 
 
-def test_a_command_that_prints_nothing_works_without_a_standard_output(place: Place) -> None:
-    argv = ["sh", "-c", '"$@" >&-', "x", *THRESHER, "extend", "s", "--budget=5000", "--storage", place.url]
+def test_a_command_that_prints_nothing_works_without_a_standard_output(workdir: Workdir) -> None:
+    argv = ["sh", "-c", '"$@" >&-', "x", *THRESHER, "extend", "s", "--budget=5000", "--storage", workdir.url]
     subprocess.run(argv, stderr=subprocess.PIPE, env=ENVIRONMENT, timeout=PATIENCE, check=True)
 
 
@@ -140,14 +140,14 @@ HUGE = "9" * 30
     ],
     ids=lambda args: " ".join(args)[:40].encode("ascii", "replace").decode(),
 )
-def test_huge_numbers_and_names_are_refused_in_a_short_line(place: Place, args: tuple[str, ...]) -> None:
-    result = place(*args)
+def test_huge_numbers_and_names_are_refused_in_a_short_line(workdir: Workdir, args: tuple[str, ...]) -> None:
+    result = workdir(*args)
     words = complaint(result, result.status)
     assert result.status in (2, 3)
     assert len(words) < 2100
     assert "unexpected" not in words
     assert "secret" not in words
-    assert len(place.study().events()) == 1
+    assert len(workdir.study().events()) == 1
 
 
 @pytest.mark.parametrize(
@@ -165,15 +165,15 @@ def test_huge_numbers_and_names_are_refused_in_a_short_line(place: Place, args: 
     ],
     ids=" ".join,
 )
-def test_a_password_in_the_wrong_place_is_not_shown(place: Place, args: tuple[str, ...]) -> None:
-    result = place(*args)
+def test_a_password_in_the_wrong_place_is_not_shown(workdir: Workdir, args: tuple[str, ...]) -> None:
+    result = workdir(*args)
     assert result.status
     assert "secret" not in result.out + result.err
 
 
 BREAK = """
 import sys, thresher.cli, thresher.cli.options
-from thresher.study import look
+from thresher.study import peek
 def broken(*args, **kwargs): raise KeyError("nobody\\nthought of this")
 thresher.cli.options.study_at = broken
 sys.argv = ["thresher", "ask", "s"]
@@ -190,31 +190,31 @@ def test_an_unexpected_error_is_one_line_and_status_3() -> None:
     assert "Traceback" in done.stderr
 
 
-def test_passwords_in_commands_are_not_recorded(place: Place) -> None:
+def test_passwords_in_commands_are_not_recorded(workdir: Workdir) -> None:
     word = "hunter2"
     command = ["sh", "-c", "echo 1", f"postgresql://me:{word}@host/db", f"--password={word}", "--password", word]
-    result = place("run", "--threshold=0.5", "--arm=a", "--budget=2", "--study=r", "--no-confidence", "--", *command)
+    result = workdir("run", "--threshold=0.5", "--arm=a", "--budget=2", "--study=r", "--no-confidence", "--", *command)
     assert result.status == 0, result
-    (noted,) = place.study("r").store.notes("r").values()
+    (noted,) = workdir.study("r").store.notes("r").values()
     assert word not in noted
     assert "postgresql://me:***@host/db" in noted
-    assert word not in place.good("status", "r")
+    assert word not in workdir.good("status", "r")
 
 
-def test_a_study_in_a_link_is_where_the_link_leads(place: Place) -> None:
-    link = place.folder / "link.db"
-    link.symlink_to(place.folder / "studies.db")
-    place.good("ask", "s", "--storage", f"sqlite:///{link}")
-    assert look(place.study(), lambda ledger: ledger.issued) == 1
-    assert not (place.folder / "link.db-lock").exists(), "all agents queue at one lock"
+def test_a_study_in_a_link_is_where_the_link_leads(workdir: Workdir) -> None:
+    link = workdir.folder / "link.db"
+    link.symlink_to(workdir.folder / "studies.db")
+    workdir.good("ask", "s", "--storage", f"sqlite:///{link}")
+    assert peek(workdir.study(), lambda ledger: ledger.issued) == 1
+    assert not (workdir.folder / "link.db-lock").exists(), "all agents queue at one lock"
     assert library.open_study("s", storage=f"sqlite:///{link}").ask()
 
 
-def test_text_of_others_reaches_the_terminal_escaped(place: Place) -> None:
-    place.good("ask", "s")
-    place.good("drop", "s", "1", "--cause=failed", "--reason=out of\nmemory \x1b[31mred\x07")
+def test_text_of_others_reaches_the_terminal_escaped(workdir: Workdir) -> None:
+    workdir.good("ask", "s")
+    workdir.good("drop", "s", "1", "--cause=failed", "--reason=out of\nmemory \x1b[31mred\x07")
     for command in ("log", "verdict"):
-        text = place.good(command, "s")
+        text = workdir.good(command, "s")
         assert "\x1b" not in text
         assert "\x07" not in text
         assert "out of memory" in text

@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from place import Place, a_place  # noqa: F401 - the fixture
 from program import ENVIRONMENT, FORKED, PATIENCE, complaint, run, thresher
+from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
 import thresher as library
 
@@ -23,21 +23,21 @@ CODES = "\\x1b]0;owned\\x07\\x1b[31mred\\x1b[0m\\x9b2J\\r\\x7f\\u202e"
 
 
 @pytest.fixture(name="hurt")
-def a_hurt_place(place: Place) -> Place:
+def a_hurt_workdir(workdir: Workdir) -> Workdir:
     """A study with a reason, a note, an agent and a command that contain terminal codes."""
-    study = place.study()
+    study = workdir.study()
     first, second = study.ask_many(2)
     study.drop(first, cause="failed", reason=REASON)
     study.tell(second, 0.5, note=REASON)
     study.retire("b", reason=REASON)
     study.store.note("s", REASON, REASON)
     study.store.close()
-    return place
+    return workdir
 
 
-def on_terminal(place: Place, *args: str) -> str:
+def on_terminal(workdir: Workdir, *args: str) -> str:
     """What a command sends to a terminal."""
-    environment = {**ENVIRONMENT, "THRESHER_STORAGE": place.url, "NO_COLOR": "1", "TERM": "xterm-256color"}
+    environment = {**ENVIRONMENT, "THRESHER_STORAGE": workdir.url, "NO_COLOR": "1", "TERM": "xterm-256color"}
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 60, 200, 0, 0))
     with ThreadPoolExecutor(1) as reader:
@@ -63,7 +63,7 @@ OTHERS += [["status", "s", "--format=json"], ["studies"], ["verify", "s"], ["doc
 
 
 @pytest.mark.parametrize("command", FORMATS + OTHERS, ids=" ".join)
-def test_no_command_sends_a_terminal_what_others_wrote(hurt: Place, command: list[str]) -> None:
+def test_no_command_sends_a_terminal_what_others_wrote(hurt: Workdir, command: list[str]) -> None:
     raw = on_terminal(hurt, *command)
     assert raw
     for code in ("\x1b]", "\x07", "\x1b[31m", "\x9b", "\r\x7f", "\x7f", "\u202e"):
@@ -71,11 +71,11 @@ def test_no_command_sends_a_terminal_what_others_wrote(hurt: Place, command: lis
 
 
 @pytest.mark.parametrize("command", [FORMATS[0], ["log", "s"], ["status", "s"]], ids=" ".join)
-def test_control_characters_are_shown_on_a_terminal(hurt: Place, command: list[str]) -> None:
+def test_control_characters_are_shown_on_a_terminal(hurt: Workdir, command: list[str]) -> None:
     assert "\\x1b[31mred" in on_terminal(hurt, *command)
 
 
-def test_data_is_left_as_it_is_in_json(hurt: Place) -> None:
+def test_data_is_left_as_it_is_in_json(hurt: Workdir) -> None:
     assert hurt.json("verdict", "s")["rows"][1]["reason"] == REASON
     events = json.loads(hurt.good("export", "s", "json"))["events"]
     reasons = [event["reason"] for event in events if event["reason"]]
@@ -83,12 +83,12 @@ def test_data_is_left_as_it_is_in_json(hurt: Place) -> None:
 
 
 @pytest.mark.parametrize("command", [FORMATS[0], ["export", "s", "csv"]], ids=" ".join)
-def test_notes_and_reasons_in_csv_show_codes_in_files_and_pipes_too(hurt: Place, command: list[str]) -> None:
+def test_notes_and_reasons_in_csv_show_codes_in_files_and_pipes_too(hurt: Workdir, command: list[str]) -> None:
     rows = list(csv.DictReader(io.StringIO(hurt.good(*command), newline="")))
     assert CODES.replace("\\u202e", "\u202e") in [row.get("reason") or row.get("note") for row in rows]
 
 
-def test_lines_for_people_show_codes_in_pipes_too(hurt: Place) -> None:
+def test_lines_for_people_show_codes_in_pipes_too(hurt: Workdir) -> None:
     for command in (["log", "s"], ["status", "s"], ["verdict", "s"]):
         out = hurt.good(*command)
         assert "\x1b" not in out

@@ -9,50 +9,50 @@ from typing import Any
 
 import pytest
 from logs import append
-from place import Place, a_place  # noqa: F401 - the fixture
 from program import complaint
+from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
 import thresher as library
 from thresher.cli import cli
 from thresher.core.spec import Spec
-from thresher.study import give_up, look
+from thresher.study import give_up, peek
 
 
-def test_an_export_is_imported_bit_for_bit(place: Place, tmp_path: Path) -> None:
-    study = place.study()
+def test_an_export_is_imported_bit_for_bit(workdir: Workdir, tmp_path: Path) -> None:
+    study = workdir.study()
     while pull := study.ask():
         study.tell(pull, pull.seed / 2**32) if pull.id % 5 else study.drop(pull, reason="ünïcode\n\0")
     file = tmp_path / "s.json"
-    file.write_text(place.good("export", "s", "json"))
-    place.good("import", str(file), "--study", "copy")
-    assert place.json("verify", "copy")["digest"] == place.json("verify", "s")["digest"]
-    assert "already" in complaint(place("import", str(file)))
+    file.write_text(workdir.good("export", "s", "json"))
+    workdir.good("import", str(file), "--study", "copy")
+    assert workdir.json("verify", "copy")["digest"] == workdir.json("verify", "s")["digest"]
+    assert "already" in complaint(workdir("import", str(file)))
     elsewhere = f"sqlite:///{tmp_path}/elsewhere.db"
-    place.good("import", str(file), "--storage", elsewhere)
+    workdir.good("import", str(file), "--storage", elsewhere)
     assert library.open_study("s", storage=elsewhere).events() == study.events()
 
 
-def test_csv_has_one_row_per_pull(place: Place) -> None:
-    place.good("ask", "s", "-n", "2")
-    place.good("tell", "s", "2", "0.1")
-    rows = list(csv.DictReader(io.StringIO(place.good("export", "s", "csv"))))
+def test_csv_has_one_row_per_pull(workdir: Workdir) -> None:
+    workdir.good("ask", "s", "-n", "2")
+    workdir.good("tell", "s", "2", "0.1")
+    rows = list(csv.DictReader(io.StringIO(workdir.good("export", "s", "csv"))))
     assert [(row["pull"], row["arm"], row["state"], row["reward"]) for row in rows] == [
         ("1", "a", "pending", ""),
         ("2", "b", "told", "0.1"),
     ]
 
 
-def test_results_are_imported_all_or_none(place: Place, tmp_path: Path) -> None:
+def test_results_are_imported_all_or_none(workdir: Workdir, tmp_path: Path) -> None:
     good, bad = tmp_path / "good.csv", tmp_path / "bad.json"
     good.write_text("arm,reward\na,1\nb,0.5\n")
     bad.write_text('[{"arm": "a", "reward": 1}, {"arm": "a", "reward": 7}]')
-    assert "must lie within the bounds" in complaint(place("import", str(bad), "--study", "s"))
-    place.good("import", str(good), "--study", "s")
-    assert place.json("status", "s")["told"] == 2
-    place.good("ask", "s")
-    assert "before the first ask" in complaint(place("import", str(good), "--study", "s"))
-    complaint(place("import", str(good)))
-    complaint(place("import", str(tmp_path / "nowhere"), "--study", "s"))
+    assert "must lie within the bounds" in complaint(workdir("import", str(bad), "--study", "s"))
+    workdir.good("import", str(good), "--study", "s")
+    assert workdir.json("status", "s")["told"] == 2
+    workdir.good("ask", "s")
+    assert "before the first ask" in complaint(workdir("import", str(good), "--study", "s"))
+    complaint(workdir("import", str(good)))
+    complaint(workdir("import", str(tmp_path / "nowhere"), "--study", "s"))
 
 
 ODD = {
@@ -109,18 +109,18 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_odd_files_are_refused_by_row_and_column_and_nothing_is_imported(place: Place, odd: str) -> None:
+def test_odd_files_are_refused_by_row_and_column_and_nothing_is_imported(workdir: Workdir, odd: str) -> None:
     """In this process: starting a program for each of so long a list would be slow."""
     text, words = ODD[odd]
-    file = place.folder / "odd"
+    file = workdir.folder / "odd"
     file.write_text(text)
     name = "t" if "events" in text else "s"
     with pytest.raises(library.ThresherError) as caught:
-        cli.main(["import", str(file), "--study", name, "--storage", place.url], standalone_mode=False)
+        cli.main(["import", str(file), "--study", name, "--storage", workdir.url], standalone_mode=False)
     assert words.replace("FILE", str(file)) in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert [event.kind for event in place.study().events()] == ["created"]
-    assert place.study().store.studies() == ["s"]
+    assert [event.kind for event in workdir.study().events()] == ["created"]
+    assert workdir.study().store.studies() == ["s"]
 
 
 FIRST = "arm,state,reward\na,told,1\nb,,0.5\na,dropped,\nb,late,1\n"
@@ -132,56 +132,58 @@ REPEATED = {
 
 
 @pytest.mark.parametrize("again", REPEATED)
-def test_a_file_is_not_counted_twice_by_mistake(place: Place, again: str) -> None:
+def test_a_file_is_not_counted_twice_by_mistake(workdir: Workdir, again: str) -> None:
     text, words = REPEATED[again]
-    place.good("import", "-", "--study", "s", stdin=FIRST)
-    before = place.study().verdict().issued
-    assert words in complaint(place("import", "-", "--study", "s", stdin=text))
-    assert place.study().verdict().issued == before
-    place.good("import", "-", "--study", "s", "--again", stdin=text)
-    assert place.study().verdict().issued == before + text.count("\n") - 1
+    workdir.good("import", "-", "--study", "s", stdin=FIRST)
+    before = workdir.study().verdict().issued
+    assert words in complaint(workdir("import", "-", "--study", "s", stdin=text))
+    assert workdir.study().verdict().issued == before
+    workdir.good("import", "-", "--study", "s", "--again", stdin=text)
+    assert workdir.study().verdict().issued == before + text.count("\n") - 1
 
 
-def test_other_results_are_imported_after_the_first(place: Place) -> None:
-    place.good("import", "-", "--study", "s", stdin=FIRST)
-    place.good("import", "-", "--study", "s", stdin="arm,reward\nb,0.5\na,1\n")
-    assert place.study().verdict().issued == 6
+def test_other_results_are_imported_after_the_first(workdir: Workdir) -> None:
+    workdir.good("import", "-", "--study", "s", stdin=FIRST)
+    workdir.good("import", "-", "--study", "s", stdin="arm,reward\nb,0.5\na,1\n")
+    assert workdir.study().verdict().issued == 6
 
 
-def test_spreadsheets_may_mark_their_text_and_pad_their_cells(place: Place) -> None:
-    file = place.folder / "results.csv"
+def test_spreadsheets_may_mark_their_text_and_pad_their_cells(workdir: Workdir) -> None:
+    file = workdir.folder / "results.csv"
     file.write_bytes(b"\xef\xbb\xbfarm , reward\r\na, 1\r\n b,false\r\n\r\n")
-    place.good("import", str(file), "--study", "s")
-    told = [(event.arm, event.reward) for event in place.study().events() if event.kind == "told"]
+    workdir.good("import", str(file), "--study", "s")
+    told = [(event.arm, event.reward) for event in workdir.study().events() if event.kind == "told"]
     assert told == [(0, 1.0), (1, 0.0)]
 
 
-def test_results_count_towards_the_budget_in_force(place: Place) -> None:
-    place.good("extend", "s", "--budget", "60")
+def test_results_count_towards_the_budget_in_force(workdir: Workdir) -> None:
+    workdir.good("extend", "s", "--budget", "60")
     rows = "arm,reward\n" + "a,0.5\nb,0.5\n" * 25
-    place.good("import", "-", "--study", "s", stdin=rows)
-    assert place.study().verdict().told == 50
+    workdir.good("import", "-", "--study", "s", stdin=rows)
+    assert workdir.study().verdict().told == 50
 
 
-def test_names_that_begin_or_end_with_a_space_are_read_back(place: Place) -> None:
-    place.good("create", "blanks", "--threshold=0.5", "--arm= x", "--arm=y ", "--arm=z", "--budget=9")
-    place.good("import", "-", "--study", "blanks", stdin="arm,reward\n x,0.5\ny ,0.5\n  z ,0.25\n")
-    events = place.study("blanks").events()
+def test_names_that_begin_or_end_with_a_space_are_read_back(workdir: Workdir) -> None:
+    workdir.good("create", "blanks", "--threshold=0.5", "--arm= x", "--arm=y ", "--arm=z", "--budget=9")
+    workdir.good("import", "-", "--study", "blanks", stdin="arm,reward\n x,0.5\ny ,0.5\n  z ,0.25\n")
+    events = workdir.study("blanks").events()
     assert [(event.arm, event.reward) for event in events if event.kind == "told"] == [(0, 0.5), (1, 0.5), (2, 0.25)]
 
 
-def test_an_import_says_what_it_charges_and_when_it_is_weighed(place: Place) -> None:
+def test_an_import_says_what_it_charges_and_when_it_is_weighed(workdir: Workdir) -> None:
     rows = "arm,state,reward\na,told,1\na,,0.5\na,,\nb,dropped,\nb,pending,\nb,late,0.25\nb,cancelled,\n"
-    said = place("import", "-", "--study", "s", stdin=rows)
+    said = workdir("import", "-", "--study", "s", stdin=rows)
     words = "imported 2 rewards and 5 pulls to be charged, 1 of them with a late reward; they are weighed all together"
     assert said.err == f"thresher: study 's': {words} at the first ask\n"
-    study = place.study()
+    study = workdir.study()
     study.ask()
-    docket = look(study, lambda ledger: ledger.docket)
+    docket = peek(study, lambda ledger: ledger.docket)
     assert (list(docket.committed), list(docket.charged)) == ([2, 0], [1, 4])
     assert study.verdict()["b"].mean == 0.25  # late rewards count in the statistics
-    uncertified = library.create_study("plain", arms=["a"], threshold=0.5, budget=9, confidence=None, storage=place.url)
-    said = place(
+    uncertified = library.create_study(
+        "plain", arms=["a"], threshold=0.5, budget=9, confidence=None, storage=workdir.url
+    )
+    said = workdir(
         "import", "-", "--study", uncertified.name, stdin='[{"arm": "a", "reward": 1}, {"arm": "a", "state": ""}]'
     )
     assert said.err == "thresher: study 'plain': imported 1 reward and 1 pull to be left out\n"
@@ -193,20 +195,20 @@ def drop_all(study: library.Study) -> None:
         study.drop(pull) if pull.number % 2 else study.tell(pull, pull.number % 10 != 0)
 
 
-def test_a_study_created_again_from_its_export_certifies_nothing_that_it_could_not_before(place: Place) -> None:
-    question: dict[str, Any] = {"arms": ["a"], "threshold": 0.5, "budget": 400, "storage": place.url}
+def test_a_study_created_again_from_its_export_certifies_nothing_that_it_could_not_before(workdir: Workdir) -> None:
+    question: dict[str, Any] = {"arms": ["a"], "threshold": 0.5, "budget": 400, "storage": workdir.url}
     study = library.create_study("lossy", **question)
     drop_all(study)
     assert not study.verdict()["a"].certified
     copy = library.create_study("copy", **question)
-    place.good("import", "-", "--study", "copy", stdin=place.good("export", "lossy", "csv"))
+    workdir.good("import", "-", "--study", "copy", stdin=workdir.good("export", "lossy", "csv"))
     assert copy.ask() is None
     row = copy.verdict()["a"]
     assert (row.certified, row.seen, row.charged) == (False, 200, 200)
 
 
-def test_csv_says_how_the_certificate_counted_each_pull(place: Place) -> None:
-    study = library.create_study("states", arms=["a"], threshold=0.5, budget=9, storage=place.url, max_failures=None)
+def test_csv_says_how_the_certificate_counted_each_pull(workdir: Workdir) -> None:
+    study = library.create_study("states", arms=["a"], threshold=0.5, budget=9, storage=workdir.url, max_failures=None)
     pulls = study.ask_many(9)
     give_up(study, pulls[0], cause="cancelled", reason="never began")  # charged, for a later pull is told
     study.drop(pulls[1])
@@ -217,67 +219,69 @@ def test_csv_says_how_the_certificate_counted_each_pull(place: Place) -> None:
         study.tell(pulls[4], 1.5)
     study.drop(pulls[5], cause="failed")
     give_up(study, pulls[6], cause="cancelled", reason="never began")
-    rows = list(csv.DictReader(io.StringIO(place.good("export", "states", "csv"))))
+    rows = list(csv.DictReader(io.StringIO(workdir.good("export", "states", "csv"))))
     assert [(row["state"], row["reward"]) for row in rows] == [
         ("dropped", ""), ("dropped", ""), ("late", "0.5"), ("told", "1.0"), ("outside", "1.5"), ("dropped", ""),
         ("cancelled", ""), ("pending", ""), ("pending", ""),
     ]  # fmt: skip
-    clipped = library.create_study("clipped", arms=["a"], threshold=0.5, budget=9, clip=True, storage=place.url)
-    place.good("import", "-", "--study", "clipped", stdin=place.good("export", "states", "csv"))
+    clipped = library.create_study("clipped", arms=["a"], threshold=0.5, budget=9, clip=True, storage=workdir.url)
+    workdir.good("import", "-", "--study", "clipped", stdin=workdir.good("export", "states", "csv"))
     assert clipped.verdict()["a"].seen == 3
-    ignoring = library.create_study("ignoring", arms=["a"], threshold=0.5, failure="ignore", storage=place.url)
+    ignoring = library.create_study("ignoring", arms=["a"], threshold=0.5, failure="ignore", storage=workdir.url)
     give_up(ignoring, ignoring.ask_many(1)[0], cause="cancelled", reason="never began")
-    assert ",dropped," in place.good("export", "ignoring", "csv")
+    assert ",dropped," in workdir.good("export", "ignoring", "csv")
 
 
 @pytest.mark.parametrize(("failure", "state"), [("worst", "cancelled"), ("ignore", "dropped")])
-def test_a_study_of_version_0_1_exports_what_its_certificate_leaves_out(place: Place, failure: Any, state: str) -> None:
+def test_a_study_of_version_0_1_exports_what_its_certificate_leaves_out(
+    workdir: Workdir, failure: Any, state: str
+) -> None:
     spec = replace(Spec(arms=["a"], threshold=0.5, budget=9, failure=failure), rule=1)
-    append(place.study().store, "old", [library.Event(1, "created", spec=spec.to_json(), key="old")])
-    study = place.study("old")
+    append(workdir.study().store, "old", [library.Event(1, "created", spec=spec.to_json(), key="old")])
+    study = workdir.study("old")
     first, second = study.ask_many(2)
     give_up(study, first, cause="cancelled", reason="never began")
     study.tell(second, 1)
-    rows = csv.DictReader(io.StringIO(place.good("export", "old", "csv")))
+    rows = csv.DictReader(io.StringIO(workdir.good("export", "old", "csv")))
     assert [row["state"] for row in rows] == [state, "told"]
 
 
-def test_a_reward_that_came_after_its_pull_was_overtaken_is_exported_as_late(place: Place) -> None:
-    study = library.create_study("slow", arms=["a"], threshold=0.5, budget=60, storage=place.url)
+def test_a_reward_that_came_after_its_pull_was_overtaken_is_exported_as_late(workdir: Workdir) -> None:
+    study = library.create_study("slow", arms=["a"], threshold=0.5, budget=60, storage=workdir.url)
     slow, *others = study.ask_many(60)
     for pull in others:
         study.tell(pull, pull.number % 2)
     study.tell(slow, 1)
     assert study.verdict()["a"].charged == 1
-    assert "late,1.0" in place.good("export", "slow", "csv").splitlines()[1]
+    assert "late,1.0" in workdir.good("export", "slow", "csv").splitlines()[1]
 
 
-def imported(place: Place, study: library.Study, results: list[tuple[str, float]]) -> None:
+def imported(workdir: Workdir, study: library.Study, results: list[tuple[str, float]]) -> None:
     """In this process: fifty imports."""
-    file = place.folder / "sorted.csv"
+    file = workdir.folder / "sorted.csv"
     file.write_text("arm,reward\n" + "".join(f"{arm},{reward}\n" for arm, reward in results))
-    cli.main(["import", str(file), "--study", study.name, "--storage", place.url], standalone_mode=False)
+    cli.main(["import", str(file), "--study", study.name, "--storage", workdir.url], standalone_mode=False)
 
 
-def added(place: Place, study: library.Study, results: list[tuple[str, float]]) -> None:
+def added(workdir: Workdir, study: library.Study, results: list[tuple[str, float]]) -> None:
     for each in results:
         study.add(*each)
 
 
-ORDERS: dict[str, Callable[[Place, library.Study, list[tuple[str, float]]], None]] = {
-    "add_many": lambda place, study, results: study.add_many(results),
+ORDERS: dict[str, Callable[[Workdir, library.Study, list[tuple[str, float]]], None]] = {
+    "add_many": lambda workdir, study, results: study.add_many(results),
     "add": added,
     "import": imported,
 }
 
 
 @pytest.mark.parametrize("way", ORDERS)
-def test_sorted_results_are_not_certified_by_their_order(place: Place, way: str) -> None:
+def test_sorted_results_are_not_certified_by_their_order(workdir: Workdir, way: str) -> None:
     """The best first: seen one by one, the mean seems to be 1. It is .5, and the bar is .6."""
     for seed in range(50):
-        storage = place.url if way == "import" else None
+        storage = workdir.url if way == "import" else None
         study = library.create_study(f"{seed}", arms=["x"], threshold=0.6, budget=61, seed=seed, storage=storage)
-        ORDERS[way](place, study, [("x", 1.0)] * 30 + [("x", 0.0)] * 30)
+        ORDERS[way](workdir, study, [("x", 1.0)] * 30 + [("x", 0.0)] * 30)
         study.ask()
         row = study.verdict()["x"]
         assert (row.seen, row.label, row.certified) == (60, "below", False)

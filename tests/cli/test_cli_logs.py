@@ -5,20 +5,22 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from place import Place, a_place  # noqa: F401 - the fixture
 from program import complaint
+from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
 import thresher as library
 from thresher.inner import accept
 
 
-def log_of(place: Place, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(place.good("export", name, "json"))
+def log_of(workdir: Workdir, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(workdir.good("export", name, "json"))
     return found
 
 
-def study_with_every_event(place: Place) -> None:
-    study = library.create_study("every", arms=["a", "b"], threshold=0.5, budget=20, evaluator="v1", storage=place.url)
+def study_with_every_event(workdir: Workdir) -> None:
+    study = library.create_study(
+        "every", arms=["a", "b"], threshold=0.5, budget=20, evaluator="v1", storage=workdir.url
+    )
     accept(study, "v2")
     study.add_many([("a", 1), ("b", None), ("b", 0)])
     first, second, third = study.ask_many(3)
@@ -30,14 +32,14 @@ def study_with_every_event(place: Place) -> None:
     study.extend(budget=30)
 
 
-def test_export_json_brings_every_kind_of_event_back(place: Place) -> None:
-    study_with_every_event(place)
-    log = log_of(place, "every")
+def test_export_json_brings_every_kind_of_event_back(workdir: Workdir) -> None:
+    study_with_every_event(workdir)
+    log = log_of(workdir, "every")
     kinds = {event["kind"] for event in log["events"]}
     assert kinds >= {"accepted", "asked", "weighed", "told", "dropped", "retired", "restored", "extended"}
-    place.good("import", "-", "--study", "copy", stdin=json.dumps(log))
-    assert place.json("verify", "copy")["digest"] == place.json("verify", "every")["digest"]
-    assert place.study("copy").verdict().outside == place.study("every").verdict().outside != ()
+    workdir.good("import", "-", "--study", "copy", stdin=json.dumps(log))
+    assert workdir.json("verify", "copy")["digest"] == workdir.json("verify", "every")["digest"]
+    assert workdir.study("copy").verdict().outside == workdir.study("every").verdict().outside != ()
 
 
 def of_kind(events: list[dict[str, Any]], kind: str) -> dict[str, Any]:
@@ -99,12 +101,12 @@ EDITS: dict[str, tuple[Callable[[list[dict[str, Any]]], list[dict[str, Any]]], s
 
 
 @pytest.mark.parametrize("edit", EDITS)
-def test_an_edited_log_is_refused_in_one_line(place: Place, edit: str) -> None:
-    study_with_every_event(place)
-    log = log_of(place, "every")
+def test_an_edited_log_is_refused_in_one_line(workdir: Workdir, edit: str) -> None:
+    study_with_every_event(workdir)
+    log = log_of(workdir, "every")
     change, words = EDITS[edit]
     said = complaint(
-        place("import", "-", "--study", "copy", stdin=json.dumps({**log, "events": change(log["events"])}))
+        workdir("import", "-", "--study", "copy", stdin=json.dumps({**log, "events": change(log["events"])}))
     )
     assert words in said
-    assert "copy" not in place.study().store.studies()
+    assert "copy" not in workdir.study().store.studies()

@@ -4,29 +4,31 @@ import json
 from pathlib import Path
 
 import pytest
-from place import only_study
 from program import Result, complaint, thresher
+from workdir import only_study
 
 import thresher as library
 from thresher.log.stores import open_store
 
 ONE, ZERO = ["--", "sh", "-c", "echo 1"], ["--", "sh", "-c", "echo 0"]
-GATE = ["--confidence=0.9", "--arm=a", "--threshold=0.5"]
+QUESTION = ["--confidence=0.9", "--arm=a", "--threshold=0.5"]
 
 
-def gate(folder: Path, *args: str, first: str | None = None) -> Result:
-    """A CI gate in a folder that outlives its jobs."""
-    return thresher("run", *GATE, "--require-above=all", *args, env={"THRESHER_STORAGE": ""}, cwd=folder, first=first)
+def checked(folder: Path, *args: str, first: str | None = None) -> Result:
+    """A check in CI, in a folder that outlives its jobs."""
+    return thresher(
+        "run", *QUESTION, "--require-above=all", *args, env={"THRESHER_STORAGE": ""}, cwd=folder, first=first
+    )
 
 
-def test_a_gate_does_not_pass_with_rewards_of_another_command(tmp_path: Path) -> None:
-    assert gate(tmp_path, *ONE).status == 0
-    assert gate(tmp_path, *ZERO).status == 1
+def test_a_check_in_ci_does_not_pass_with_rewards_of_another_command(tmp_path: Path) -> None:
+    assert checked(tmp_path, *ONE).status == 0
+    assert checked(tmp_path, *ZERO).status == 1
 
 
-def test_a_gate_on_a_finished_study_says_that_nothing_was_run_and_since_when(tmp_path: Path) -> None:
-    gate(tmp_path, *ONE)
-    again = gate(tmp_path, *ONE)
+def test_a_check_in_ci_on_a_finished_study_says_that_nothing_was_run_and_since_when(tmp_path: Path) -> None:
+    checked(tmp_path, *ONE)
+    again = checked(tmp_path, *ONE)
     assert again.status == 0
     assert "nothing is run: study" in again.err
     assert "--require-above all: met by earlier runs; nothing new was run" in again.err
@@ -34,21 +36,21 @@ def test_a_gate_on_a_finished_study_says_that_nothing_was_run_and_since_when(tmp
 
 
 def test_fresh_starts_over_and_keeps_the_study_so_far(tmp_path: Path) -> None:
-    first = gate(tmp_path, "--study=s", "--workers=1", *ONE)
-    again = gate(tmp_path, "--study=s", "--workers=1", "--fresh", *ONE)
+    first = checked(tmp_path, "--study=s", "--workers=1", *ONE)
+    again = checked(tmp_path, "--study=s", "--workers=1", "--fresh", *ONE)
     assert "starting over; the study so far is kept as 's-20" in again.err
     assert (first.status, again.status) == (0, 0)
     assert "earlier runs" not in again.out
-    third = gate(tmp_path, "--study=s", "--fresh", *ZERO)
+    third = checked(tmp_path, "--study=s", "--fresh", *ZERO)
     assert third.status == 1
     assert len(open_store(f"sqlite:///{tmp_path}/thresher.db").studies()) == 3
 
 
 def test_fresh_does_not_take_a_study_from_a_working_agent(tmp_path: Path) -> None:
-    gate(tmp_path, "--study=s", "--budget=9", "--policy=uniform", "--confidence=0.999999", *ONE)
+    checked(tmp_path, "--study=s", "--budget=9", "--policy=uniform", "--confidence=0.999999", *ONE)
     library.open_study("s", storage=f"sqlite:///{tmp_path}/thresher.db").extend(budget=20)
     thresher("ask", "s", "--lease=1h", env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
-    assert "1 pull pending" in complaint(gate(tmp_path, "--study=s", "--fresh", *ONE))
+    assert "1 pull pending" in complaint(checked(tmp_path, "--study=s", "--fresh", *ONE))
 
 
 @pytest.mark.parametrize(
@@ -62,27 +64,27 @@ def test_fresh_does_not_take_a_study_from_a_working_agent(tmp_path: Path) -> Non
     ids=["command", "reward", "attempts", "exit code"],
 )
 def test_a_named_study_is_not_resumed_with_another_measurement(tmp_path: Path, other: list[str]) -> None:
-    gate(tmp_path, "--study=s", *ONE)
-    message = complaint(gate(tmp_path, "--study=s", *other))
+    checked(tmp_path, "--study=s", *ONE)
+    message = complaint(checked(tmp_path, "--study=s", *other))
     assert "its rewards were measured by sh -c 'echo 1', not by sh -c 'echo " in message
     assert "--accept-new-command" in message
 
 
 def test_a_new_command_is_accepted_once_if_it_measures_the_same(tmp_path: Path) -> None:
-    gate(tmp_path, "--study=s", *ONE)
+    checked(tmp_path, "--study=s", *ONE)
     other = ["--", "sh", "-c", "echo 1.0"]
-    assert gate(tmp_path, "--study=s", "--accept-new-command", *other).status == 0
-    assert gate(tmp_path, "--study=s", *other).status == 0
-    assert gate(tmp_path, "--study=s", *ONE).status == 0
+    assert checked(tmp_path, "--study=s", "--accept-new-command", *other).status == 0
+    assert checked(tmp_path, "--study=s", *other).status == 0
+    assert checked(tmp_path, "--study=s", *ONE).status == 0
     events = only_study(tmp_path).events()
     assert [event.reason for event in events if event.kind == "accepted"] == ["sh -c 'echo 1.0'"]
 
 
 def test_a_verdict_names_all_commands_that_measured_it(tmp_path: Path) -> None:
-    gate(tmp_path, "--study=s", *ONE)
-    other = gate(tmp_path, "--study=s", "--accept-new-command", "--format=json", "--", "sh", "-c", "echo 1.0")
+    checked(tmp_path, "--study=s", *ONE)
+    other = checked(tmp_path, "--study=s", "--accept-new-command", "--format=json", "--", "sh", "-c", "echo 1.0")
     said = json.loads(other.out)["guarantee"]
-    assert "2 evaluators that were accepted as the same measured the rewards" in said
+    assert "The rewards were measured by 2 evaluators that were accepted as equivalent" in said
     assert "echo 1.0" in said
 
 
@@ -94,9 +96,9 @@ def test_the_same_words_in_another_folder_are_another_command(tmp_path: Path) ->
         folder.mkdir()
         (folder / "ev.sh").write_text(f"#!/bin/sh\necho {answer}\n")
         (folder / "ev.sh").chmod(0o755)
-        found = gate(folder, shared, "--", "./ev.sh", "{arm}")
+        found = checked(folder, shared, "--", "./ev.sh", "{arm}")
         assert found.status == 1 - answer, found.err
-        study = gate(folder, shared, "--study=both", "--", "./ev.sh", "{arm}")
+        study = checked(folder, shared, "--study=both", "--", "./ev.sh", "{arm}")
     assert f"measured by ./ev.sh '{{arm}}' (in {tmp_path}/one)" in complaint(study)
 
 
@@ -112,34 +114,34 @@ def test_a_verdict_says_which_rewards_are_from_other_agents(tmp_path: Path) -> N
 
 
 def test_csv_says_on_standard_error_what_is_from_earlier_runs(tmp_path: Path) -> None:
-    gate(tmp_path, *ONE)
-    again = gate(tmp_path, "--format=csv", *ONE)
+    checked(tmp_path, *ONE)
+    again = checked(tmp_path, "--format=csv", *ONE)
     assert "All rewards are from earlier runs, since 20" in again.err
 
 
 def test_a_study_that_was_created_first_takes_the_first_command(tmp_path: Path) -> None:
-    thresher("create", "s", *GATE, env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
-    assert gate(tmp_path, "--study=s", *ONE).status == 0
-    assert "measured by sh -c 'echo 1'" in complaint(gate(tmp_path, "--study=s", *ZERO))
+    thresher("create", "s", *QUESTION, env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
+    assert checked(tmp_path, "--study=s", *ONE).status == 0
+    assert "measured by sh -c 'echo 1'" in complaint(checked(tmp_path, "--study=s", *ZERO))
 
 
 def test_rewards_of_unknown_origin_are_not_mixed_with_those_of_a_command(tmp_path: Path) -> None:
-    thresher("create", "s", *GATE, env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
+    thresher("create", "s", *QUESTION, env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
     study = library.open_study("s", storage=f"sqlite:///{tmp_path}/thresher.db")
     study.tell(study.ask() or 0, 1)
-    assert "something that is not recorded" in complaint(gate(tmp_path, "--study=s", *ONE))
+    assert "something that is not recorded" in complaint(checked(tmp_path, "--study=s", *ONE))
 
 
 def test_a_secret_is_not_part_of_the_identity(tmp_path: Path) -> None:
     for word in ("first", "second"):
-        gate(tmp_path, "--", "sh", "-c", "echo 1", "x", "--password", word)
+        checked(tmp_path, "--", "sh", "-c", "echo 1", "x", "--password", word)
     study = only_study(tmp_path)
     assert "first" not in str(study.spec.evaluator)
     assert study.verdict().told < 20
 
 
 def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
-    impatient = "from thresher.run.engines import dask_place; dask_place.PATIENCE = 0.2"
-    failed = gate(tmp_path, "--engine=dask:tcp://127.0.0.1:9", *ONE, first=impatient)
+    impatient = "from thresher.run.engines import dask_client; dask_client.PATIENCE = 0.2"
+    failed = checked(tmp_path, "--engine=dask:tcp://127.0.0.1:9", *ONE, first=impatient)
     assert failed.status == 3
     assert list(tmp_path.iterdir()) == []

@@ -49,16 +49,16 @@ def fill(path: Path, name: str, pulls: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("long")
     fill(path / "large.db", "s", PULLS)
     fill(path / "small.db", "s", 100)
     return path
 
 
-def peak(place: Path, store: str, *args: str) -> float:
+def peak(workdir: Path, store: str, *args: str) -> float:
     """A command's peak memory, in MB."""
-    done = program.thresher(*args, "--storage", f"sqlite:///{place}/{store}.db", cwd=place)
+    done = program.thresher(*args, "--storage", f"sqlite:///{workdir}/{store}.db", cwd=workdir)
     assert done.status == 0, done.err
     return program.FORKED.peak
 
@@ -76,17 +76,17 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_needs_the_columns_of_a_study_and_not_its_log(place: Path, command: str) -> None:
+def test_a_command_needs_the_columns_of_a_study_and_not_its_log(workdir: Path, command: str) -> None:
     if command == "report":
         pytest.importorskip("plotly")
-    more = peak(place, "large", *COMMANDS[command]) - peak(place, "small", *COMMANDS[command])
+    more = peak(workdir, "large", *COMMANDS[command]) - peak(workdir, "small", *COMMANDS[command])
     assert more < ROOM
 
 
-def test_finding_calls_by_their_keys_and_comparing_plans_read_in_pages(place: Path) -> None:
+def test_finding_calls_by_their_keys_and_comparing_plans_read_in_pages(workdir: Path) -> None:
     peaks = {}
     for store, pulls in (("large", PULLS), ("small", 100)):
-        argv = [sys.executable, "-c", READ, f"sqlite:///{place}/{store}.db", str(2 * pulls)]
+        argv = [sys.executable, "-c", READ, f"sqlite:///{workdir}/{store}.db", str(2 * pulls)]
         done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=program.PATIENCE)
         peaks[store] = int(done.stdout) / 1024
     assert peaks["large"] - peaks["small"] < ROOM

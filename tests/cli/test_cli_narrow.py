@@ -13,10 +13,10 @@ import thresher
 from thresher.cli.livetable import Screen, arms_table
 from thresher.cli.shortening import distinct
 from thresher.core.ledger import Ledger
-from thresher.core.row import Row, row_of
+from thresher.core.verdict_row import Row, row_of
 from thresher.core.wording import SIGNS
 from thresher.run.progress import Progress
-from thresher.study import look
+from thresher.study import peek
 
 IDS = [
     f"tests/unit/test_payments.py::TestRefund::test_partial_refund_is_idempotent[{currency}-visa-{number}]"
@@ -41,8 +41,8 @@ def studied(which: str, cases: int | None) -> thresher.Study:
     arms = NAMES[which]
     study = thresher.create_study("s", arms=arms, threshold=0.5, cases=cases, confidence=0.9)
     draw = random.Random(7)
-    for place, arm in enumerate(arms[:-1]):
-        mean, count = (0.02, 0.98, 0.45, 0.55)[place % 4], min(60, cases or 60)
+    for workdir, arm in enumerate(arms[:-1]):
+        mean, count = (0.02, 0.98, 0.45, 0.55)[workdir % 4], min(60, cases or 60)
         study.add_many([(arm, draw.random() < mean, case if cases else None) for case in range(count)])
     for pull in study.ask_many(3):
         study.drop(pull, reason="it broke", cause="failed")
@@ -60,7 +60,7 @@ def drawn(study: thresher.Study, width: int) -> tuple[list[Row], list[str]]:
             console.print(arms_table(rows, ledger, width))
         return rows, output.get().splitlines()
 
-    return look(study, picture)
+    return peek(study, picture)
 
 
 @pytest.mark.parametrize("width", [30, 40, 60, 80, 120])
@@ -69,7 +69,7 @@ def drawn(study: thresher.Study, width: int) -> tuple[list[Row], list[str]]:
 def test_label_tick_and_name_are_whole(which: str, cases: int | None, width: int) -> None:
     rows, (_, *lines) = drawn(studied(which, cases), width)
     assert all(cell_len(line) <= width for line in lines)
-    starts = [place for place, line in enumerate(lines) if set(line.split()) & {*SIGNS.values()}]
+    starts = [workdir for workdir, line in enumerate(lines) if set(line.split()) & {*SIGNS.values()}]
     assert len(starts) == len(rows)
     names = []
     for row, start, end in zip(rows, starts, [*starts[1:], len(lines)], strict=True):
@@ -95,7 +95,7 @@ def test_a_further_line_of_the_question_takes_the_place_of_an_arm() -> None:
     console = Console(width=30, height=24, color_system=None)
     screen = Screen(study, Live(console=console), nullcontext())
     with console.capture() as output:
-        console.print(look(study, lambda ledger: screen._picture(ledger, Progress(0, 0, 0, 0, 0.0, None))))
+        console.print(peek(study, lambda ledger: screen._picture(ledger, Progress(0, 0, 0, 0, 0.0, None))))
     lines = output.get().rstrip("\n").splitlines()
     assert " ".join(" ".join(lines[:2]).split()) == "Which of 1,000 arms reach 0.505 on 5,000 cases?"
     assert len(lines) < 24

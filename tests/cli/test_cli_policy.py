@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from inside import refused
-from place import Place, a_place  # noqa: F401 - the fixture
 from program import complaint
+from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
 import thresher
 from thresher.core.policies import Policy
@@ -38,13 +38,13 @@ SLOW = custom(score, warmup=4)
 
 
 @pytest.fixture(name="mine")
-def a_place_with_scores(place: Place) -> Place:
-    (place.folder / "mine.py").write_text(MINE)
-    place.good("create", "m", "--threshold=0.5", "--arm=x", "--arm=y", "--budget=40", "--policy=mine:score")
-    return place
+def a_workdir_with_scores(workdir: Workdir) -> Workdir:
+    (workdir.folder / "mine.py").write_text(MINE)
+    workdir.good("create", "m", "--threshold=0.5", "--arm=x", "--arm=y", "--budget=40", "--policy=mine:score")
+    return workdir
 
 
-def test_a_study_with_a_score_of_one_s_own_is_created_asked_and_verified(mine: Place) -> None:
+def test_a_study_with_a_score_of_one_s_own_is_created_asked_and_verified(mine: Workdir) -> None:
     assert json.loads(mine.good("ask", "m", "-n", "6", "--policy=mine:score", "--format=json").splitlines()[0])
     assert "every decision re-derived" in mine.good("verify", "m", "--policy=mine:score")
     assert "machine only" not in mine.good("verify", "m", "--policy=mine:score")
@@ -57,14 +57,14 @@ def test_a_study_with_a_score_of_one_s_own_is_created_asked_and_verified(mine: P
     assert "0" in mine.good("doctor")
 
 
-def test_asking_and_verifying_without_the_function_are_refused_in_one_line(mine: Place) -> None:
+def test_asking_and_verifying_without_the_function_are_refused_in_one_line(mine: Workdir) -> None:
     for command in ("ask", "verify"):
         line = complaint(mine(command, "m"))
         assert "policy 'mine:score': this study's score is not known here, and is never imported by itself" in line
         assert "--policy module:function" in line
 
 
-def test_a_changed_source_is_refused_in_one_line(mine: Place) -> None:
+def test_a_changed_source_is_refused_in_one_line(mine: Workdir) -> None:
     mine.good("ask", "m", "--policy=mine:score")
     (mine.folder / "mine.py").write_text(MINE.replace("SCALE = 2.0", "SCALE = 3.25"))
     for command in ("ask", "verify"):
@@ -75,17 +75,19 @@ def test_a_changed_source_is_refused_in_one_line(mine: Place) -> None:
     assert "the source of mine:score, or of something it refers to, has changed" in line
 
 
-def test_run_uses_the_score_and_resumes(place: Place) -> None:
-    (place.folder / "mine.py").write_text(MINE)
+def test_run_uses_the_score_and_resumes(workdir: Workdir) -> None:
+    (workdir.folder / "mine.py").write_text(MINE)
     words = ("run", "--study=r", "--threshold=0.5", "--arm=x", "--arm=y", "--policy=mine:score", "--no-confidence")
-    place.good(*words, "--budget=8", "--", "echo", "0.25")
-    place.good(*words, "--budget=12", "--", "echo", "0.25")
-    assert "26 events" in place.good("verify", "r", "--policy=mine:score")  # one says that the budget grew
-    place.good("run", "--threshold=0.5", "--arm=x", "--arm=y", "--policy=mine:SLOW", "--budget=8", "--", "echo", "0.25")
+    workdir.good(*words, "--budget=8", "--", "echo", "0.25")
+    workdir.good(*words, "--budget=12", "--", "echo", "0.25")
+    assert "26 events" in workdir.good("verify", "r", "--policy=mine:score")  # one says that the budget grew
+    workdir.good(
+        "run", "--threshold=0.5", "--arm=x", "--arm=y", "--policy=mine:SLOW", "--budget=8", "--", "echo", "0.25"
+    )
 
 
-def test_a_bad_score_stops_a_run_with_one_line(place: Place) -> None:
-    (place.folder / "mine.py").write_text(MINE)
+def test_a_bad_score_stops_a_run_with_one_line(workdir: Workdir) -> None:
+    (workdir.folder / "mine.py").write_text(MINE)
     words = (
         "run",
         "--study=r",
@@ -96,13 +98,13 @@ def test_a_bad_score_stops_a_run_with_one_line(place: Place) -> None:
         "--budget=8",
         "--policy=mine:broken",
     )
-    line = complaint(place(*words, "--", "sh", "-c", "echo 0.25 # {arm}"))
+    line = complaint(workdir(*words, "--", "sh", "-c", "echo 0.25 # {arm}"))
     assert "policy 'mine:broken': returned -1.0 for arm 'x' with gap=0.25, scatter=0.0, seen=2, weight=2.0" in line
-    status = place.json("status", "r")
+    status = workdir.json("status", "r")
     assert status["told"] == status["issued"] > 0  # what was running when the ask failed is told
 
 
-def test_verify_says_that_a_logarithm_repeats_on_the_same_machine_only(mine: Place) -> None:
+def test_verify_says_that_a_logarithm_repeats_on_the_same_machine_only(mine: Workdir) -> None:
     mine.good("create", "l", "--threshold=0.5", "--arm=x", "--arm=y", "--budget=9", "--policy=mine:logarithmic")
     text = mine.good("verify", "l", "--policy=mine:logarithmic")
     assert "its policy, custom(mine:logarithmic), uses more than + − × ÷ √: its decisions can be re-derived" in text
@@ -141,17 +143,17 @@ def test_what_is_no_score_is_refused_in_one_line(
 
 
 @pytest.mark.parametrize("name", ["os:system", "nosuchmodule:score", "hostile:score"])
-def test_a_store_that_names_other_code_is_read_and_runs_nothing(name: str, place: Place) -> None:
-    (place.folder / "hostile.py").write_text("import pathlib\npathlib.Path('imported').touch()\n")
+def test_a_store_that_names_other_code_is_read_and_runs_nothing(name: str, workdir: Workdir) -> None:
+    (workdir.folder / "hostile.py").write_text("import pathlib\npathlib.Path('imported').touch()\n")
     thresher.create_study(
-        "h", arms=["x", "y"], threshold=0.5, policy=Policy(name, digest="ab" * 16), storage=place.url
+        "h", arms=["x", "y"], threshold=0.5, policy=Policy(name, digest="ab" * 16), storage=workdir.url
     ).close()
     for command in ("verdict", "status", "log"):
-        place.good(command, "h")
-    place.good("report", "h", "--out", str(place.folder / "report.html"))
-    place.good("studies")
+        workdir.good(command, "h")
+    workdir.good("report", "h", "--out", str(workdir.folder / "report.html"))
+    workdir.good("studies")
     for command in ("ask", "verify"):
-        assert "is never imported by itself" in complaint(place(command, "h"))
-    run = place("run", "--study=h", "--threshold=0.5", "--arm=x", "--arm=y", "--", "echo", "0.5")
+        assert "is never imported by itself" in complaint(workdir(command, "h"))
+    run = workdir("run", "--study=h", "--threshold=0.5", "--arm=x", "--arm=y", "--", "echo", "0.5")
     assert f"policy is custom({name}), not balanced" in complaint(run)
-    assert not (place.folder / "imported").exists()
+    assert not (workdir.folder / "imported").exists()

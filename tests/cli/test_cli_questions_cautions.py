@@ -8,9 +8,9 @@ import pytest
 import thresher as library
 from thresher.cli.cautions import labels_cautions, rewards_cautions
 from thresher.cli.livetable import arms_table, gauge_of
-from thresher.core.layout import head_of
-from thresher.core.row import row_of
-from thresher.study import look
+from thresher.core.row_text import head_of
+from thresher.core.verdict_row import row_of
+from thresher.study import peek
 
 Reward = Callable[[library.Pull], object]
 
@@ -25,7 +25,7 @@ def study_of(reward: Reward, pulls: int = 40, **asked: Any) -> library.Study:
 
 
 def cautions(study: library.Study) -> dict[str, str]:
-    return dict(look(study, lambda ledger: [*rewards_cautions(ledger), *labels_cautions(ledger)]))
+    return dict(peek(study, lambda ledger: [*rewards_cautions(ledger), *labels_cautions(ledger)]))
 
 
 def varied(low: float, high: float) -> Reward:
@@ -86,10 +86,10 @@ def test_the_live_table_draws_the_baseline_without_a_mark(kind: str) -> None:
     cases = (varied(0.2, 0.8), {"baseline": "a", "cases": 30})
     reward, asked = FINE.get(kind, cases)
     study = study_of(reward, **asked)
-    rows = look(study, lambda ledger: [row_of(ledger, arm) for arm in range(2)])
+    rows = peek(study, lambda ledger: [row_of(ledger, arm) for arm in range(2)])
     for row in rows:
         assert ("●" in gauge_of(row, 0.5, 0.0, 1.0).plain) == (row.label != "baseline" and row.seen > 0)
-    heads = look(study, lambda ledger: [str(column.header) for column in arms_table(rows, ledger, 80).columns])
+    heads = peek(study, lambda ledger: [str(column.header) for column in arms_table(rows, ledger, 80).columns])
     assert head_of(study.verdict().look) in heads
     assert heads[-1].startswith("against ")
 

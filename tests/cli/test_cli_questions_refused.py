@@ -127,8 +127,14 @@ def test_a_question_that_cannot_be_asked_is_refused_in_one_line(case: str, tmp_p
 
 RUN = ["run", *TWO, "--at-most=0.5", "--budget=4"]
 RUNS = {
-    "exit codes of a time": (["--reward=seconds", "--pass=0"], "--pass '0': has no effect with --reward seconds"),
-    "exit codes of cpu time": (["--reward=cpu-seconds", "--fail=1"], "--fail '1': has no effect with --reward cpu-"),
+    "exit codes of a time": (
+        ["--reward=seconds", "--pass=0"],
+        "exit codes '0': --pass has no effect with --reward seconds",
+    ),
+    "exit codes of cpu time": (
+        ["--reward=cpu-seconds", "--fail=1"],
+        "exit codes '1': --fail has no effect with --reward cpu-",
+    ),
     "slow runs left out": (
         ["--reward=seconds", "--failure=ignore", "--timeout=0.4s"],
         "--failure 'ignore': a run that",
@@ -150,3 +156,13 @@ RUNS = {
 def test_a_run_that_makes_no_sense_is_refused_in_one_line(case: str) -> None:
     args, message = RUNS[case]
     assert message in refused(*RUN, *args, "--", "echo", "1")
+
+
+def test_a_study_named_before_the_options_is_not_taken_for_the_command() -> None:
+    message = refused("run", "mine", "--at-least=0.5", "--arm=a", "--", "echo", "1")
+    assert (
+        "word 'mine': is taken for COMMAND, so all options after it belong to it; name a study with --study mine"
+        in message
+    )
+    assert "there are none" in refused("run", "--at-least=0.5", "--", "{arm}", "--arm", "1"), "a program for each arm"
+    assert "there are none" in refused("run", "--at-least=0.5", "--", "echo", "--arm", "1"), "a program that exists"

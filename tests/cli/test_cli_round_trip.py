@@ -15,7 +15,7 @@ from thresher.core.events import DROPPED, OUTSIDE
 from thresher.core.ledger import Ledger
 from thresher.errors import InvalidInput
 from thresher.log.stores import open_store
-from thresher.study import give_up, look
+from thresher.study import give_up, peek
 
 ARMS = ("a", "b", "c")
 CAUSES = ("failed", "lost", "cancelled", "cancelled", "broken-pool", "outage")
@@ -40,7 +40,7 @@ def lived(study: library.Study, chance: random.Random, outside: float) -> None:
                 tell(study, pull, chance, means, outside)
         if dropped and chance.random() < 0.2:
             pull = dropped.pop(chance.randrange(len(dropped)))
-            if look(study, lambda ledger, pull=pull: ledger.state_of(pull.id)) == DROPPED:  # type: ignore[misc]
+            if peek(study, lambda ledger, pull=pull: ledger.state_of(pull.id)) == DROPPED:  # type: ignore[misc]
                 tell(study, pull, chance, means, outside)
 
 
@@ -75,7 +75,7 @@ def test_an_import_of_an_export_has_every_reward_and_every_charge(
     question: dict[str, Any] = {"arms": ARMS, "threshold": 0.5, "failure": failure, "tolerance": tolerance}
     original = library.create_study("original", **question, max_failures=chance.choice([None, 3]))
     lived(original, chance, outside)
-    ledger = look(original, lambda ledger: ledger)
+    ledger = peek(original, lambda ledger: ledger)
     store = open_store(url)
     store.append("original", original.events())
     cli.main(["export", "original", "csv", "--storage", url], standalone_mode=False)
@@ -90,7 +90,7 @@ def test_an_import_of_an_export_has_every_reward_and_every_charge(
         copy = library.create_study("clipped", **question, clip=True, storage=store)
     cli.main([*command, copy.name], standalone_mode=False)
     copy.ask()
-    found = look(copy, lambda ledger: ledger)
+    found = peek(copy, lambda ledger: ledger)
     for arm in range(len(ARMS)):
         assert (found.docket.committed[arm], found.docket.charged[arm]) == owed(ledger, arm)
         if not ledger.outside and not ledger.docket.waiting[arm] and not ledger.is_certified(arm):

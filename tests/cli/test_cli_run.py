@@ -8,7 +8,7 @@ import pytest
 from program import run, thresher
 from rows import ROW_NAMES
 
-from thresher.core.row import Row
+from thresher.core.verdict_row import Row
 
 TWO_ARMS = ["--arm", "0.2", "--arm", "0.8", "--budget", "8"]
 ECHO = ["--", "echo", "{arm}"]
@@ -217,7 +217,7 @@ def test_a_terminal_is_not_needed_and_a_line_now_and_then_shows_progress() -> No
     ask = ["run", "--threshold=0.5", "--arm=a", "--workers=1", "--no-confidence"]
     result = thresher(*ask, *command, first=soon)
     (line,) = result.err.splitlines()
-    assert line.startswith("thresher: 1 does, 0 do not, after ")
+    assert line.startswith("thresher: It does, after ")
     assert line.endswith(" left")
     assert thresher(*ask, "--quiet", *command, first=soon).err == ""
 

@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 import pytest
-from place import Place, a_place  # noqa: F401 - the fixture
 from program import complaint, run, thresher
+from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
 import thresher as library
 from thresher.text.logs import log
@@ -37,11 +37,11 @@ def test_the_same_command_with_another_secret_resumes_the_study(tmp_path: Path) 
     assert "nothing is run" not in run(*args, "--api-key", "two", "-pvariant2").err
 
 
-def test_status_masks_what_older_versions_recorded(place: Place) -> None:
-    study = place.study()
+def test_status_masks_what_older_versions_recorded(workdir: Workdir) -> None:
+    study = workdir.study()
     study.store.note("s", "host:1", f"eval.sh --api-key {WORD} postgresql://me:a@{WORD}@host/db")
     for form in ("text", "json"):
-        out = place.good("status", "s", "--format", form)
+        out = workdir.good("status", "s", "--format", form)
         assert WORD not in out
         assert "--api-key ***" in out
 
@@ -63,10 +63,10 @@ def test_a_private_key_that_a_program_prints_is_masked() -> None:
     assert WORD not in done.out + done.err
 
 
-def test_reasons_by_hand_are_masked_before_they_get_into_the_log(place: Place) -> None:
-    place.good("ask", "s", "-n", "2")
-    place.good("drop", "s", "1", "--cause", "failed", "--reason", f"no answer with token={WORD}")
-    study = place.study()
+def test_reasons_by_hand_are_masked_before_they_get_into_the_log(workdir: Workdir) -> None:
+    workdir.good("ask", "s", "-n", "2")
+    workdir.good("drop", "s", "1", "--cause", "failed", "--reason", f"no answer with token={WORD}")
+    study = workdir.study()
     study.retire("b", reason=f'{{"api_key": "{WORD}"}}')
     assert [event.reason for event in study.events() if event.reason] == [
         "no answer with token=***",

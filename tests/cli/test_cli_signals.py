@@ -81,7 +81,7 @@ def test_closing_the_terminal_ends_the_commands(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("number", "status", "engine"), [(signal.SIGTERM, 143, "ray"), (signal.SIGINT, 130, "dask")])
 def test_a_signal_while_a_cluster_starts_is_obeyed(number: signal.Signals, status: int, engine: str) -> None:
-    """Ctrl-C while Ray starts: `run/test_ray_place.py`."""
+    """Ctrl-C while Ray starts: `run/test_ray_connection.py`."""
     process = start("--arm=a", "--workers=2", f"--engine={engine}", "--quiet", "--", "sh", "-c", "sleep 0.2; echo 1")
     first = ["pgrep", "--parent", str(process.pid), "--full", "spawn_main|gcs_server"]
     until(lambda: subprocess.run(first, capture_output=True).stdout, "a process of the cluster")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import stayer
-from place import Place
 from program import ENVIRONMENT, THRESHER, complaint, run, thresher
 from terminal import Terminal
+from workdir import Workdir
 
 STAY = ("--stay", "--budget=30", "--no-confidence", "--format=json")
 
@@ -33,8 +33,8 @@ def test_what_it_prints_on_standard_error_is_shown_without_secrets() -> None:
 
 REFUSED = {
     "--reward": (["--reward=json:x"], "--reward 'json:x': has no effect with --stay"),
-    "--pass": (["--pass=0"], "--pass '0': has no effect with --stay"),
-    "--fail": (["--fail=1"], "--fail '1': has no effect with --stay"),
+    "--pass": (["--pass=xyz"], "exit codes 'xyz': --pass has no effect with --stay"),
+    "--fail": (["--fail=1"], "exit codes '1': --fail has no effect with --stay"),
     "per process": (["--per-process=0"], "--per-process 0"),
     "processes": (["--per-process=2", "--engine=processes"], "has one pull at a time; use --engine threads, or more"),
     "other arms": (["--arm=c"], "COMMAND names other arms than the study has: they differ in 'a', 'b', 'c'"),
@@ -63,28 +63,28 @@ def test_an_evaluator_that_names_no_arms_says_so() -> None:
 
 
 def test_notes_and_costs_are_exported_and_logged(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    place.good("run", "--study=s", "--at-least=0.5", "--budget=4", "--stay", "--arm=a", "--arm=b", "--", *stayer.ARGV)
-    head, *lines = place.good("export", "s", "csv").splitlines()
+    workdir = Workdir(tmp_path)
+    workdir.good("run", "--study=s", "--at-least=0.5", "--budget=4", "--stay", "--arm=a", "--arm=b", "--", *stayer.ARGV)
+    head, *lines = workdir.good("export", "s", "csv").splitlines()
     assert head.endswith(",reward,note,cost")
     assert {line.split(",")[-1] for line in lines} == {"0.25"}
-    assert "  cost 0.25 " in place.good("log", "s")
-    assert place.good("verify", "s")
-    before = place.good("verdict", "s")
-    (tmp_path / "log.json").write_text(place.good("export", "s", "json"))
-    place.good("delete", "s", "--yes")
-    place.good("import", "log.json")
-    assert place.good("verdict", "s").splitlines()[:-1] == before.splitlines()[:-1]
+    assert "  cost 0.25 " in workdir.good("log", "s")
+    assert workdir.good("verify", "s")
+    before = workdir.good("verdict", "s")
+    (tmp_path / "log.json").write_text(workdir.good("export", "s", "json"))
+    workdir.good("delete", "s", "--yes")
+    workdir.good("import", "log.json")
+    assert workdir.good("verdict", "s").splitlines()[:-1] == before.splitlines()[:-1]
 
 
 def test_the_same_command_resumes_the_study_and_one_that_does_not_stay_is_another(tmp_path: Path) -> None:
-    place = Place(tmp_path)
+    workdir = Workdir(tmp_path)
     options = ["run", "--at-least=0.5", "--arm=a", "--arm=b", "--no-confidence"]
-    place.good(*options, "--budget=10", "--stay", "--", *stayer.ARGV)
-    again = place(*options, "--budget=20", "--stay", "--per-process=2", "--", *stayer.ARGV)
+    workdir.good(*options, "--budget=10", "--stay", "--", *stayer.ARGV)
+    again = workdir(*options, "--budget=20", "--stay", "--per-process=2", "--", *stayer.ARGV)
     assert "resumes after 10 pulls" in again.err
-    (name,) = [line.split("\t")[0] for line in place.good("studies").splitlines()]
-    other = place(*options, "--study", name, "--budget=20", "--", *stayer.ARGV)
+    (name,) = [line.split("\t")[0] for line in workdir.good("studies").splitlines()]
+    other = workdir(*options, "--study", name, "--budget=20", "--", *stayer.ARGV)
     assert "(--stay" in complaint(other)
 
 

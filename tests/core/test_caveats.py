@@ -34,10 +34,10 @@ def test_each_caveat_is_a_sentence() -> None:
 
 
 def test_evaluators_that_count_as_the_same_are_named_in_short() -> None:
-    words = " evaluators that were accepted as the same measured the rewards: "
-    assert caveats(evaluators=["one", "two"]) == f" 2{words}'one'; 'two'."
+    words = " The rewards were measured by 2 evaluators that were accepted as equivalent: "
+    assert caveats(evaluators=["one", "two"]) == f"{words}'one'; 'two'."
     cut, whole = "x" * 199, "y" * 198
-    assert caveats(evaluators=[cut, whole]) == f" 2{words}'{cut[:198]}…; '{whole}'."
+    assert caveats(evaluators=[cut, whole]) == f"{words}'{cut[:198]}…; '{whole}'."
 
 
 def test_what_was_imported_is_counted() -> None:

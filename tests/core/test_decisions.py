@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import thresher
 from thresher.core import policies
 from thresher.core.policies import Policy
-from thresher.study import look
+from thresher.study import peek
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -181,7 +181,7 @@ def test_asking_for_many_is_asking_often(name: str, sizes: list[int], seed: int)
             reward = rng.random()
             one.tell(pull, reward)
             many.tell(pull, reward)
-    assert look(one, lambda ledger: ledger.state()) == look(many, lambda ledger: ledger.state())
+    assert peek(one, lambda ledger: ledger.state()) == peek(many, lambda ledger: ledger.state())
 
 
 def test_scaling_the_rewards_changes_no_decision() -> None:
@@ -201,9 +201,9 @@ def test_scaling_the_rewards_changes_no_decision() -> None:
 
 def test_a_larger_budget_changes_the_exploration_of_evt_at_once() -> None:
     study = study_of(policies.evt(), 4, 100)
-    assert look(study, lambda ledger: ledger.rule.exploration) == 25
+    assert peek(study, lambda ledger: ledger.rule.exploration) == 25
     study.extend(budget=400)
-    assert look(study, lambda ledger: ledger.rule.exploration) == 100
+    assert peek(study, lambda ledger: ledger.rule.exploration) == 100
 
 
 def test_many_arms_are_taken_in_turn() -> None:

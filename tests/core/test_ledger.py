@@ -13,7 +13,7 @@ from thresher.core import spec as specs
 from thresher.core.events import CAUSES
 from thresher.core.ledger import Ledger, fold
 from thresher.core.stored import from_json
-from thresher.study import give_up, look
+from thresher.study import give_up, peek
 
 
 def make(**given: Any) -> thresher.Study:
@@ -34,7 +34,7 @@ def test_a_restored_study_has_the_same_capitals_bit_for_bit() -> None:
             else:
                 study.tell(pull, rng.random())
     study.verdict()  # creates intervals, which are not part of the state
-    assert fold(study.events()).state() == look(study, lambda ledger: ledger.state())
+    assert fold(study.events()).state() == peek(study, lambda ledger: ledger.state())
 
 
 def test_an_extended_study_asks_for_the_same_arm_live_and_reopened() -> None:
@@ -44,13 +44,13 @@ def test_an_extended_study_asks_for_the_same_arm_live_and_reopened() -> None:
     for _ in range(6):
         pull = study.ask() or pytest.fail("no pull")
         study.tell(pull, rewards[pull.arm][pull.number - 1])
-    before = look(study, lambda ledger: ledger.choose())
+    before = peek(study, lambda ledger: ledger.choose())
     study.extend(budget=100_000)
-    live = look(study, lambda ledger: ledger.choose())
+    live = peek(study, lambda ledger: ledger.choose())
     again = fold(study.events())
     assert (before, live) == (1, 0)  # the wide spread of b counts for less
     assert again.choose() == live
-    assert again.state() == look(study, lambda ledger: ledger.state())
+    assert again.state() == peek(study, lambda ledger: ledger.state())
 
 
 @pytest.mark.parametrize(

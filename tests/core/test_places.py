@@ -20,13 +20,13 @@ SIZES = [2, 3, 5, 8, 16, 31, 64, 65, 100, 200, 257, 500]
 @pytest.fixture(scope="module")
 def orders() -> Any:
     """Orders of many studies, compiled: a row for each seed, of the first arm or of the first arms."""
-    source = {name: numba.njit(getattr(places, name)) for name in ("mixed",)}
-    inner = {**vars(places), **source}
+    inner = dict(vars(places))
 
     def compiled(name: str) -> Any:
         return numba.njit(FunctionType(getattr(places, name).__code__, inner, name))
 
-    inner["key_of"], inner["case_at"] = compiled("key_of"), compiled("case_at")
+    for name in ("stirred", "mixed", "key_of", "case_at"):  # in the order in which they call each other
+        inner[name] = compiled(name)
     key, at = inner["key_of"], inner["case_at"]
 
     @numba.njit

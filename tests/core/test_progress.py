@@ -4,7 +4,7 @@ import pytest
 
 import thresher
 from thresher.core.evidence import BETS
-from thresher.study import look
+from thresher.study import peek
 
 
 def progress_of(rewards: "list[float]", **given: float) -> "list[float]":
@@ -57,7 +57,7 @@ def test_a_proof_that_was_reached_once_counts_as_reached(side: int) -> None:
         if pull is None:
             break
         study.tell(pull, reward)
-        reached = look(study, lambda ledger: list(ledger.capitals[0][4 * BETS :]))
+        reached = peek(study, lambda ledger: list(ledger.capitals[0][4 * BETS :]))
         progress = study.verdict()["a"].progress or 0.0
         assert (progress == 1.0) == study.verdict()["a"].certified
         if reached[side] and not reached[1 - side]:

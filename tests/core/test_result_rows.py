@@ -1,4 +1,4 @@
-"""Results as people write them: which rows are read, as what, and which are refused with their place."""
+"""Results as people write them: which rows are read, as what, and which are refused with their location."""
 
 from typing import Any
 

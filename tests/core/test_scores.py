@@ -94,9 +94,9 @@ def test_what_is_no_score_stops_the_ask_with_one_line_and_writes_nothing(name: s
     for pull in study.ask_many(4):  # the warm-up needs no scores
         study.tell(pull, 0.25)
     before = study.events()
-    place = r"for arm 'arm 0' with gap=0\.35, scatter=0\.0, seen=2, weight=2\.0, exploration=10\.0; "
+    arguments = r"for arm 'arm 0' with gap=0\.35, scatter=0\.0, seen=2, weight=2\.0, exploration=10\.0; "
     rule = "a score must be a number of at least 0, or infinity$"
-    with pytest.raises(ScoreFailed, match=f"broken.<locals>.score': {words} {place}{rule}") as raised:
+    with pytest.raises(ScoreFailed, match=f"broken.<locals>.score': {words} {arguments}{rule}") as raised:
         study.ask()
     assert "\n" not in str(raised.value)
     assert study.events() == before

@@ -85,7 +85,7 @@ def test_a_recorded_arm_whose_rewards_are_all_on_the_bar_is_above(reward: float,
 
 
 def test_a_mean_on_the_bar_is_above_whatever_the_spread() -> None:
-    spreads = [0.01 * place for place in range(1, 21)]
+    spreads = [0.01 * index for index in range(1, 21)]
     for family in ("uniform", "beta", "normal", "bernoulli"):
         setup = Setup("uniform", family, arms=20, means=0.7, spreads=spreads, threshold=0.7, budget=40)
         assert set(instances(setup, repetitions=1)[0][0]) == {0.7}

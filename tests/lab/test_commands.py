@@ -140,15 +140,6 @@ def test_a_recorded_file_that_is_wrong_is_named_by_row_and_column(name: str, tmp
         assert part.replace("FILE", str(file)) in str(caught.value)
 
 
-def test_missing_arms_are_named(tmp_path: Path) -> None:
-    from thresher.lab import recorded
-
-    file = tmp_path / "rewards.csv"
-    file.write_text("arm,reward\na,1\n")
-    with pytest.raises(ThresherError, match="has no reward of 1 arm, 'b' first"):
-        recorded.read(file, expected=["a", "b"])
-
-
 def test_an_output_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("here first")

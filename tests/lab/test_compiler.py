@@ -61,7 +61,7 @@ def test_machine_code_is_kept_under_a_hash_of_its_sources_and_found_again(ran: R
     assert ran.folder.name.startswith("lab-")
     first, second = ran.kept
     assert [*first] == ["loops.run_at_once"]
-    assert {*second} == {"loops.run_at_once", "late.run_late"}
+    assert {*second} == {"loops.run_at_once", "delayed_loop.run_delayed"}
     assert first.items() <= second.items(), "the second process used what the first had compiled"
 
 
@@ -102,24 +102,24 @@ def test_every_cached_function_has_one_signature(ran: Ran) -> None:
     assert {*found.values()} == {1}
 
 
-def test_a_loop_uses_the_parts_that_another_process_compiled(tmp_path: Path) -> None:
-    kind = compiler.Kind(certifies=True, late=True)
+def test_a_loop_uses_the_functions_that_another_process_compiled(tmp_path: Path) -> None:
+    kind = compiler.Kind(certifies=True, delayed=True)
     program = f"""
 from thresher.lab import compiler, warming
 from thresher.lab.compiler import Kind
 warming.available_cores = lambda: 2
 warming.compile_together([{kind}])
-parts = compiler._namespace({kind}._replace(late=False))
-print([[sum(parts[name].stats.cache_hits.values()) for name in half] for half in compiler.HALVES])
+functions = compiler._namespace({kind}._replace(delayed=False))
+print([[sum(functions[name].stats.cache_hits.values()) for name in half] for half in compiler.HALVES])
 """
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("[[0, 0, 0, 0], [1, 1, 1]]\n", "")
+    assert (done.stdout, done.stderr) == ("[[0, 0, 0, 0, 0], [1, 1, 1]]\n", "")
 
 
 @pytest.mark.parametrize("cores", [1, 2, 5])
 def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    loops = [compiler.Kind(late=True), compiler.Kind(certifies=True, late=True), compiler.Kind(certifies=True)]
+    loops = [compiler.Kind(delayed=True), compiler.Kind(certifies=True, delayed=True), compiler.Kind(certifies=True)]
     shares: list[Sequence[compiler.Kind]] = []
 
     def started(share: Sequence[compiler.Kind]) -> "subprocess.Popen[bytes]":
@@ -129,7 +129,7 @@ def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkey
     monkeypatch.setattr(warming, "available_cores", lambda: cores)
     monkeypatch.setattr(warming, "_child", started)
     monkeypatch.setattr(warming, "compile_here", lambda share, _: shares.append(share))
-    monkeypatch.setattr(compiler, "kept", lambda kind: kind.late and kind.certifies)
+    monkeypatch.setattr(compiler, "kept", lambda kind: kind.delayed and kind.certifies)
     warming.compile_together([*loops, *loops])
     assert sorted(loop for share in shares for loop in share) == sorted([loops[0], loops[2]])
     assert len(shares) == min(cores, 2)

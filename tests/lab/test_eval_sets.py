@@ -16,7 +16,7 @@ from thresher.lab import Setup, matrix, simulate
 from thresher.lab.recorded import Recorded
 
 PROMPTS = ["--arms", "12", "--means", "0.7:0.99", "--threshold", "0.9", "--repetitions", "20"]
-LATE = ("--delay", "workers:1")  # as if rewards came at once
+DELAYED = ("--delay", "workers:1")  # as if rewards came at once
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 
@@ -36,7 +36,7 @@ def test_simulate_with_cases_says_what_share_of_a_full_run_it_took() -> None:
 
 
 def test_simulate_with_the_error_rate_bounded_says_how_many_labels_of_each_list_are_wrong() -> None:
-    words = ("--cases", "60", "--guarantee", "rate", *LATE)
+    words = ("--cases", "60", "--guarantee", "rate", *DELAYED)
     data = simulated(*words)
     assert 0.0 <= data["false_above"] <= 0.2
     assert 0.0 <= data["false_below"] <= 0.2
@@ -49,11 +49,11 @@ def test_simulate_with_the_error_rate_bounded_says_how_many_labels_of_each_list_
 
 
 def test_simulate_finds_as_many_arms_as_it_is_asked_for() -> None:
-    data = simulated("--find", "2", "--cases", "100", *LATE)
+    data = simulated("--find", "2", "--cases", "100", *DELAYED)
     assert (data["find"], data["policy"]) == (2, "cheapest")
     assert data["found"] >= 0.5  # in some repetitions there are not two
     assert data["pulls_to_settle"] == data["pulls_used"] < 700
-    text = " ".join(run("simulate", *PROMPTS, "--find", "2", "--cases", "100", *LATE).split())
+    text = " ".join(run("simulate", *PROMPTS, "--find", "2", "--cases", "100", *DELAYED).split())
     assert "2 arms found in" in text
 
 

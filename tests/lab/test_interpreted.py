@@ -11,14 +11,14 @@ CERTAIN = Setup(family="bernoulli", arms=6, means=(0.5, 1.0), threshold=0.8, bud
 ROUGH = {"delay": "workers:9:failures:5", "lost": (0.2, 0.1), "hung": 0.01}
 SETUPS = {  # of loops that other tests use too
     "evt": Setup(policy="evt", arms=9, budget=500),
-    "evt, late": Setup(policy="evt", arms=9, budget=500, delay="random:12"),
+    "evt, delayed": Setup(policy="evt", arms=9, budget=500, delay="random:12"),
     "common draws": Setup(policy="anytime-evt", arms=9, budget=500, common=True, delay="workers:5:exponential"),
     "certificates": CERTAIN,
-    "certificates, late": CERTAIN.but(**ROUGH),
+    "certificates, delayed": CERTAIN.but(**ROUGH),
     "cases": CERTAIN.but(cases=60, budget=360),
-    "cases, late": CERTAIN.but(cases=60, **ROUGH),
-    "rate, late": CERTAIN.but(guarantee="rate", **ROUGH),
-    "at most, late": CERTAIN.but(
+    "cases, delayed": CERTAIN.but(cases=60, **ROUGH),
+    "rate, delayed": CERTAIN.but(guarantee="rate", **ROUGH),
+    "at most, delayed": CERTAIN.but(
         family="uniform", means=(0.3, 0.7), spreads=0.2, threshold=0.5, lower_is_better=True, **ROUGH
     ),
     "search": CERTAIN.but(policy=None, find=2, **ROUGH),

@@ -20,12 +20,12 @@ POLICIES = {
 }
 
 
-LATE = [(name, delay) for name in POLICIES for delay in ("fifo:7", "workers:6:exponential")]
+DELAYED = [(name, delay) for name in POLICIES for delay in ("fifo:7", "workers:6:exponential")]
 AT_ONCE = [(name, "none") for name in POLICIES]
 INTERPRETED = ("evt supplement", "lsa")  # at once; `test_interpreted.py` compares that with compiled loops
 
 
-@pytest.mark.parametrize(("name", "delay"), LATE + AT_ONCE)
+@pytest.mark.parametrize(("name", "delay"), DELAYED + AT_ONCE)
 def test_a_live_study_and_the_simulator_agree(name: str, delay: str, request: pytest.FixtureRequest) -> None:
     if delay == "none" and name in INTERPRETED:
         request.getfixturevalue("interpreted")

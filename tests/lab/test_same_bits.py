@@ -82,13 +82,13 @@ def replay(setup: Setup, seed: int = 3) -> None:
     assert list(played.board.winner) == plain.board.winner
 
 
-LATE = [(name, True) for name in POLICIES]
-AT_ONCE = [(name, False) for name in POLICIES if name not in ("evt supplement", "lsa")]  # other loops of the same parts
+DELAYED = [(name, True) for name in POLICIES]
+AT_ONCE = [(name, False) for name in POLICIES if name not in ("evt supplement", "lsa")]  # the other loop
 
 
-@pytest.mark.parametrize(("name", "late"), LATE + AT_ONCE)
-def test_compiled_and_plain_engine_hold_the_same_bits(name: str, late: bool) -> None:
-    for delay in DELAYS[1:] if late else DELAYS[:1]:
+@pytest.mark.parametrize(("name", "delayed"), DELAYED + AT_ONCE)
+def test_compiled_and_plain_engine_hold_the_same_bits(name: str, delayed: bool) -> None:
+    for delay in DELAYS[1:] if delayed else DELAYS[:1]:
         replay(Setup(policy=POLICIES[name], arms=13, budget=600, delay=delay))
 
 
@@ -109,6 +109,6 @@ def test_other_bounds_are_scaled_as_a_live_study_scales_them() -> None:
 def test_a_trace_has_every_pull_asked_and_told_once() -> None:
     played = trace(Setup(policy="evt", arms=5, budget=100, delay="random:9"))
     assert sorted(played.pull) == [*range(-100, 0), *range(1, 101)]
-    waiting = [sum(1 if pull > 0 else -1 for pull in played.pull[: place + 1]) for place in range(200)]
+    waiting = [sum(1 if pull > 0 else -1 for pull in played.pull[: index + 1]) for index in range(200)]
     assert max(waiting) == 10
     assert min(waiting) == 0

@@ -4,7 +4,7 @@ import pytest
 from lab_replay import compare, live
 
 from thresher.lab import Setup, trace
-from thresher.study import look
+from thresher.study import peek
 
 WORKERS = "workers:9:failures:5"
 PROBLEM = Setup(
@@ -14,7 +14,7 @@ AGAINST = PROBLEM.but(threshold=None, baseline=4)
 LOSSES = {"lost": (0.3, 0.1), "hung": 0.005}
 # each line of a group uses the same machine code
 RUNS: dict[str, list[Setup]] = {
-    "late": [
+    "delayed": [
         PROBLEM.but(lower_is_better=True, bounds=(0.0, 1.3)),
         PROBLEM.but(share=0.6, delay="batch:16", tolerance=0.1),
         PROBLEM.but(share=0.7, lower_is_better=True, threshold=0.52, **LOSSES),
@@ -22,7 +22,7 @@ RUNS: dict[str, list[Setup]] = {
         AGAINST.but(margin=-0.05, lower_is_better=True, tolerance=0.03, **LOSSES),
         AGAINST.but(find=3, delay="fifo:5"),
     ],
-    "cases, late": [
+    "cases, delayed": [
         PROBLEM.but(lower_is_better=True, cases=150),
         PROBLEM.but(share=0.6, cases=90, delay="random:12"),
         AGAINST.but(cases=150, margin=0.02),
@@ -32,7 +32,7 @@ RUNS: dict[str, list[Setup]] = {
         AGAINST.but(cases=120, ratio=1.1, lower_is_better=True, delay="batch:16"),
         AGAINST.but(cases=1),
     ],
-    "cases and rate, late": [
+    "cases and rate, delayed": [
         AGAINST.but(cases=150, guarantee="rate"),
         AGAINST.but(cases=90, guarantee="rate", margin=-0.02, lower_is_better=True, lost=(0.3, 0.1), tolerance=0.05),
         PROBLEM.but(cases=90, guarantee="rate", share=0.6),
@@ -43,14 +43,14 @@ RUNS: dict[str, list[Setup]] = {
 @pytest.mark.parametrize("name", RUNS)
 def test_compiled_questions_equal_a_live_study_bit_for_bit(name: str, request: pytest.FixtureRequest) -> None:
     """The last of them are interpreted, as `test_interpreted.py` compares it."""
-    if name == "cases and rate, late":
+    if name == "cases and rate, delayed":
         request.getfixturevalue("interpreted")
     settled, over = 0, 0
     for setup in RUNS[name]:
         for repetition in (0, 1):
             played = trace(setup, repetition=repetition, seed=8)
             study = live(setup, played)
-            look(study, lambda ledger, played=played: compare(ledger, played))  # type: ignore[misc]
+            peek(study, lambda ledger, played=played: compare(ledger, played))  # type: ignore[misc]
             settled += sum(label != 0 for label in played.proof.docket.settled)
             over += study.done
     assert settled >= 5  # something is compared

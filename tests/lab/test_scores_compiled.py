@@ -19,9 +19,9 @@ from scores_of_chance import FAMILIES, expressions, scored
 import thresher
 from thresher.core.policies import Policy, custom
 from thresher.errors import InvalidInput, ScoreFailed
-from thresher.lab import Setup, simulate, trace, users
+from thresher.lab import Setup, simulate, trace, user_score
 from thresher.lab.simulator import Played, kind
-from thresher.study import look
+from thresher.study import peek
 
 SOME = [("lsa", "none"), ("balanced", "random:12")]
 
@@ -37,7 +37,7 @@ def test_live_and_compiled_hold_the_same_bits() -> None:
     more: dict[str, Any] = {"delay": "fifo:7", "common": True, "confidence": 0.9, "family": "bernoulli"}
     setup = Setup(policy=policy, arms=7, budget=300, spreads=0.15, **more)
     played = trace(setup, seed=2)
-    look(live(setup, played), lambda ledger: compare_scored(ledger, played))
+    peek(live(setup, played), lambda ledger: compare_scored(ledger, played))
 
 
 def compare_scored(ledger: Any, played: Played) -> None:
@@ -56,7 +56,7 @@ def test_any_function_of_exactly_rounded_operations_chooses_the_same_arms(text: 
     setup = Setup(policy=policy, family=family, arms=5, budget=80, spreads=0.15)
     assert policy.is_exact
     played = trace(setup, seed=seed)
-    look(live(setup, played), lambda ledger: compare_scored(ledger, played))
+    peek(live(setup, played), lambda ledger: compare_scored(ledger, played))
 
 
 # -- what cannot be compiled ---------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def test_a_function_that_cannot_be_compiled_is_refused_with_its_line_in_plain_wo
     exec(compile(text, "mistake.py", "exec"), vars(module))
     policy = custom(module.score)
     with pytest.raises(InvalidInput, match="policy 'mistake:score': ") as raised:
-        users.compiled(policy.formula, str(policy.digest))
+        user_score.compiled(policy.formula, str(policy.digest))
     assert MISTAKES[body] in str(raised.value)
     assert "\n" not in str(raised.value)
 
@@ -119,7 +119,7 @@ def test_what_works_live_only_is_refused_in_plain_words(score: Any, words: str) 
     policy = custom(score)
     assert policy.is_exact
     with pytest.raises(InvalidInput, match=words):
-        users.compiled(policy.formula, str(policy.digest))
+        user_score.compiled(policy.formula, str(policy.digest))
 
 
 def wrong(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
@@ -191,7 +191,7 @@ def test_a_function_of_a_new_source_is_compiled_anew(tmp_path: Path, monkeypatch
         return custom(module.score)
 
     one, two = policy(1), policy(2)
-    assert [called(users.compiled(each.formula, str(each.digest))) for each in (one, two)] == [4.5, 5.0]
+    assert [called(user_score.compiled(each.formula, str(each.digest))) for each in (one, two)] == [4.5, 5.0]
     assert len({kind(Setup(policy=each)).name for each in (one, two)}) == 2  # of the loops
 
 

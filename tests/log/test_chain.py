@@ -10,7 +10,7 @@ from thresher.core.events import Event
 from thresher.log.chain import SIZE, START, chained, link
 from thresher.log.memory import MemoryStore
 from thresher.log.tail import pages
-from thresher.study import look
+from thresher.study import peek
 
 FULL = Event(
     7, "told", 3, 2, 0.1, "why ✓", "failed", True, 90, {"b": [1, 2.5, None], "a": "ü"}, "k-1", 1.75e9, "host:1"
@@ -104,7 +104,7 @@ def test_reasons_and_keys_are_chained_as_they_are_stored() -> None:
     for number, reason in enumerate(["", "a\0b", "\ud800", "✓" * 20_000, "="]):
         (pull,) = study.ask_many(1, lease=60, key=f"\0{number}")
         study.drop(pull, reason=reason)
-    assert look(thresher.open_study("s", storage=study.store), lambda ledger: ledger.issued) == 5
+    assert peek(thresher.open_study("s", storage=study.store), lambda ledger: ledger.issued) == 5
 
 
 GOLDEN = [

@@ -11,9 +11,9 @@ from thresher.core.ledger import fold
 from thresher.core.replay import verify
 from thresher.log.memory import MemoryStore
 from thresher.log.store import Store
-from thresher.study import look
+from thresher.study import peek
 
-PLACES = [
+STEPS = [
     (kernel, "assign"),
     (kernel, "observe"),
     (kernel, "release"),
@@ -27,9 +27,9 @@ ERRORS = [KeyboardInterrupt, SystemExit, MemoryError]
 class Trap:
     """Raises once, when a function is called for the nth time: after it has done its work, or before."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, place: Any, name: str, error: type[BaseException]) -> None:
-        self.real, self.left, self.after, self.error = getattr(place, name), 0, False, error
-        monkeypatch.setattr(place, name, self)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, error: type[BaseException]) -> None:
+        self.real, self.left, self.after, self.error = getattr(module, name), 0, False, error
+        monkeypatch.setattr(module, name, self)
 
     def set(self, nth: int, *, after: bool) -> None:
         self.left, self.after = nth, after
@@ -50,26 +50,26 @@ def make(store: Store) -> thresher.Study:
 
 def goes_on(study: thresher.Study) -> None:
     """The state equals a fresh fold, and so does the next decision."""
-    live, fresh = look(study, lambda ledger: ledger.state()), fold(study.events()).state()
+    live, fresh = peek(study, lambda ledger: ledger.state()), fold(study.events()).state()
     assert live == fresh
     for pull in study.ask_many(4):
         study.tell(pull, pull.id % 2)
     assert verify(study.events()).sound
-    assert look(study, lambda ledger: ledger.state()) == fold(study.events()).state()
+    assert peek(study, lambda ledger: ledger.state()) == fold(study.events()).state()
 
 
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("nth", [1, 2, 3])
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place[1])
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step[1])
 def test_an_interrupt_while_an_event_is_written(
-    monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str], nth: int, after: bool, error: type[BaseException]
+    monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str], nth: int, after: bool, error: type[BaseException]
 ) -> None:
     study = make(MemoryStore())
     pulls = study.ask_many(6)
     for pull in pulls[:4]:
         study.tell(pull, 1)
-    trap, before = Trap(monkeypatch, *place, error), len(study.events())
+    trap, before = Trap(monkeypatch, *step, error), len(study.events())
     calls: list[Callable[[], object]] = [
         lambda: study.ask_many(3),
         lambda: study.tell(pulls[4], 0),
@@ -83,8 +83,35 @@ def test_an_interrupt_while_an_event_is_written(
             assert len(study.events()) == before, "what was interrupted is not written"
         trap.set(0, after=False)
         before = len(study.events())
-        assert look(study, lambda ledger: ledger.state()) == fold(study.events()).state()
+        assert peek(study, lambda ledger: ledger.state()) == fold(study.events()).state()
     goes_on(study)
+
+
+def by_mean(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    return weight * gap
+
+
+@pytest.mark.parametrize("node", range(1, 16))
+def test_an_interrupt_while_a_users_score_is_put_into_the_tree(monkeypatch: pytest.MonkeyPatch, node: int) -> None:
+    """Before anything is written, but the tree may be half changed: its next decision could be wrong."""
+    arms = [f"arm {number}" for number in range(8)]
+    policy = thresher.custom(by_mean)
+    study = thresher.create_study("s", arms=arms, threshold=0.5, budget=300, policy=policy)
+    for pull in study.ask_many(24):
+        study.tell(pull, pull.arm[-1] in "0246")
+    ledger, best = peek(study, lambda ledger: ledger), peek(study, lambda ledger: ledger.board.best)
+
+    class Fragile(list[float]):
+        def __setitem__(self, at: Any, value: Any) -> None:
+            if at == node:
+                raise KeyboardInterrupt
+            super().__setitem__(at, value)
+
+    ledger.board = ledger.board._replace(best=Fragile(best))
+    try:
+        study.ask()
+    except KeyboardInterrupt:
+        goes_on(study)
 
 
 def test_an_interrupt_at_the_first_event_of_an_ask(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,15 +120,15 @@ def test_an_interrupt_at_the_first_event_of_an_ask(monkeypatch: pytest.MonkeyPat
     trap.set(1, after=True)
     with pytest.raises(KeyboardInterrupt):
         study.ask()
-    assert look(study, lambda ledger: (ledger.issued, ledger.pending)) == (0, 0)
+    assert peek(study, lambda ledger: (ledger.issued, ledger.pending)) == (0, 0)
     goes_on(study)
 
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("nth", [1, 2])
-@pytest.mark.parametrize("place", PLACES, ids=lambda place: place[1])
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step[1])
 def test_an_interrupt_while_new_events_are_read(
-    monkeypatch: pytest.MonkeyPatch, place: tuple[Any, str], nth: int, after: bool
+    monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str], nth: int, after: bool
 ) -> None:
     store = MemoryStore()
     writer = make(store)
@@ -110,10 +137,10 @@ def test_an_interrupt_while_new_events_are_read(
     for pull in pulls[:2]:
         writer.tell(pull, 1)
     writer.drop(pulls[2])
-    trap = Trap(monkeypatch, *place, KeyboardInterrupt)
+    trap = Trap(monkeypatch, *step, KeyboardInterrupt)
     trap.set(nth, after=after)
     with pytest.raises(KeyboardInterrupt):
-        look(reader, lambda ledger: ledger.issued)
+        peek(reader, lambda ledger: ledger.issued)
     goes_on(reader)
     goes_on(writer)
 
@@ -132,7 +159,7 @@ def test_an_event_that_the_grammar_refuses_causes_no_new_fold(call: str, monkeyp
     for _ in range(2):
         with pytest.raises(thresher.ThresherError):
             calls[call]()
-    assert look(study, lambda ledger: ledger.issued) == 1
+    assert peek(study, lambda ledger: ledger.issued) == 1
     assert study.ask()
 
 

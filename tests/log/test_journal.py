@@ -13,7 +13,7 @@ from thresher.core.events import Event
 from thresher.errors import Conflict, Interrupted, StoreFailed
 from thresher.log.memory import MemoryStore
 from thresher.log.store import Store
-from thresher.study import look
+from thresher.study import peek
 
 
 def make(store: Store | str, **given: Any) -> thresher.Study:
@@ -48,7 +48,7 @@ def test_a_call_whose_answer_is_lost_writes_once(trouble: list[str], count: int)
     study.tell(pulls[0], 0.25)
     kinds = [event.kind for event in store.read("s")]
     assert kinds == ["created", *["asked"] * count, "told"]
-    assert look(study, lambda ledger: (ledger.issued, ledger.told)) == (count, 1)
+    assert peek(study, lambda ledger: (ledger.issued, ledger.told)) == (count, 1)
 
 
 def test_a_write_that_is_found_later_is_recognised_as_ours() -> None:
@@ -94,7 +94,7 @@ def test_a_crash_between_writing_and_flushing_writes_once(survives: bool, count:
         def flush(self) -> None:
             if self.crash:
                 self.crash = False
-                seen.append(look(other, lambda ledger: ledger.issued))
+                seen.append(peek(other, lambda ledger: ledger.issued))
                 if not survives:
                     del self._logs["s"][-count:]
                 raise Interrupted("storage")
@@ -108,7 +108,7 @@ def test_a_crash_between_writing_and_flushing_writes_once(survives: bool, count:
     assert seen == [count]
     assert [event.kind for event in store.read("s")] == ["created", *["asked"] * count]
     other.tell(1, 0.5)
-    assert look(study, lambda ledger: ledger.told) == 1
+    assert peek(study, lambda ledger: ledger.told) == 1
 
 
 def test_a_repeated_call_waits_for_the_disk_too() -> None:
@@ -159,7 +159,7 @@ def test_a_new_study_with_the_name_of_a_deleted_one_is_another_study(store: Stor
     for call in (old.ask, lambda: old.tell(pull, 1), old.verdict, old.ask):
         with pytest.raises(thresher.StudyDeleted, match="deleted"):
             call()
-    assert look(new, lambda ledger: (ledger.issued, ledger.told)) == (9, 0)
+    assert peek(new, lambda ledger: (ledger.issued, ledger.told)) == (9, 0)
 
 
 def test_restored_state_equals_live_state_exactly(store: Store) -> None:
@@ -171,7 +171,7 @@ def test_restored_state_equals_live_state_exactly(store: Store) -> None:
             else:
                 study.tell(pull, pull.seed / 2**32)
     again = thresher.open_study("s", storage=store)
-    assert look(again, lambda ledger: ledger.state()) == look(study, lambda ledger: ledger.state())
+    assert peek(again, lambda ledger: ledger.state()) == peek(study, lambda ledger: ledger.state())
 
 
 def test_negative_zero_is_zero_before_it_is_written(store: Store) -> None:

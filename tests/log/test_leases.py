@@ -16,7 +16,7 @@ import thresher
 from thresher.log.memory import MemoryStore
 from thresher.log.stores import open_store
 from thresher.run import loop
-from thresher.study import look
+from thresher.study import peek
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ def test_the_next_agent_that_asks_drops_lost_pulls(make: Any, how: str) -> None:
     until(lambda: dead.store.expired("s") == [1, 2, 3])
     alive = make()
     getattr(alive, how)()
-    assert look(alive, lambda ledger: [ledger.state_of(pull) for pull in (1, 2, 3)]) == [2, 2, 2]
+    assert peek(alive, lambda ledger: [ledger.state_of(pull) for pull in (1, 2, 3)]) == [2, 2, 2]
 
 
 @pytest.mark.alone
@@ -152,7 +152,7 @@ def test_renew_keeps_pulls_that_are_evaluated_elsewhere(make: Any) -> None:
     forget(asked)
     other.renew([1], 3600)
     until(other.sweep)
-    assert look(other, lambda ledger: [ledger.state_of(pull) for pull in (1, 2)]) == [0, 2]
+    assert peek(other, lambda ledger: [ledger.state_of(pull) for pull in (1, 2)]) == [0, 2]
     with pytest.raises(thresher.UnknownPull):
         other.renew([99], 10)
     for seconds in (0, -1, float("nan"), "1h"):

@@ -163,14 +163,14 @@ def test_what_comes_after_an_event_that_is_not_there_yet_is_all_after_it(monkeyp
     store = MemoryStore()
     study = a_study(store)
     journal = study._journal
-    look: Callable[..., Any] = journal.look
+    peek: Callable[..., Any] = journal.peek
 
     def and_others_write(reader: Any) -> Any:
-        found = look(reader)
+        found = peek(reader)
         thresher.open_study("s", storage=store).ask_many(5)
         return found
 
-    monkeypatch.setattr(journal, "look", and_others_write)
+    monkeypatch.setattr(journal, "peek", and_others_write)
     assert [event.seq for page in journal.pages(3) for event in page] == [4, 5, 6]
 
 

@@ -2,8 +2,10 @@
 
 import contextlib
 import fcntl
+import importlib.abc
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +19,7 @@ from psycopg import errors as postgres
 
 import thresher
 from thresher.core.events import Event
-from thresher.errors import Conflict, InvalidInput
+from thresher.errors import Conflict, InvalidInput, StoreFailed
 from thresher.log import patience, sqlite_session
 from thresher.log import postgres_schema as schema
 from thresher.log.chain import chained
@@ -82,6 +84,25 @@ def test_an_unknown_store_is_named_without_its_password(storage: str, shown: str
         open_store(storage)
     assert "hunter2" not in str(caught.value)
     assert "is not a store that this version knows" in str(caught.value)
+
+
+def test_a_driver_that_cannot_be_imported_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """psycopg without libpq is installed, and raises an ImportError without a name."""
+
+    class Refusing(importlib.abc.MetaPathFinder):
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "thresher.log.postgres":
+                raise ImportError("no pq wrapper available")
+
+    monkeypatch.delitem(sys.modules, "thresher.log.postgres", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Refusing(), *sys.meta_path])
+    with pytest.raises(StoreFailed, match=r"cannot be imported \(ImportError: no pq wrapper available\); pip"):
+        open_store("postgresql://me@nowhere/db")
+
+
+def test_a_file_without_a_scheme_is_told_what_to_write() -> None:
+    with pytest.raises(InvalidInput, match=r"storage 'mine\.db': .*; write sqlite:///mine\.db for a file, or use"):
+        open_store("mine.db")
 
 
 # -- SQLite ----------------------------------------------------------------------------------------------------------
@@ -190,18 +211,18 @@ def test_a_lock_that_comes_at_the_last_moment_is_held_or_released(
     lock.close()
 
 
-@pytest.mark.parametrize("place", ["os.dup", "threading.Thread.start"])
+@pytest.mark.parametrize("call", ["os.dup", "threading.Thread.start"])
 def test_a_process_without_handles_or_threads_left_goes_on_without_its_turn(
-    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
-        raise OSError("too many open files") if place == "os.dup" else RuntimeError("can't start new thread")
+        raise OSError("too many open files") if call == "os.dup" else RuntimeError("can't start new thread")
 
     lock = FileLock(tmp_path / "lock")
     with (tmp_path / "lock").open("w") as holder:
         fcntl.flock(holder, fcntl.LOCK_EX)
         handles = len(list(Path("/proc/self/fd").iterdir()))
-        monkeypatch.setattr(place, fails)
+        monkeypatch.setattr(call, fails)
         with lock.turn() as held:
             assert not held
         assert len(list(Path("/proc/self/fd").iterdir())) == handles

@@ -18,7 +18,7 @@ from thresher.log import sqlite_session
 from thresher.log.sqlite import SqliteStore
 from thresher.log.sqlite_session import Session
 from thresher.log.stores import open_store
-from thresher.study import look
+from thresher.study import peek
 
 WAYS: dict[str, Callable[[Path], object]] = {
     "deleted": lambda file: file.unlink(),
@@ -155,7 +155,7 @@ def test_a_log_deleted_under_agents_loses_nothing_that_was_acknowledged(tmp_path
         one.kill()  # it saved its part before it said so
         other.kill()
     again = thresher.open_study("s", storage=url)
-    assert look(again, lambda ledger: ledger.told) == 40
+    assert peek(again, lambda ledger: ledger.told) == 40
     again.store.close()
 
 
@@ -184,7 +184,7 @@ def test_an_agent_with_a_lost_log_does_not_overwrite_later_writes(tmp_path: Path
         study.store.close()
         old.end()
     study = thresher.open_study("new", storage=url)
-    assert look(study, lambda ledger: ledger.told) == 50
+    assert peek(study, lambda ledger: ledger.told) == 50
     assert study.store.describe()["check"] == "sound"
     study.store.close()
 
@@ -215,7 +215,7 @@ def test_other_agents_may_start_stop_and_checkpoint(tmp_path: Path, options: str
         study.tell(pull, 1)
         connection.close()
         other.close()
-    assert look(study, lambda ledger: ledger.told) == 5
+    assert peek(study, lambda ledger: ledger.told) == 5
     study.store.close()
 
 

@@ -17,7 +17,7 @@ from thresher.errors import Conflict, StoreFailed
 from thresher.log import postgres_schema
 from thresher.log.postgres import PostgresStore
 from thresher.log.stores import open_store
-from thresher.study import look
+from thresher.study import peek
 from thresher.text.masking import masked
 
 SECRET = "s3cr3t-Pa55"
@@ -193,7 +193,7 @@ def test_an_answer_lost_with_the_flush_is_flushed_again(postgres_url: str, monke
 
     monkeypatch.setattr(store, "_end", lose)
     study.tell(pull, 1)
-    assert look(study, lambda ledger: ledger.told) == 1
+    assert peek(study, lambda ledger: ledger.told) == 1
     assert sum(event.kind == "told" for event in study.events()) == 1
     assert flushes == [False, False], "the first finds that the session is gone, the second waits for the disk"
     store.close()

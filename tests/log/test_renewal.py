@@ -11,7 +11,7 @@ from thresher.core.ledger import Ledger
 from thresher.errors import StoreFailed
 from thresher.log.leases import Keeper
 from thresher.log.memory import MemoryStore
-from thresher.study import look
+from thresher.study import peek
 
 
 class FailingOnce(MemoryStore):
@@ -56,7 +56,7 @@ def test_a_forked_child_keeps_no_ledger_that_another_thread_was_using() -> None:
         using.set()
         done.wait(60)
 
-    thread = threading.Thread(target=look, args=(study, use))
+    thread = threading.Thread(target=peek, args=(study, use))
     thread.start()
     assert using.wait(60)
     child = os.fork()

@@ -1,9 +1,11 @@
 """Stores of version 0.1: read as they are, upgraded by the first write, and then closed to agents of version 0.1."""
 
+import gzip
+from pathlib import Path
 from typing import Any
 
 import pytest
-from old_stores import STUDY, Old, an_old_store, an_opened_store, digests  # noqa: F401 - the fixtures
+from old_stores import STORED, STUDY, Old, an_old_store, an_opened_store, digests  # noqa: F401 - the fixtures
 
 import thresher
 from thresher.cli import cli
@@ -11,7 +13,7 @@ from thresher.core.events import Event
 from thresher.log.chain import chained
 from thresher.log.store import Store
 from thresher.log.stores import open_store
-from thresher.study import look
+from thresher.study import peek
 
 
 def event(seq: int) -> tuple[Any, ...]:
@@ -23,7 +25,7 @@ def test_an_old_store_is_read_without_being_changed(old: Old, opened: Store) -> 
     assert len(names) > 10
     assert all(event.digest is None for event in opened.read(STUDY))
     study = thresher.open_study(STUDY, storage=opened)
-    assert look(study, lambda ledger: ledger.issued)  # a verdict would drop pulls whose leases ran out
+    assert peek(study, lambda ledger: ledger.issued)  # a verdict would drop pulls whose leases ran out
     assert study.events()[-1].digest is not None, "readers know the digests that it will have"
     head = opened.head(STUDY)
     assert head is not None
@@ -49,13 +51,13 @@ def test_the_first_write_upgrades_all_studies_and_changes_no_state(old: Old, ope
 def test_an_old_study_continues_in_a_chain(old: Old, opened: Store) -> None:
     study, reader = (thresher.open_study(STUDY, storage=open_store(old.url)) for _ in range(2))
     seen = len(reader.events()) + study.sweep()
-    study.extend(budget=(look(study, lambda ledger: ledger.budget) or 0) + 50)
+    study.extend(budget=(peek(study, lambda ledger: ledger.budget) or 0) + 50)
     for pull in study.ask_many(5):
         study.tell(pull, 1)
     assert len(reader.events()) == seen + 11, "a reader of the old store reads the new one"
     assert reader.verdict().head == study.verdict().head
     again = thresher.open_study(STUDY, storage=opened)
-    assert look(again, lambda ledger: ledger.state()) == look(study, lambda ledger: ledger.state())
+    assert peek(again, lambda ledger: ledger.state()) == peek(study, lambda ledger: ledger.state())
     for each in (study, reader):
         each.store.close()
 
@@ -121,14 +123,14 @@ def test_a_head_without_a_log_is_damage_that_can_be_deleted(url: str) -> None:
 
 def test_events_that_an_agent_of_0_1_writes_meanwhile_are_read(old: Old, opened: Store) -> None:
     study = thresher.open_study(STUDY, storage=opened)
-    budget = look(study, lambda ledger: ledger.budget) or 0
+    budget = peek(study, lambda ledger: ledger.budget) or 0
     with old.agent() as run:
         last = study.events()[-1].seq
         run(old.write, (STUDY, *Event(last + 1, "extended", budget=budget + 7, key="other")[:-1]))
-        assert look(study, lambda ledger: ledger.budget) == budget + 7
+        assert peek(study, lambda ledger: ledger.budget) == budget + 7
         run(f"DELETE FROM {old.prefix}events WHERE study = ?", (STUDY,))
         with pytest.raises(thresher.StudyDeleted):
-            look(study, lambda ledger: ledger.budget)
+            peek(study, lambda ledger: ledger.budget)
 
 
 def test_a_new_study_with_the_name_of_a_deleted_one_is_another_study_in_an_old_store(old: Old, opened: Store) -> None:
@@ -176,3 +178,16 @@ def test_two_agents_that_upgrade_at_once_upgrade_once(old: Old, opened: Store) -
     names = (STUDY, "first new", "second new")
     assert digests(opened, *names) == digests(other, *names)
     other.close()
+
+
+def test_a_file_that_was_replaced_by_one_of_version_0_1_is_upgraded_too(tmp_path: Path) -> None:
+    """What is known about the file before it does not count."""
+    file = tmp_path / "thresher.db"
+    store = open_store(f"sqlite:///{file}")
+    thresher.create_study("before", arms=["a"], threshold=0.5, storage=store)
+    store.close()
+    file.write_bytes(gzip.decompress(STORED.read_bytes()))
+    thresher.create_study("new", arms=["a"], threshold=0.5, storage=store)
+    assert store.describe()["schema"] == "2"
+    assert store.head(STUDY) is not None
+    store.close()

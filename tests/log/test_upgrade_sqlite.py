@@ -36,7 +36,7 @@ def test_an_upgrade_that_fails_leaves_the_old_store(tmp_path: Path, monkeypatch:
     def fails(*_: object) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("thresher.log.rows.from_row", fails)
+    monkeypatch.setattr("thresher.log.event_rows.from_row", fails)
     monkeypatch.setattr("thresher.log.sqlite_schema.sealed", lambda rows, heads: (fails() for row in rows))
     with pytest.raises(StoreFailed, match="No space left"):
         thresher.create_study("new", arms=["a"], threshold=0.5, storage=store)

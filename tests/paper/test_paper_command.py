@@ -135,8 +135,8 @@ def test_a_policy_that_cannot_be_added_is_refused_in_one_line(
 
 def test_a_policy_that_follows_the_budget_plays_each_number_of_pulls_by_itself() -> None:
     follows, free = custom(rewritten.evt_again), custom(rewritten.evt_again, exploration=3.0)
-    late = figures.algorithm_42("mine", 0.5, {"mine": follows})
-    assert (late.exploration, late.pending_weight) == (200.0, 0.5)
+    second = figures.algorithm_42("mine", 0.5, {"mine": follows})
+    assert (second.exploration, second.pending_weight) == (200.0, 0.5)
     assert figures.algorithm_42("mine", 0.5, {"mine": free}).exploration == 3.0
     alone = figures.figure1_pulls(1)
     assert figures.figure1_pulls(1, {"mine": follows}) - alone == 3 * sum(figures.PULLS_41)

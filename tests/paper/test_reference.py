@@ -66,7 +66,7 @@ BERNOULLI = {  # share of arms wrong after 20, 50, 100 pulls an arm
 
 @pytest.mark.parametrize("name", BERNOULLI)
 def test_bernoulli_arms(name: str) -> None:
-    """Where other tests use the loop with certificates and late rewards, it is played here too: the same numbers."""
+    """Where other tests use the loop with certificates and delayed rewards, it is played here too: the same numbers."""
     shares = name in ("uniform", "evt")
     for per_arm, reference in zip((20, 50, 100), BERNOULLI[name], strict=True):
         setup = Setup(

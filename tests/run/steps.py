@@ -22,7 +22,7 @@ class Told(Engine):
         self.stopped: list[Future[object]] = []
         self.abandoned: list[Future[object]] = []
         self.waited: list[bool] = []
-        self.withdrawals = 0
+        self.taken_back = 0
         self.most: int | None = None
 
     @property
@@ -48,9 +48,9 @@ class Told(Engine):
     def stop(self, future: "Future[object]") -> None:
         self.stopped.append(future)
 
-    def withdraw(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
-        self.withdrawals += 1
-        return super().withdraw(futures)
+    def take_back(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
+        self.taken_back += 1
+        return super().take_back(futures)
 
     def abandon(self, futures: Iterable["Future[object]"]) -> None:
         self.abandoned.extend(futures)

@@ -66,9 +66,9 @@ def test_two_agents_with_their_own_dask_clusters_share_one_budget(
 
 
 @pytest.mark.parametrize("engine", ["processes", "dask", "ray"])
-def test_a_shell_command_runs_on_every_engine(engine: str, place: dict[str, Any]) -> None:
+def test_a_shell_command_runs_on_every_engine(engine: str, where: dict[str, Any]) -> None:
     """In clusters that run already; `cli/test_cli_signals.py` has commands in those that thresher starts."""
-    named = place["executor"].scheduler.address.replace("tcp://", "dask://") if engine == "dask" else engine
+    named = where["executor"].scheduler.address.replace("tcp://", "dask://") if engine == "dask" else engine
     options = ["--threshold=0.5", "--arm=a", "--arm=b", "--budget=20", "--format=json", "--workers=2"]
     command = ["sh", "-c", "test {arm} = a && echo 0.9 || echo 0.1"]
     done = CliRunner(env={"THRESHER_STORAGE": "memory"}).invoke(

@@ -1,4 +1,4 @@
-"""Which engine a place means, and what is refused, without starting any."""
+"""Which engine an executor means, and what is refused, without starting any."""
 
 import os
 from collections.abc import Callable
@@ -72,9 +72,9 @@ def of_library(module: str, *bases: type, **attributes: object) -> Any:
 
 @pytest.mark.parametrize("module", ["distributed.client", "distributed", "dask_jobqueue.slurm", "dask_kubernetes.core"])
 def test_a_client_and_a_cluster_of_dask_are_known_by_their_library(module: str, clusters: list[Any]) -> None:
-    place = of_library(module)
-    assert opened(place) == "dask"
-    assert clusters == [("dask", place, None, 7, {})]
+    executor = of_library(module)
+    assert opened(executor) == "dask"
+    assert clusters == [("dask", executor, None, 7, {})]
 
 
 def test_an_executor_of_dask_stands_for_its_client(clusters: list[Any]) -> None:
@@ -91,10 +91,12 @@ def test_an_executor_of_dask_stands_for_its_client(clusters: list[Any]) -> None:
         opened(wishes)
 
 
-@pytest.mark.parametrize("place", ["threads:6379", "processes:1", "nowhere", "host:port", "http://host:1", 5, object()])
-def test_what_is_no_place_is_refused(place: Any, clusters: list[Any]) -> None:
+@pytest.mark.parametrize(
+    "executor", ["threads:6379", "processes:1", "nowhere", "host:port", "http://host:1", 5, object()]
+)
+def test_what_is_no_executor_is_refused(executor: Any, clusters: list[Any]) -> None:
     with pytest.raises(InvalidInput, match="cannot run pulls; pass 'threads', 'processes', 'dask', 'ray', an address"):
-        opened(place)
+        opened(executor)
     assert clusters == []
 
 
@@ -120,10 +122,10 @@ def test_sixteen_coroutines_run_at_once_unless_said_otherwise() -> None:
         engine.release()
 
 
-@pytest.mark.parametrize("place", ["dask", "ray", of_library("distributed.client")])
-def test_a_coroutine_function_runs_on_no_cluster(place: Any, clusters: list[Any]) -> None:
+@pytest.mark.parametrize("executor", ["dask", "ray", of_library("distributed.client")])
+def test_a_coroutine_function_runs_on_no_cluster(executor: Any, clusters: list[Any]) -> None:
     with pytest.raises(InvalidInput, match="a coroutine function runs on an event loop; leave executor out"):
-        open_engine(evaluate_later, workers=None, executor=place)
+        open_engine(evaluate_later, workers=None, executor=executor)
     assert clusters == []
 
 
@@ -138,11 +140,11 @@ def test_resources_are_counted_only_by_clusters() -> None:
 PAIR = (dict, print)
 
 
-@pytest.mark.parametrize("place", ["dask", "ray", of_library("mine", Executor)])
-def test_what_is_shared_is_set_up_only_by_our_own_engines(place: Any, clusters: list[Any]) -> None:
+@pytest.mark.parametrize("executor", ["dask", "ray", of_library("mine", Executor)])
+def test_what_is_shared_is_set_up_only_by_our_own_engines(executor: Any, clusters: list[Any]) -> None:
     words = "is set up only for threads, processes and coroutines; use the pool's initializer"
     with pytest.raises(InvalidInput, match=words):
-        opened(place, shared=PAIR)
+        opened(executor, shared=PAIR)
 
 
 def test_processes_share_only_what_each_of_them_can_set_up() -> None:
@@ -150,8 +152,8 @@ def test_processes_share_only_what_each_of_them_can_set_up() -> None:
 
     with pytest.raises(InvalidInput, match=r"cannot be shared between processes; pass a pair of functions"):
         opened("processes", shared=contextlib.nullcontext())
-    for place, shared in [("processes", PAIR), ("threads", contextlib.nullcontext()), (None, PAIR)]:
-        assert opened(place, shared=shared)._shared.is_pair == (shared is PAIR)
+    for executor, shared in [("processes", PAIR), ("threads", contextlib.nullcontext()), (None, PAIR)]:
+        assert opened(executor, shared=shared)._shared.is_pair == (shared is PAIR)
     assert opened("processes")._shared is None
 
 

@@ -154,26 +154,26 @@ def test_an_asynchronous_client_is_refused() -> None:
 
 
 @pytest.mark.parametrize("engine", ["dask", "ray", "processes"])
-def test_an_evaluator_that_cannot_be_sent_is_refused_in_words(engine: str, place: dict[str, Any]) -> None:
+def test_an_evaluator_that_cannot_be_sent_is_refused_in_words(engine: str, where: dict[str, Any]) -> None:
     lock = threading.Lock()
     study = make("a", "b", budget=60)
     if engine == "processes":  # forked workers inherit them
-        assert thresher.run(study, lambda pull: 0.5 if lock else 0, **place).told == 60
+        assert thresher.run(study, lambda pull: 0.5 if lock else 0, **where).told == 60
         return
     with pytest.raises(thresher.CannotGoOn, match=r"cannot (be sent|take the evaluator)"):
-        thresher.run(study, lambda pull: 0.5 if lock else 0, **place)
+        thresher.run(study, lambda pull: 0.5 if lock else 0, **where)
     assert len(study.events()) == 1
 
 
 @pytest.mark.parametrize("engine", ["dask", "ray"])
-def test_what_a_script_defines_can_be_sent(engine: str, place: dict[str, Any]) -> None:
-    assert thresher.run(make(budget=10), lambda pull: 0.5, **place).told == 10
+def test_what_a_script_defines_can_be_sent(engine: str, where: dict[str, Any]) -> None:
+    assert thresher.run(make(budget=10), lambda pull: 0.5, **where).told == 10
 
 
 @pytest.mark.hangs
 @pytest.mark.parametrize("engine", ["dask", "ray"])
 def test_pulls_that_never_began_cost_nothing_when_a_run_ends_early(
-    engine: str, place: dict[str, Any], tmp_path: Path
+    engine: str, where: dict[str, Any], tmp_path: Path
 ) -> None:
     study = make("hangs", budget=60, max_failures=None)
     room = 4 if engine == "dask" else 2  # all hang, so nothing else can begin
@@ -183,7 +183,7 @@ def test_pulls_that_never_began_cost_nothing_when_a_run_ends_early(
             raise RuntimeError("stop here")
 
     with pytest.raises(RuntimeError, match="stop here"):
-        thresher.run(study, evaluator(engine, tmp_path), in_flight=20, on_progress=stop_once_begun, **place)
+        thresher.run(study, evaluator(engine, tmp_path), in_flight=20, on_progress=stop_once_begun, **where)
     begun = {pull for pull, _ in calls(tmp_path)}
     dropped = {event.pull: event.cause for event in study.events() if event.kind == "dropped"}
     assert study.verdict().pending == 0
@@ -205,9 +205,9 @@ def test_pulls_that_never_began_cost_nothing_when_a_run_ends_early(
     ],
 )
 def test_an_address_without_an_answer_is_named(executor: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from thresher.run.engines import dask_place
+    from thresher.run.engines import dask_client
 
-    monkeypatch.setattr(dask_place, "PATIENCE", 0.3)
+    monkeypatch.setattr(dask_client, "PATIENCE", 0.3)
     study = make()
     with pytest.raises(thresher.ThresherError, match=words):
         thresher.run(study, evaluator("dask"), executor=executor)
@@ -216,8 +216,8 @@ def test_an_address_without_an_answer_is_named(executor: str, words: str, monkey
 
 def test_a_run_leaves_nothing_on_a_scheduler_even_if_it_was_refused(dask_client: Any) -> None:
     def left(dask_scheduler: Any) -> list[str]:
-        places = (dask_scheduler.plugins, dask_scheduler.worker_plugins, dask_scheduler.handlers)
-        return [name for place in places for name in place if str(name).startswith("thresher")]
+        tables = (dask_scheduler.plugins, dask_scheduler.worker_plugins, dask_scheduler.handlers)
+        return [name for table in tables for name in table if str(name).startswith("thresher")]
 
     lock = threading.Lock()
     with pytest.raises(thresher.CannotGoOn):

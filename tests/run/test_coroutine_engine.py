@@ -38,16 +38,16 @@ async def turns(count: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-class Gated:
+class Held:
     """Evaluations that wait until the test lets them end."""
 
     def __init__(self) -> None:
         self.begun: list[int] = []
-        self.gate = asyncio.Event()
+        self.release = asyncio.Event()
 
     async def __call__(self, one: Pull) -> float:
         self.begun.append(one.id)
-        await self.gate.wait()
+        await self.release.wait()
         return one.id / 8
 
 
@@ -57,18 +57,18 @@ class Gated:
 def test_as_many_run_at_once_as_there_are_workers_in_the_callers_context() -> None:
     async def main() -> None:
         async def evaluate(one: Pull) -> str:
-            await gated(one)
+            await held(one)
             return WHO.get()
 
         WHO.set("caller")
-        gated = Gated()
+        held = Held()
         engine = Coroutines(evaluate, 2, asyncio.get_running_loop())
         WHO.set("later")
         assert engine.room == engine.workers == 2
         futures = [engine.submit(pull(number)) for number in (1, 2, 3)]
         await turns()
-        assert (gated.begun, [engine.began(each) for each in futures]) == ([1, 2], [True, True, False])
-        gated.gate.set()
+        assert (held.begun, [engine.began(each) for each in futures]) == ([1, 2], [True, True, False])
+        held.release.set()
         assert [await result(each) for each in futures] == ["caller"] * 3
         await turns()
         assert engine._tasks == {}
@@ -78,22 +78,22 @@ def test_as_many_run_at_once_as_there_are_workers_in_the_callers_context() -> No
 
 def test_a_pull_that_was_taken_back_is_not_evaluated() -> None:
     async def main() -> None:
-        gated = Gated()
-        engine = Coroutines(gated, 1, asyncio.get_running_loop())
+        held = Held()
+        engine = Coroutines(held, 1, asyncio.get_running_loop())
         first, second, third = (engine.submit(pull(number)) for number in (1, 2, 3))
         await turns()
-        assert engine.withdraw([first, second]) == {second}
-        gated.gate.set()
+        assert engine.take_back([first, second]) == {second}
+        held.release.set()
         assert [await result(first), await result(third)] == [0.125, 0.375]
-        assert gated.begun == [1, 3]
+        assert held.begun == [1, 3]
 
     here(main)
 
 
 def test_an_evaluation_that_is_stopped_fails_a_moment_later() -> None:
     async def main() -> None:
-        gated = Gated()
-        engine = Coroutines(gated, 1, asyncio.get_running_loop())
+        held = Held()
+        engine = Coroutines(held, 1, asyncio.get_running_loop())
         engine.grace = 0.1
         future = engine.submit(pull(1))
         await turns()
@@ -112,8 +112,8 @@ def test_an_evaluation_that_is_stopped_fails_a_moment_later() -> None:
 
 def test_a_run_that_ends_within_that_moment_is_not_told() -> None:
     async def main() -> None:
-        gated = Gated()
-        engine = Coroutines(gated, 2, asyncio.get_running_loop())
+        held = Held()
+        engine = Coroutines(held, 2, asyncio.get_running_loop())
         engine.grace = SECONDS
         stopped, runs = engine.submit(pull(1)), engine.submit(pull(2))
         await turns()
@@ -125,17 +125,17 @@ def test_a_run_that_ends_within_that_moment_is_not_told() -> None:
         await asyncio.wait(tasks)
         assert isinstance(runs.exception(0), asyncio.CancelledError), "at once: the run is over"
         assert not stopped.done()
-        late = engine.submit(pull(3))
+        third = engine.submit(pull(3))
         await turns()
-        assert (gated.begun, late.running(), engine.cancel_all()) == ([1, 2], False, [])
+        assert (held.begun, third.running(), engine.cancel_all()) == ([1, 2], False, [])
 
     here(main)
 
 
 def test_a_task_that_is_cancelled_before_it_begins_is_a_pull_that_never_began() -> None:
     async def main() -> None:
-        gated = Gated()
-        engine = Coroutines(gated, 1, asyncio.get_running_loop())
+        held = Held()
+        engine = Coroutines(held, 1, asyncio.get_running_loop())
         _, waits = engine.submit(pull(1)), engine.submit(pull(2))
         await turns()
         engine._tasks[waits].cancel()
@@ -169,7 +169,7 @@ def test_what_an_evaluation_raises_is_told_and_only_ctrl_c_goes_on_to_the_loop(e
 
 def test_a_loop_that_was_closed_ends_the_run() -> None:
     loop = asyncio.new_event_loop()
-    engine = Coroutines(Gated(), 1, loop)
+    engine = Coroutines(Held(), 1, loop)
     loop.close()
     with pytest.raises(CannotGoOn, match="its event loop was closed; cancel its task first"):
         _ = engine.room
@@ -178,8 +178,8 @@ def test_a_loop_that_was_closed_ends_the_run() -> None:
 
 def test_closing_it_cancels_what_runs() -> None:
     async def main() -> None:
-        gated = Gated()
-        engine = Coroutines(gated, 1, asyncio.get_running_loop())
+        held = Held()
+        engine = Coroutines(held, 1, asyncio.get_running_loop())
         future = engine.submit(pull(1))
         await turns()
         engine.close(wait=False)

@@ -12,7 +12,7 @@ from engines import Counted, Slow, calls, causes, dask_cluster, evaluator, make,
 
 import thresher
 from thresher.run.engines.dask import Dask
-from thresher.run.engines.dask_parts import Marks
+from thresher.run.engines.dask_remote import Marks
 
 
 @pytest.mark.alone

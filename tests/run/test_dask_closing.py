@@ -5,7 +5,7 @@ import contextlib
 from types import SimpleNamespace
 from typing import Any
 
-from thresher.run.engines import dask_parts as parts
+from thresher.run.engines import dask_remote as remote
 from thresher.run.engines.dask import Dask
 
 
@@ -32,5 +32,5 @@ def test_hung_workers_of_our_own_cluster_end_at_once_and_are_not_started_again()
     engine._closing = contextlib.ExitStack()
     engine._closing.callback(done.append, "the cluster closes")
     engine.close(wait=False)
-    assert done == [f"{parts.leave.__name__} ['hung'] False", "the cluster closes"]
+    assert done == [f"{remote.leave.__name__} ['hung'] False", "the cluster closes"]
     assert nannies[1].restarts

@@ -12,7 +12,7 @@ from unconnected import NAME, Client, Scheduler, pull
 
 from thresher.errors import CannotGoOn, InvalidInput
 from thresher.run.engines import dask as engines_dask
-from thresher.run.engines import dask_parts as parts
+from thresher.run.engines import dask_remote as remote
 from thresher.run.engines.dask import Dask
 
 Make = Callable[..., Any]
@@ -39,14 +39,14 @@ def make(client: Client, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     def start(workers: int | None = None, own: Any = None, **needed: float) -> Dask:
         connected: list[object] = []
 
-        def connect(place: object, size: int, closing: Any) -> tuple[Client, Any]:
-            connected.append((place, size))
+        def connect(executor: object, size: int, closing: Any) -> tuple[Client, Any]:
+            connected.append((executor, size))
             closing.callback(client._scheduler.did.append, "closed")
             return client, own
 
         monkeypatch.setattr(engines_dask, "connected", connect)
-        engine = Dask(lambda _: 0.5, "place", workers, 7, needed)
-        assert connected == [("place", workers or 7)]
+        engine = Dask(lambda _: 0.5, "executor", workers, 7, needed)
+        assert connected == [("executor", workers or 7)]
         made.append(engine)
         return engine
 
@@ -175,18 +175,18 @@ def test_a_pull_began_when_the_scheduler_says_so(make: Make, scheduler: Schedule
     until(lambda: engine.began(future), "the begin")
 
 
-def test_only_pulls_that_have_not_begun_are_withdrawn(make: Make, scheduler: Scheduler, client: Client) -> None:
+def test_only_pulls_that_have_not_begun_are_taken_back(make: Make, scheduler: Scheduler, client: Client) -> None:
     engine = make()
     begun, waits, unknown = engine.submit(pull(1)), engine.submit(pull(2)), Future[object]()
     scheduler.begun[f"{NAME}-1-1"] = "w1"
-    assert engine.withdraw([begun, waits, unknown]) == {waits}
+    assert engine.take_back([begun, waits, unknown]) == {waits}
     assert engine.began(begun)
     assert (waits.cancelled(), begun.cancelled()) == (True, False)
     client.status = "closed"
-    assert engine.withdraw([begun]) == set(), "nobody knows"
+    assert engine.take_back([begun]) == set(), "nobody knows"
 
 
-def test_a_scheduler_that_does_not_answer_withdraws_nothing(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_scheduler_that_does_not_answer_gives_nothing_back(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = make()
     future = engine.submit(pull(1))
 
@@ -194,7 +194,7 @@ def test_a_scheduler_that_does_not_answer_withdraws_nothing(make: Make, monkeypa
         raise OSError("reset")
 
     monkeypatch.setattr(engine, "_ask", ask)
-    assert engine.withdraw([future]) == set()
+    assert engine.take_back([future]) == set()
     assert not future.cancelled()
 
 
@@ -215,7 +215,7 @@ def test_a_worker_that_hangs_is_ended_at_the_end_and_waited_for(
     make: Make, scheduler: Scheduler, client: Client, leaves: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run(function: Any, *args: Any, workers: list[str]) -> dict[str, list[str]]:
-        if function is parts.leave:
+        if function is remote.leave:
             left.append(len(scheduler.asked))
             if leaves:
                 asyncio.get_running_loop().call_later(0.06, scheduler.workers.clear)
@@ -240,7 +240,7 @@ def test_hung_workers_of_our_own_cluster_are_ended_for_good(
     make: Make, scheduler: Scheduler, client: Client, answers: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def run(function: Any, *, workers: list[str]) -> None:
-        assert function is parts.leave
+        assert function is remote.leave
         left.append(workers)
         if not answers:
             await asyncio.sleep(60)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from unconnected import NAME, pull
 
-from thresher.run.engines import dask_parts as parts
+from thresher.run.engines import dask_remote as remote
 
 
 @pytest.fixture
@@ -27,15 +27,15 @@ def did(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         pthread_sigmask=lambda *given: done.append(("mask", *given)),
         **real,
     )
-    monkeypatch.setattr(parts, "signal", fake)
+    monkeypatch.setattr(remote, "signal", fake)
     here = {name: getattr(threading, name) for name in ("current_thread", "main_thread")}
-    monkeypatch.setattr(parts, "threading", SimpleNamespace(Thread=begun("thread"), Timer=begun("timer"), **here))
+    monkeypatch.setattr(remote, "threading", SimpleNamespace(Thread=begun("thread"), Timer=begun("timer"), **here))
     return done
 
 
 @pytest.mark.parametrize(("own", "in_main"), [(True, True), (True, False), (False, True)])
 def test_only_workers_of_our_own_leave_ctrl_c_to_the_run(own: bool, in_main: bool, did: list[object]) -> None:
-    plugin = parts.Evaluator(NAME, lambda _: 0.5, own=own)
+    plugin = remote.Evaluator(NAME, lambda _: 0.5, own=own)
     if in_main:
         plugin.setup(None)
     else:
@@ -53,15 +53,15 @@ def test_at_the_end_of_a_run_the_evaluators_processes_end_without_holding_up_the
 
         def rest(self) -> None: ...
 
-    parts.Evaluator(NAME, lambda _: 0.5, own=False).teardown(None)
+    remote.Evaluator(NAME, lambda _: 0.5, own=False).teardown(None)
     assert did == []
     evaluate = Resting()
-    parts.Evaluator(NAME, evaluate, own=False).teardown(None)
+    remote.Evaluator(NAME, evaluate, own=False).teardown(None)
     assert did == [("thread", (), {"target": evaluate.rest, "name": "thresher-rest", "daemon": True})]
 
 
 def test_a_worker_that_is_told_to_leave_answers_first(did: list[object]) -> None:
-    parts.leave()
+    remote.leave()
     assert did == [("timer", (0.05, os._exit, (1,)), {})]
 
 
@@ -87,15 +87,15 @@ def test_a_worker_evaluates_only_what_it_may_begin(
             plugins={NAME: SimpleNamespace(evaluate=evaluate)},
             state=SimpleNamespace(tasks={"key": task} if is_known else {}),
         )
-        monkeypatch.setattr(parts, "get_worker", lambda: worker)
-        return await asyncio.to_thread(parts.evaluate_once, NAME, "key", pull(1))
+        monkeypatch.setattr(remote, "get_worker", lambda: worker)
+        return await asyncio.to_thread(remote.evaluate_once, NAME, "key", pull(1))
 
     task = SimpleNamespace(metadata={})
     data = asyncio.run(called())
-    assert (data == parts.REFUSED) != may_begin
+    assert (data == remote.REFUSED) != may_begin
     assert seen == ([pull(1)] if may_begin else [])
     assert task.metadata == ({NAME: data} if may_begin and is_known else {})
-    assert parts.still_running(["key"]) == []
+    assert remote.still_running(["key"]) == []
 
 
 # -- on the scheduler ------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_a_worker_evaluates_only_what_it_may_begin(
 
 def test_a_scheduler_answers_the_run_once_its_plugin_has_started() -> None:
     scheduler = SimpleNamespace(handlers={}, tasks={"x": None}, workers={}, allowed_failures=3)
-    marks = parts.Marks(NAME, "client", {})
+    marks = remote.Marks(NAME, "client", {})
     asyncio.run(marks.start(scheduler))
     answer = scheduler.handlers[NAME]
     assert answer(what="begin", key="x", worker="w1") is True
@@ -117,7 +117,7 @@ def test_a_scheduler_answers_the_run_once_its_plugin_has_started() -> None:
     ("keys", "others"), [((), False), ((f"{NAME}-1",), False), ((f"{NAME}-1", "theirs"), True), (("theirs",), True)]
 )
 def test_a_worker_has_others_work_if_one_task_is_not_ours(keys: tuple[str, ...], others: bool) -> None:
-    marks = parts.Marks(NAME, "client", {})
+    marks = remote.Marks(NAME, "client", {})
     processing = [SimpleNamespace(key=key) for key in keys]
     state = SimpleNamespace(nthreads=2, resources={}, nanny=None, processing=processing)
     marks._scheduler = SimpleNamespace(workers={"w1": state}, allowed_failures=0)
@@ -125,7 +125,7 @@ def test_a_worker_has_others_work_if_one_task_is_not_ours(keys: tuple[str, ...],
 
 
 def test_what_died_is_forgotten_with_its_task_and_not_before() -> None:
-    marks = parts.Marks(NAME, "client", {})
+    marks = remote.Marks(NAME, "client", {})
     sent: list[object] = []
     marks._scheduler = SimpleNamespace(tasks={"x": None, "y": None}, report=lambda *given, **_: sent.append(given))
     for key in ("x", "y"):

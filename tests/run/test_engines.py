@@ -40,10 +40,10 @@ each_kind_of_engine = pytest.mark.parametrize("engine", [e for e in ENGINES if e
     ids=[*ENGINES, "threads-custom"],
 )
 def test_every_pull_is_evaluated_once_with_its_own_seed_and_decided_as_in_a_sequential_study(
-    engine: str, policy: str | Policy, place: dict[str, Any], tmp_path: Path
+    engine: str, policy: str | Policy, where: dict[str, Any], tmp_path: Path
 ) -> None:
     study = make("a", "b", "c", policy=policy, budget=120)
-    verdict = run(engine, study, evaluator(engine, tmp_path), **place | ({"workers": 2} if engine == "ray" else {}))
+    verdict = run(engine, study, evaluator(engine, tmp_path), **where | ({"workers": 2} if engine == "ray" else {}))
     assert (verdict.told, verdict.pending, verdict.done) == (120, 0, True)
     numbers = {arm: itertools.count(1) for arm in range(3)}
     seeds = {
@@ -78,10 +78,10 @@ BAD = {  # what an arm does, and what its reason says
 @pytest.mark.usefixtures("no_outage")
 @each_engine
 def test_an_arm_that_never_returns_a_reward_is_retired_and_the_others_continue(
-    engine: str, place: dict[str, Any]
+    engine: str, where: dict[str, Any]
 ) -> None:
     arms = [arm for bad, good in zip(BAD, "abcdef", strict=True) for arm in (good, bad)]
-    verdict = run(engine, make(*arms, budget=150), evaluator(engine), **place)
+    verdict = run(engine, make(*arms, budget=150), evaluator(engine), **where)
     assert sorted(verdict.retired) == sorted(BAD)
     for arm, words in BAD.items():
         assert words in (verdict[arm].reason or "")
@@ -92,14 +92,14 @@ def test_an_arm_that_never_returns_a_reward_is_retired_and_the_others_continue(
 @pytest.mark.hangs
 @each_engine
 def test_a_hung_evaluation_ends_with_its_timeout_and_the_next_decisions_do_not_wait_for_it(
-    engine: str, place: dict[str, Any], clock: Clock
+    engine: str, where: dict[str, Any], clock: Clock
 ) -> None:
     def go_on(progress: thresher.Progress) -> None:
         if progress.told == 59:  # all but the hung one
             clock.ahead = TIMEOUT
 
     study = make("a", "first-hangs", max_failures=1, budget=60)
-    verdict = run(engine, study, evaluator(engine), timeout=TIMEOUT, on_progress=go_on, **place)
+    verdict = run(engine, study, evaluator(engine), timeout=TIMEOUT, on_progress=go_on, **where)
     assert verdict.retired == ["first-hangs"]
     assert "timed out after 60 s" in (verdict["first-hangs"].reason or "")
     assert (verdict.told, verdict.pending) == (59, 0)
@@ -108,7 +108,7 @@ def test_a_hung_evaluation_ends_with_its_timeout_and_the_next_decisions_do_not_w
 @pytest.mark.hangs
 @pytest.mark.parametrize("engine", SHARED + OF_THEIR_OWN)
 def test_an_arm_that_kills_its_worker_is_retired_and_no_pull_is_made_twice(
-    engine: str, place: dict[str, Any], clock: Clock, tmp_path: Path
+    engine: str, where: dict[str, Any], clock: Clock, tmp_path: Path
 ) -> None:
     study = make("a", "dies", "b", "c", budget=PLENTY)
 
@@ -116,7 +116,7 @@ def test_an_arm_that_kills_its_worker_is_retired_and_no_pull_is_made_twice(
         if study.verdict().retired:
             clock.end_the_run()
 
-    given: dict[str, Any] = {"seconds": FOREVER, "on_progress": end_once_retired, **place}
+    given: dict[str, Any] = {"seconds": FOREVER, "on_progress": end_once_retired, **where}
     verdict = run(engine, study, evaluator(engine, tmp_path), **given)
     assert verdict.retired == ["dies"]
     assert verdict.pending == 0
@@ -128,19 +128,19 @@ def test_an_arm_that_kills_its_worker_is_retired_and_no_pull_is_made_twice(
 
 
 @each_kind_of_engine
-def test_a_busy_evaluation_is_repeated_and_costs_nothing(engine: str, place: dict[str, Any], tmp_path: Path) -> None:
+def test_a_busy_evaluation_is_repeated_and_costs_nothing(engine: str, where: dict[str, Any], tmp_path: Path) -> None:
     study = make("a", "busy", budget=20)
-    verdict = run(engine, study, evaluator(engine, tmp_path), **place)
+    verdict = run(engine, study, evaluator(engine, tmp_path), **where)
     assert verdict["busy"].seen == len(list(tmp_path.glob("busy-*"))) > 0
     assert causes(study) == []
 
 
 @each_kind_of_engine
 def test_both_sides_of_a_pair_are_evaluated_in_one_worker_in_the_order_of_the_seed(
-    engine: str, place: dict[str, Any], tmp_path: Path
+    engine: str, where: dict[str, Any], tmp_path: Path
 ) -> None:
     study = make("old", "a", "bc", threshold=None, baseline="old", budget=60)
-    verdict = run(engine, study, (CoroutineSides if engine in COROUTINES else Sides)(tmp_path), **place)
+    verdict = run(engine, study, (CoroutineSides if engine in COROUTINES else Sides)(tmp_path), **where)
     assert (verdict.told, verdict.pending) == (60, 0)
     assert {(row.arm, row.reward, row.baseline) for row in study.pulls()} == {("a", 0.1, 0.3), ("bc", 0.2, 0.3)}
     sides = sorted((int(each[1]), int(each[5]), *each[2:5]) for each in (f.name.split("-") for f in tmp_path.iterdir()))

@@ -22,7 +22,7 @@ class Taking:
 
     def __init__(self) -> None:
         self.pulls: list[int] = []
-        self.withdrawn = 0
+        self.taken_back = 0
 
     def submit(self, pull: Pull) -> "Future[object]":
         if pull.arm == "refused":
@@ -30,8 +30,8 @@ class Taking:
         self.pulls.append(pull.id)
         return Future()
 
-    def withdraw(self, futures: Any) -> set["Future[object]"]:
-        self.withdrawn += 1
+    def take_back(self, futures: Any) -> set["Future[object]"]:
+        self.taken_back += 1
         return set(list(futures)[1:])
 
     def abandon(self, futures: Any) -> None:
@@ -69,18 +69,18 @@ def test_pulls_are_dropped_as_cancelled_only_if_they_never_began() -> None:
     pulls = study.ask_many(6)
     waiting, engine = some(study)
     waiting.begin(pulls[:3], 0.0)
-    waiting.withdraw()
+    waiting.take_back()
     assert (causes(study), len(waiting)) == (["cancelled"] * 2, 1)
     waiting.try_at(5.0, Evaluation(pulls[3], attempt=1))
     waiting.hold(Evaluation(pulls[4], attempt=2))
     waiting.hold(Evaluation(pulls[5], attempt=1))
     waiting.cancel_waiting()
     assert (causes(study)[2:], len(waiting)) == (["lost", "lost", "cancelled"], 1)
-    waiting.abandon("the end")
+    waiting.drop_all("the end")
     assert (causes(study)[5:], len(waiting), len(engine.abandoned)) == (["lost"], 0, 1)
-    before = engine.withdrawn
-    waiting.withdraw()
-    assert engine.withdrawn == before, "nothing runs there"
+    before = engine.taken_back
+    waiting.take_back()
+    assert engine.taken_back == before, "nothing runs there"
 
 
 def test_a_pull_that_an_engine_refuses_is_dropped_at_the_end() -> None:

@@ -38,7 +38,7 @@ class DyingTogether(Engine):
     def stop(self, future: "Future[object]") -> None:
         raise AssertionError("nothing takes long")
 
-    def withdraw(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
+    def take_back(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
         return set()
 
     def close(self, *, wait: bool) -> None:

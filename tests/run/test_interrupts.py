@@ -34,9 +34,9 @@ if __name__ == "__main__":
     engine = sys.argv[1]
     study = thresher.create_study("s", arms=["a", "b"], threshold=0.4, budget=1000, confidence=None)
     pools = {"process-pool": lambda: ProcessPoolExecutor(2), "loky": lambda: __import__("loky").ProcessPoolExecutor(2)}
-    place = {**pools, "asyncio": None}.get(engine, engine)
+    executor = {**pools, "asyncio": None}.get(engine, engine)
     try:
-        thresher.run(study, coroutine if engine == "asyncio" else evaluate, workers=2, executor=place)
+        thresher.run(study, coroutine if engine == "asyncio" else evaluate, workers=2, executor=executor)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
     finally:

@@ -143,7 +143,7 @@ def test_a_run_that_is_stopped_waits_for_no_worker_that_never_comes(still: Still
     assert sorted(map(str, causes(runner.study))) == ["cancelled"] * 2 + ["lost"], "what waits is not tried again"
     engine.workers = 0
     assert not runner._hand_out()
-    assert engine.withdrawals == 1, "once is enough"
+    assert engine.taken_back == 1, "once is enough"
     still.now += 5.0
     with pytest.raises(CannotGoOn, match="there was no worker for 5 s"):
         runner._hand_out()

@@ -71,7 +71,7 @@ def test_a_pull_that_was_taken_back_is_not_evaluated() -> None:
     engine = Threads(evaluate, 1)
     futures = [engine.submit(pull(number)) for number in (1, 2, 3)]
     until(lambda: seen == [1], "the first pull")
-    assert engine.withdraw(futures[:2]) == {futures[1]}
+    assert engine.take_back(futures[:2]) == {futures[1]}
     go.set()
     assert futures[2].result(SECONDS) == 0.5
     assert seen == [1, 3]

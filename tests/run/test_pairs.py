@@ -77,6 +77,19 @@ def test_the_failure_of_a_side_is_a_failure_of_the_pull_and_the_reason_says_whic
     assert [row.failures for row in study.verdict().rows].count(0) <= 3
 
 
+@pytest.mark.parametrize("error", [StopIteration, GeneratorExit])
+def test_what_ends_generators_is_a_failure_of_its_side_like_any_other(error: type[BaseException]) -> None:
+    def evaluate(pull: thresher.Pull) -> float:
+        if pull.arm == "new" and pull.id == 5:
+            raise error("not today")
+        return half(pull)
+
+    study = make("old", "new")
+    thresher.run(study, evaluate, workers=1)
+    (dropped,) = [event for event in study.events() if event.kind == "dropped"]
+    assert (dropped.pull, dropped.cause, dropped.reason) == (5, "failed", f"{error.__name__}: not today")
+
+
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 @pytest.mark.parametrize(("arms", "who"), [(ARMS, "3 arms"), (("old", "a", "b"), "both arms"), (("old", "a"), "only")])
 def test_a_baseline_that_always_fails_ends_the_run_and_retires_no_arm(

@@ -37,11 +37,11 @@ def test_the_cause_is_the_exception_that_the_evaluator_raised() -> None:
         raised.clear()
 
 
-@pytest.mark.parametrize("place", ["processes", lambda: ProcessPoolExecutor(2)])
-def test_the_traceback_of_another_process_is_shown_with_the_chain(place: Any) -> None:
+@pytest.mark.parametrize("executor", ["processes", lambda: ProcessPoolExecutor(2)])
+def test_the_traceback_of_another_process_is_shown_with_the_chain(executor: Any) -> None:
     import traceback
 
-    error = ended(make(*ARMS, budget=1000), wrong_key, executor=place, workers=2)
+    error = ended(make(*ARMS, budget=1000), wrong_key, executor=executor, workers=2)
     text = "".join(traceback.format_exception(error))
     assert type(error.__cause__).__name__ == "EvaluationFailed"
     assert 'return {"width": 1}["depth"]' in text
@@ -56,9 +56,9 @@ def test_the_first_traceback_of_each_error_is_logged_once(caplog: pytest.LogCapt
             raise ValueError(f"never the same: {pull.id}")
         return 0.5
 
-    for place in ("threads", "processes"):
+    for executor in ("threads", "processes"):
         caplog.clear()
-        thresher.run(make("a", "b", "c", budget=30), evaluate, executor=place, workers=2)
+        thresher.run(make("a", "b", "c", budget=30), evaluate, executor=executor, workers=2)
         tracebacks = [record.getMessage() for record in caplog.records if "Traceback" in record.getMessage()]
         assert [record.levelname for record in caplog.records] == ["WARNING"] * 2
         assert sorted("KeyError: 'depth'" in text for text in tracebacks) == [False, True]
@@ -82,16 +82,16 @@ def test_at_most_twenty_tracebacks_are_logged(caplog: pytest.LogCaptureFixture) 
 
 def test_failures_of_commands_have_no_traceback_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     command = Command(("sh", "-c", "test $THRESHER_ARM = b && exit 3; test $THRESHER_ARM = c || echo 1"))
-    for place in ("threads", "processes"):
-        verdict = thresher.run(make("a", "b", "c", budget=40), command, executor=place, workers=2)
+    for executor in ("threads", "processes"):
+        verdict = thresher.run(make("a", "b", "c", budget=40), command, executor=executor, workers=2)
         assert verdict.retired == ["b", "c"]
     assert "Traceback" not in caplog.text
 
 
 def test_a_commands_failure_carries_what_it_printed_from_any_process() -> None:
     command = Command(("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo line $i >&2; done; exit 3"))
-    for place in ("threads", "processes"):
-        cause: Any = ended(make(*ARMS, budget=1000), command, executor=place, workers=2).__cause__
+    for executor in ("threads", "processes"):
+        cause: Any = ended(make(*ARMS, budget=1000), command, executor=executor, workers=2).__cause__
         assert cause.output.splitlines() == [f"line {number}" for number in range(3, 13)]
 
 

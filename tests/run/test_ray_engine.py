@@ -47,8 +47,8 @@ class Cluster:
         self.closed = 0
         self.own = False
 
-    def open(self, place: str, processors: int | None) -> bool:
-        self.opened.append((place, processors))
+    def open(self, address: str, processors: int | None) -> bool:
+        self.opened.append((address, processors))
         return self.own
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ def make(cluster: Cluster) -> Iterator[Make]:
     made: list[Ray] = []
 
     def start(workers: int | None = None, needed: dict[str, float] | None = None) -> Ray:
-        made.append(Ray(lambda _: 0.5, "place", workers, needed))
+        made.append(Ray(lambda _: 0.5, "address", workers, needed))
         return made[-1]
 
     yield start
@@ -110,7 +110,7 @@ def test_as_many_actors_are_started_as_were_asked_for_or_fit(
     make: Make, cluster: Cluster, workers: Any, needed: Any, processors: int | None, actors: int
 ) -> None:
     engine = make(workers, needed)
-    assert cluster.opened == [("place", processors)]
+    assert cluster.opened == [("address", processors)]
     assert (len(cluster.actors), engine.workers) == (actors, 0)
     assert engine.sought == ("worker with GPU 1" if needed == {"GPU": 1.0} else engine.sought)
     for actor in cluster.actors:
@@ -124,7 +124,7 @@ def test_more_actors_are_started_when_the_cluster_grows_or_one_dies(make: Make, 
     cluster.resources["CPU"] = 4.0
     until(lambda: len(cluster.actors) == 4, "the fourth")
     engine._remove(cluster.actors[0])
-    until(lambda: len(cluster.actors) == 5, "the one in its place")
+    until(lambda: len(cluster.actors) == 5, "another one is started")
     engine._failed = CannotGoOn("executor", "ray", "no worker could be started")
     cluster.resources["CPU"] = 9.0
     engine._try_to_start_actors()
@@ -206,11 +206,11 @@ def test_a_run_that_cannot_be_set_up_closes_its_connection(
         "resources": "the Ray of this machine has only CPU 0.5; ask for less, or name a cluster that has more",
     }
     with pytest.raises(CannotGoOn, match=words[how]):
-        Ray(lambda _: 0.5, "place", None)
+        Ray(lambda _: 0.5, "address", None)
     assert cluster.closed == 1
     cluster.own = False
     if how == "resources":
-        engine = Ray(lambda _: 0.5, "place", None)  # a user's cluster may grow
+        engine = Ray(lambda _: 0.5, "address", None)  # a user's cluster may grow
         engine.close(wait=True)
 
 

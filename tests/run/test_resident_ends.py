@@ -56,7 +56,7 @@ def test_pulls_whose_time_is_over_time_out_and_the_others_are_not_to_blame(piped
     for waiter in (patient, endless):
         assert isinstance(waiter.outcome, EvaluatorLost)
         assert waiter.outcome.together == ()
-    assert all(waiter.gate.acquire(blocking=False) for waiter in (due, late, patient, endless)), "all are awake"
+    assert all(waiter.asleep.acquire(blocking=False) for waiter in (due, late, patient, endless)), "all are awake"
 
 
 def test_output_is_read_before_a_pull_times_out(piped: Piped) -> None:
@@ -264,9 +264,9 @@ def test_a_process_that_is_ended_has_its_time_and_loses_its_pull(piped: Piped, t
 
 def test_a_waiter_is_woken_however_often_it_is_told() -> None:
     waiter = Waiter(pull(1), 3.0)
-    assert (waiter.end, waiter.gate.locked()) == (None, True)
+    assert (waiter.end, waiter.asleep.locked()) == (None, True)
     waiter.wake()
     waiter.wake()
-    assert waiter.gate.acquire(blocking=False)
+    assert waiter.asleep.acquire(blocking=False)
     threading.Timer(0.0, waiter.wake).start()
-    assert waiter.gate.acquire(timeout=SECONDS)
+    assert waiter.asleep.acquire(timeout=SECONDS)

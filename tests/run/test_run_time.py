@@ -26,13 +26,13 @@ def test_after_its_seconds_a_run_issues_no_more_pulls(clock: Clock) -> None:
     assert not verdict.done
 
 
-def test_after_its_seconds_a_run_withdraws_waiting_pulls(clock: Clock) -> None:
+def test_after_its_seconds_a_run_takes_waiting_pulls_back(clock: Clock) -> None:
     began = []
 
     def evaluate(pull: thresher.Pull) -> float:
         began.append(pull.id)
         clock.end_the_run()
-        until(lambda: causes(study), "the withdrawal of the pulls that wait for this one")
+        until(lambda: causes(study), "the end of the pulls that wait for this one")
         return 0.5
 
     study = make(budget=100)

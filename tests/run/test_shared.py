@@ -114,9 +114,9 @@ def test_both_sides_of_a_pair_get_it(engine: str) -> None:
 def test_a_set_up_that_fails_ends_the_run_with_one_error_and_no_pull_is_issued(engine: str) -> None:
     study = make()
     evaluate = plainly if engine in ("threads", "processes") else later
-    place = {"executor": engine} if engine == "processes" else given(engine)
+    where = {"executor": engine} if engine == "processes" else given(engine)
     with pytest.raises(CannotGoOn, match=r"^shared: its set-up failed: LookupError: no such database.*[^\n]*$"):
-        run(engine, study, evaluate, shared=(_fails, print), **place)
+        run(engine, study, evaluate, shared=(_fails, print), **where)
     assert len(study.events()) == 1
 
 
@@ -278,12 +278,12 @@ REFUSED: list[tuple[Any, Any, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("evaluate", "shared", "place", "message"), REFUSED)
+@pytest.mark.parametrize(("evaluate", "shared", "where", "message"), REFUSED)
 def test_what_cannot_be_shared_is_refused_in_one_line(
-    evaluate: Any, shared: Any, place: dict[str, Any], message: str
+    evaluate: Any, shared: Any, where: dict[str, Any], message: str
 ) -> None:
     study = make()
     with pytest.raises(InvalidInput, match=message) as caught:
-        thresher.run(study, evaluate, shared=shared, **place)
+        thresher.run(study, evaluate, shared=shared, **where)
     assert "\n" not in str(caught.value)
     assert len(study.events()) == 1

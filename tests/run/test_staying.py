@@ -24,9 +24,9 @@ def pids(study: thresher.Study) -> set[int]:
 
 
 @each_engine
-def test_a_few_processes_answer_all_pulls_and_none_is_left_behind(engine: str, place: dict[str, Any]) -> None:
+def test_a_few_processes_answer_all_pulls_and_none_is_left_behind(engine: str, where: dict[str, Any]) -> None:
     study, evaluate = make("a", "b", "c", budget=120), stayer.evaluator()
-    verdict = thresher.run(study, evaluate, **place)
+    verdict = thresher.run(study, evaluate, **where)
     assert (verdict.told, verdict.pending, verdict.cost) == (120, 0, 30.0)
     for row in study.pulls():
         number = study.spec.arms.index(row.arm)
@@ -40,10 +40,10 @@ def test_a_few_processes_answer_all_pulls_and_none_is_left_behind(engine: str, p
 @pytest.mark.usefixtures("no_outage")
 @pytest.mark.parametrize("engine", ["threads", "process-pool", "processes", "dask"])
 def test_an_arm_that_fails_kills_or_talks_nonsense_is_retired_and_the_others_continue(
-    engine: str, place: dict[str, Any]
+    engine: str, where: dict[str, Any]
 ) -> None:
     study, evaluate = make("a", "dies", "b", "error", "garbage", "c", budget=200), stayer.evaluator()
-    verdict = thresher.run(study, evaluate, **place)
+    verdict = thresher.run(study, evaluate, **where)
     evaluate.stop()
     assert sorted(verdict.retired) == ["dies", "error", "garbage"]
     assert "no such model" in (verdict["error"].reason or "")
@@ -55,20 +55,20 @@ def test_an_arm_that_fails_kills_or_talks_nonsense_is_retired_and_the_others_con
 
 
 @pytest.mark.parametrize("engine", ["threads", "processes", "dask"])
-def test_an_evaluator_of_another_version_ends_the_run_in_one_line(engine: str, place: dict[str, Any]) -> None:
+def test_an_evaluator_of_another_version_ends_the_run_in_one_line(engine: str, where: dict[str, Any]) -> None:
     study, evaluate = make("a", "b", "c"), stayer.evaluator("future")
     with pytest.raises(thresher.CannotGoOn, match="protocol 2: COMMAND speaks another version") as caught:
-        thresher.run(study, evaluate, **place)
+        thresher.run(study, evaluate, **where)
     evaluate.stop()
     assert "\n" not in str(caught.value)
     assert study.verdict().pending == 0
 
 
 @pytest.mark.parametrize("engine", ["threads", "processes", "dask"])
-def test_both_sides_of_a_pair_are_evaluated_in_the_same_process(engine: str, place: dict[str, Any]) -> None:
+def test_both_sides_of_a_pair_are_evaluated_in_the_same_process(engine: str, where: dict[str, Any]) -> None:
     study = make("old", "new", "other", threshold=None, baseline="old", budget=60)
     evaluate = stayer.evaluator().asked(study.spec)
-    verdict = thresher.run(study, evaluate, **place)
+    verdict = thresher.run(study, evaluate, **where)
     evaluate.stop()
     assert (verdict.told, verdict.cost) == (60, 30.0)
     for row in study.pulls():

@@ -207,8 +207,9 @@ def test_the_first_of_two_answers_counts() -> None:
     assert [row.reward for row in study.pulls()] == [row.seed / 2**32 for row in study.pulls()]
 
 
-def test_an_arm_that_kills_a_shared_process_is_found() -> None:
-    study, evaluate = make("a", "b", "dies", "c", budget=120), stayer.evaluator(per_process=4)
+def test_an_arm_that_kills_a_shared_process_is_found(tmp_path: Path) -> None:
+    study = make("a", "b", "dies", "c", budget=120)
+    evaluate = stayer.evaluator("shared", str(tmp_path), per_process=4)
     verdict = thresher.run(study, evaluate, workers=4)
     evaluate.stop()
     assert verdict.retired == ["dies"]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from thresher.run.engines import dask_parts as parts
+from thresher.run.engines import dask_remote as remote
 from thresher.run.engines.outcome import outcome
 from thresher.study import Pull
 
@@ -52,7 +52,7 @@ class Client:
         return asyncio.run_coroutine_threadsafe(function(*args, **given), self.loop.asyncio_loop).result(20)
 
     def register_plugin(self, plugin: Any, name: str) -> None:
-        if isinstance(plugin, parts.Marks):
+        if isinstance(plugin, remote.Marks):
             assert (plugin.name, plugin._client) == (NAME, "client-1")
         self._scheduler.did.append((type(plugin).__name__, name))
 

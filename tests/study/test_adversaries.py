@@ -18,7 +18,7 @@ from thresher.core.evidence import ABOVE, BELOW
 from thresher.lab import Setup, simulate
 from thresher.lab.recorded import Recorded
 from thresher.log.memory import MemoryStore
-from thresher.study import Pull, Study, give_up, look
+from thresher.study import Pull, Study, give_up, peek
 
 RISK, CASES, STUDIES = 0.3, 40, 30
 Agent = Callable[[Study, Pull, float, bool, random.Random], None]  # study, pull, its reward, whether it is unwelcome
@@ -74,7 +74,7 @@ def population(chance: random.Random, passes: int) -> list[float]:
 
 
 def settled(study: Study) -> list[int]:
-    return look(study, lambda ledger: list(ledger.docket.settled))
+    return peek(study, lambda ledger: list(ledger.docket.settled))
 
 
 def attack(agent: Agent, wrong: int, seed: int, *, resumed: bool = False, imports: bool = False, **given: Any) -> Study:

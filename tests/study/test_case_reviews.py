@@ -8,7 +8,7 @@ import pytest
 
 import thresher
 from thresher.core.stored import from_json
-from thresher.study import look
+from thresher.study import peek
 
 
 def broken_on(case: object) -> Any:
@@ -93,7 +93,7 @@ def test_an_arm_that_proves_the_bounds_wrong_takes_its_strength_from_the_list() 
             break
         study.tell(pull, 1.0 if pull.arm in liars else float(rng.random() < 0.9))
     assert study.verdict()["other"].certified
-    alone = look(study, lambda ledger: ledger.ranking.rank[8])
+    alone = peek(study, lambda ledger: ledger.ranking.rank[8])
     assert alone > 1, "it needed others in the list"
     pulls = {row.arm: row.id for row in study.pulls()}
     for liar in liars:

@@ -11,7 +11,7 @@ from studying import make
 import thresher
 from thresher.core.events import Cause
 from thresher.core.replay import verify
-from thresher.study import Pull, Study, give_up, look
+from thresher.study import Pull, Study, give_up, peek
 
 CAUSES: list[Cause] = ["lost", "cancelled", "broken-pool", "outage"]
 
@@ -281,4 +281,4 @@ def test_a_run_tries_failing_cases_again_and_ends() -> None:
     assert all(row.certified for row in verdict.rows)
     assert all(count <= (3 if case == 4 else 1) for (_, case), count in tried.items())
     assert any(count == 3 for count in tried.values())
-    assert look(study, lambda ledger: ledger.pending) == 0
+    assert peek(study, lambda ledger: ledger.pending) == 0

@@ -14,7 +14,7 @@ from thresher.core.events import Cause
 from thresher.core.kernel import is_above
 from thresher.core.ledger import fold
 from thresher.core.replay import verify
-from thresher.study import give_up, look
+from thresher.study import give_up, peek
 
 ARMS = ["a", "b", "c"]
 arms = st.sampled_from(ARMS)
@@ -77,7 +77,7 @@ class CasesMachine(RuleBasedStateMachine):
 
     def settled(self) -> dict[str, str]:
         names = {1: "above", 2: "below", 3: "close"}
-        found = look(self.study, lambda ledger: list(ledger.docket.settled))
+        found = peek(self.study, lambda ledger: list(ledger.docket.settled))
         return {arm: names[label] for arm, label in zip(ARMS, found, strict=False) if label}
 
     def counted(self, arm: str) -> str | None:
@@ -234,7 +234,7 @@ class CasesMachine(RuleBasedStateMachine):
     @invariant()
     def the_log_makes_the_same_state_and_is_sound(self) -> None:
         if hasattr(self, "study"):
-            assert fold(self.study.events()).state() == look(self.study, lambda ledger: ledger.state())
+            assert fold(self.study.events()).state() == peek(self.study, lambda ledger: ledger.state())
 
     def teardown(self) -> None:
         if hasattr(self, "study"):

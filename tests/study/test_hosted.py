@@ -9,7 +9,7 @@ import thresher
 from thresher import InvalidInput
 from thresher.core.ledger import fold
 from thresher.inner import ask_for_cases
-from thresher.study import look
+from thresher.study import peek
 
 
 def study_of(cases: int = 20, /, **question: object) -> thresher.Study:
@@ -43,7 +43,7 @@ def test_a_dropped_case_keeps_its_place() -> None:
     study.drop(first)
     ask_for_cases(study, "a", [5])
     (again,) = ask_for_cases(study, "a", [7])
-    places = look(study, lambda ledger: [ledger.sheet.place[pull] for pull in (1, 2, 3, again.id)])
+    places = peek(study, lambda ledger: [ledger.sheet.place[pull] for pull in (1, 2, 3, again.id)])
     assert places == [0, 1, 2, 0]
     assert thresher.verify(study.events()).sound
 
@@ -52,7 +52,7 @@ def test_named_and_unnamed_pulls_of_an_arm_never_meet_a_case_twice() -> None:
     study, draws = study_of(at_least=0.6, confidence=0.999), random.Random(1)
     met = []
     while not study.done:
-        free = look(
+        free = peek(
             study, lambda ledger: [case for case in range(20) if ledger.cases and ledger.cases.is_free(0, case)]
         )
         if draws.random() < 0.5 and free and (named := ask_for_cases(study, "a", [draws.choice(free)])):
@@ -67,15 +67,15 @@ def test_named_and_unnamed_pulls_of_an_arm_never_meet_a_case_twice() -> None:
         study.tell(pull, draws.random() < 0.6)
     assert len(met) == len(set(met))
     assert thresher.verify(study.events()).sound
-    assert look(study, lambda ledger: fold(study.events()).state() == ledger.state())
+    assert peek(study, lambda ledger: fold(study.events()).state() == ledger.state())
 
 
 def test_upcoming_is_the_order_in_which_ask_hands_out_cases() -> None:
     study = study_of(confidence=None)
     first = study.ask_many(4, arm="a")
-    ask_for_cases(study, "a", [look(study, lambda ledger: ledger.cases.upcoming(0)[3])])  # type: ignore[union-attr]
+    ask_for_cases(study, "a", [peek(study, lambda ledger: ledger.cases.upcoming(0)[3])])  # type: ignore[union-attr]
     study.drop(first[1])
-    upcoming = look(study, lambda ledger: ledger.cases.upcoming(0))  # type: ignore[union-attr]
+    upcoming = peek(study, lambda ledger: ledger.cases.upcoming(0))  # type: ignore[union-attr]
     assert upcoming[0] == first[1].case
     assert [pull.case for pull in study.ask_many(20, arm="a")] == upcoming
 

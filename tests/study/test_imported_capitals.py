@@ -7,7 +7,7 @@ import pytest
 
 import thresher
 from thresher.core import evidence
-from thresher.study import look
+from thresher.study import peek
 
 ONES, ZEROS = [1.0] * 80, [0.0] * 30  # products leave the range in which they are kept, and come back into it
 
@@ -23,7 +23,7 @@ def imported(rewards: "list[float]", **given: Any) -> thresher.Study:
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_the_capitals_of_an_import_are_the_products_of_its_bets(rewards: "list[float]", mirrored: bool) -> None:
     rewards = [1.0 - reward for reward in rewards] if mirrored else rewards
-    found = look(imported(rewards), lambda ledger: list(ledger.capitals[0]))
+    found = peek(imported(rewards), lambda ledger: list(ledger.capitals[0]))
     stakes = [0.0] * evidence.columns_needed(0.0)
     evidence.reset(stakes, evidence.RULE)
     for side in range(2):
@@ -44,7 +44,7 @@ def test_products_that_leave_the_range_of_floats_come_back_from_it(first: float)
     falls, rises = 500, 1400
     counts = {0.0: falls, 1.0: rises}
     rewards = [first] * int(counts[first]) + [1.0 - first] * int(counts[1.0 - first])
-    found = look(imported(rewards), lambda ledger: list(ledger.capitals[0]))
+    found = peek(imported(rewards), lambda ledger: list(ledger.capitals[0]))
     stakes = [0.0] * evidence.columns_needed(0.0)
     evidence.reset(stakes, evidence.RULE)
     kept = 0

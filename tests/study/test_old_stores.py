@@ -1,4 +1,4 @@
-"""What version 0.1 wrote opens, verifies to the same digest and gives the same answers, for ever.
+"""What version 0.1 wrote opens, verifies to the same digest and gives the same answers, forever.
 
 The store has a study for each policy and setting, with drops of every cause, late rewards, retirements, extensions,
 imports in a sorted order and pulls under way. Nothing writes it again.
@@ -15,7 +15,7 @@ import thresher
 from thresher.core import verdict as verdicts
 from thresher.core.replay import verify
 from thresher.log.stores import open_store
-from thresher.study import look
+from thresher.study import peek
 
 STORED = Path(__file__).parent / "stored"
 KNOWN: dict[str, dict[str, Any]] = json.loads((STORED / "0.1.json").read_text())
@@ -33,7 +33,7 @@ def test_an_old_study_verifies_and_answers_as_it_did(storage: str, name: str) ->
     known, events = KNOWN[name], open_store(storage).read(name)
     report = verify(events)
     assert (report.sound, report.events, report.digest) == (True, known["events"], known["digest"])
-    found = look(thresher.open_study(name, storage=storage), lambda ledger: verdicts.read(name, ledger))
+    found = peek(thresher.open_study(name, storage=storage), lambda ledger: verdicts.read(name, ledger))
     assert (found.issued, found.told) == (known["issued"], known["told"])
     for row in found.rows:
         label, certified, mean, low, high, *counts = known["rows"][row.arm]

@@ -85,11 +85,11 @@ def test_every_argument_of_a_study_is_seen_with_its_type_and_default() -> None:
 
 
 def test_the_command_line_and_http_take_the_arguments_of_a_study() -> None:
-    models, asking = pytest.importorskip("thresher.web.models"), importlib.import_module("thresher.cli.asking")
+    models, cli = pytest.importorskip("thresher.web.models"), importlib.import_module("thresher.cli.question_options")
     over_http = models.NewStudy.model_fields
     assert {*over_http} == {"name", "if_exists", *SpecArguments.__annotations__}
     assert all(over_http[name].default == DEFAULTS.get(name) for name in {*SpecArguments.__annotations__} - {"arms"})
-    options = {option.name for option in asking.arm_options(lambda: None).__click_params__}
+    options = {option.name for option in cli.arm_options(lambda: None).__click_params__}
     assert {*SpecArguments.__annotations__} - options == {"arms", "unit", "evaluator"}, "--arms or --arm; the command"
 
 

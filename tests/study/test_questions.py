@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import thresher
 from thresher.core.ledger import fold
 from thresher.core.replay import verify
-from thresher.study import look
+from thresher.study import peek
 
 ARMS = ["a", "b", "c"]
 sixteenths = st.integers(0, 16).map(lambda number: number / 16)
@@ -29,7 +29,7 @@ def play(study: thresher.Study, rewards: Any, most: int = 300) -> list[tuple[str
             break
         asked.append((pull.arm, pull.case))
         study.tell(pull, rewards(pull))
-    assert fold(study.events()).state() == look(study, lambda ledger: ledger.state())
+    assert fold(study.events()).state() == peek(study, lambda ledger: ledger.state())
     assert verify(study.events()).sound
     return asked
 

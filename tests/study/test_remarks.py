@@ -12,7 +12,7 @@ from thresher.core.ledger import Ledger
 from thresher.core.validity import check
 from thresher.run.command.lines import Noted
 from thresher.run.command.lines import remarks_of as spoken
-from thresher.study import look
+from thresher.study import peek
 
 
 def study(**given: Any) -> thresher.Study:
@@ -46,7 +46,7 @@ def test_notes_and_costs_are_kept_and_change_nothing_else(given: dict[str, Any])
     again = Ledger(noted.spec)
     for event in noted.events()[1:]:
         again.apply(event)
-    assert (again.cost, again.remarks) == look(noted, lambda ledger: (ledger.cost, ledger.remarks))
+    assert (again.cost, again.remarks) == peek(noted, lambda ledger: (ledger.cost, ledger.remarks))
 
 
 def test_the_same_reward_again_is_accepted_and_the_first_note_stays() -> None:
@@ -115,8 +115,8 @@ def test_a_forged_remark_is_refused(reason: str) -> None:
     assert pull
     event = Event(3, "told", 1, 0, 1.0, reason=reason)
     with pytest.raises(thresher.InvalidInput):
-        look(found, lambda ledger: check(ledger, event))
-    look(found, lambda ledger: check(ledger, event._replace(reason='{"cost": 0.5, "note": "fine"}')))
+        peek(found, lambda ledger: check(ledger, event))
+    peek(found, lambda ledger: check(ledger, event._replace(reason='{"cost": 0.5, "note": "fine"}')))
 
 
 def test_a_pair_keeps_the_baselines_reward_with_its_remarks() -> None:
@@ -128,7 +128,7 @@ def test_a_pair_keeps_the_baselines_reward_with_its_remarks() -> None:
     assert pull
     for reason in ('{"cost": 0.5}', "0.250", '{"baseline": 7.0, "cost": 0.5}'):
         with pytest.raises(thresher.InvalidInput):
-            look(found, lambda ledger, reason=reason: check(ledger, Event(3, "told", 1, 1, 1.0, reason=reason)))  # type: ignore[misc]
+            peek(found, lambda ledger, reason=reason: check(ledger, Event(3, "told", 1, 1, 1.0, reason=reason)))  # type: ignore[misc]
 
 
 def test_costs_beyond_all_numbers_are_counted_as_the_largest() -> None:

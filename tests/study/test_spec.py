@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.cli.keeping import Kept
+from thresher.cli.kept_study import Kept
 from thresher.core.spec import Spec
 from thresher.log.memory import MemoryStore
 

@@ -5,12 +5,19 @@ import inspect
 import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from studying import make
 
 import thresher
+from thresher.core.events import Event
+from thresher.core.replay import verify
+from thresher.core.spec import Spec
+from thresher.log.chain import chained
+from thresher.log.memory import MemoryStore
+from thresher.log.stores import open_store
 
 BAD_STUDIES: list[tuple[dict[str, Any], str]] = [
     ({"arms": []}, r"at least one"),
@@ -87,6 +94,20 @@ def test_a_misspelt_argument_gets_one_clear_line(words: str) -> None:
     assert isinstance(caught.value, TypeError), "as Python has it"
 
 
+UNNAMED: dict[str, Callable[..., object]] = {  # called with three arguments, and what each of them takes
+    "create_study takes name": thresher.create_study,
+    "open_study takes name": thresher.open_study,
+    "Spec takes nothing": thresher.Spec,
+    "run takes study and evaluate": thresher.run,
+}
+
+
+@pytest.mark.parametrize("words", UNNAMED)
+def test_an_argument_that_needs_its_name_gets_one_clear_line(words: str) -> None:
+    with pytest.raises(TypeError, match=rf"^argument .*: {words} by position, all other arguments by name; help\("):
+        UNNAMED[words]("s", bool, 0.5)
+
+
 def test_arun_is_a_coroutine_function_with_its_own_arguments() -> None:
     assert inspect.iscoroutinefunction(thresher.arun)
     assert not inspect.iscoroutinefunction(thresher.run)
@@ -120,6 +141,33 @@ def test_a_bad_name_of_a_study_is_refused(name: Any) -> None:
 def test_a_bad_policy_is_refused(make_policy: Any, words: str) -> None:
     with pytest.raises(thresher.InvalidInput, match=words):
         make_policy()
+
+
+UNUSED = {
+    "pending_ratio 0.5: has no effect on the formula cheapest; leave it out": thresher.Policy(
+        "cheapest", pending_ratio=0.5
+    ),
+    "exploration 3.0: has no effect on the formula cheapest; leave it out": thresher.Policy("cheapest", 3.0),
+    "exploration 'doubling': has no effect on the formula apt; leave it out": thresher.Policy("apt", "doubling"),
+    "slack 0.1: has no effect on the formula uniform; leave it out": thresher.uniform(slack=0.1),
+}
+
+
+@pytest.mark.parametrize("line", UNUSED)
+def test_a_setting_that_the_policy_ignores_is_refused_in_new_studies_only(line: str, tmp_path: Path) -> None:
+    question: Any = {"arms": ["a", "b"], "threshold": 0.5, "budget": 9, "policy": UNUSED[line]}
+    with pytest.raises(thresher.InvalidInput) as caught:
+        thresher.create_study("s", storage=f"sqlite:///{tmp_path}/s.db", **question)
+    assert str(caught.value) == line
+    assert not open_store(f"sqlite:///{tmp_path}/s.db").read("s")
+    store = MemoryStore()  # of an older version, which took it
+    (created,) = chained([Event(1, "created", spec=Spec(**question).to_json(), key="0", time=0.0)])
+    store.append("s", [created])
+    study = thresher.create_study("s", storage=store, if_exists="join", **question)
+    for pull in study.ask_many(9):
+        study.tell(pull, 1)
+    assert thresher.open_study("s", storage=store).verdict().told == 9
+    assert verify(study.events()).sound
 
 
 def test_the_default_policy_depends_on_certificates() -> None:

@@ -23,7 +23,7 @@ from thresher.core import policies
 from thresher.core.events import Cause
 from thresher.core.ledger import fold
 from thresher.core.policies import Policy, custom
-from thresher.study import give_up, look
+from thresher.study import give_up, peek
 
 rewards = st.floats(0, 1)
 arms = st.sampled_from(["a", "b", "c", "d"])
@@ -65,7 +65,7 @@ class StudyMachine(RuleBasedStateMachine):
 
     def settled(self) -> dict[str, str]:
         """The arms whose label stays; those that proved the bounds wrong are not certified all the same."""
-        kept = look(self.study, lambda ledger: [ledger.certifies and ledger.docket.settled[arm] for arm in range(4)])
+        kept = peek(self.study, lambda ledger: [ledger.certifies and ledger.docket.settled[arm] for arm in range(4)])
         return {row.arm: row.label for row, label in zip(self.study.verdict().rows, kept, strict=True) if label}
 
     def done(self) -> bool:
@@ -211,7 +211,7 @@ class StudyMachine(RuleBasedStateMachine):
     @invariant()
     def the_log_makes_the_same_state(self) -> None:
         if hasattr(self, "study"):
-            assert fold(self.study.events()).state() == look(self.study, lambda ledger: ledger.state())
+            assert fold(self.study.events()).state() == peek(self.study, lambda ledger: ledger.state())
 
 
 StudyMachine.TestCase.settings = settings(max_examples=35, stateful_step_count=40, deadline=None)

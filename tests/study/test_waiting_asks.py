@@ -2,7 +2,7 @@
 
 import thresher
 from thresher.inner import ask_for_reply
-from thresher.study import look
+from thresher.study import peek
 
 
 def study(**more: object) -> thresher.Study:
@@ -12,7 +12,7 @@ def study(**more: object) -> thresher.Study:
 def waits(study: thresher.Study, arm: str | None = None) -> bool:
     asked = ask_for_reply(study, 1, lease=60, key=None, arm=arm)
     assert asked.pulls == []
-    assert arm is not None or asked.wait == look(study, lambda ledger: ledger.waits), "a runner waits as an agent does"
+    assert arm is not None or asked.wait == peek(study, lambda ledger: ledger.waits), "a runner waits as an agent does"
     return asked.wait
 
 

@@ -12,8 +12,8 @@ from thresher.log.memory import MemoryStore
 from thresher.log.store import Store
 from thresher.web.access import Access
 from thresher.web.app import create_app
-from thresher.web.gate import Gate
-from thresher.web.house import House
+from thresher.web.request_checks import CheckedApp
+from thresher.web.served_studies import ServedStudies
 
 TOKEN, WRITE_TOKEN = "a-token-for-tests", "a-token-that-writes"
 HOST = "127.0.0.1:8765"
@@ -32,13 +32,13 @@ class Reply(NamedTuple):
         return json.loads(self.body)
 
 
-def server(store: Store | None = None, *, write: bool = True, reader: Store | None = None) -> Gate:
-    house = House(store or MemoryStore(), reader)
-    return create_app(house, Access(TOKEN, HOSTS, WRITE_TOKEN if write else None))
+def server(store: Store | None = None, *, write: bool = True, reader: Store | None = None) -> CheckedApp:
+    served = ServedStudies(store or MemoryStore(), reader)
+    return create_app(served, Access(TOKEN, HOSTS, WRITE_TOKEN if write else None))
 
 
 @pytest.fixture(name="app", scope="module")
-def an_app() -> Gate:
+def an_app() -> CheckedApp:
     """The application with a study of two arms."""
     store = MemoryStore()
     thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=20, storage=store)
@@ -46,7 +46,7 @@ def an_app() -> Gate:
 
 
 def request(
-    app: Gate,
+    app: CheckedApp,
     method: str,
     target: str,
     *,

@@ -4,7 +4,7 @@ import pytest
 from asgi import BEARER, Reply, request, server
 
 from thresher.log.memory import MemoryStore
-from thresher.web.gate import Gate
+from thresher.web.request_checks import CheckedApp
 
 COINS = {"name": "coins", "arms": ["fair", "loaded"], "threshold": 0.6, "budget": 40, "confidence": None}
 
@@ -15,15 +15,15 @@ def a_store() -> MemoryStore:
 
 
 @pytest.fixture(name="app")
-def coins_app(store: MemoryStore) -> Gate:
+def coins_app(store: MemoryStore) -> CheckedApp:
     app = server(store)
     assert post(app, "", COINS).status == 201
     return app
 
 
-def post(app: Gate, path: str, data: object = None, **headers: str) -> Reply:
+def post(app: CheckedApp, path: str, data: object = None, **headers: str) -> Reply:
     return request(app, "POST", f"/api/studies{path}", headers={**BEARER, **headers}, json_body=data)
 
 
-def get(app: Gate, path: str) -> Reply:
+def get(app: CheckedApp, path: str) -> Reply:
     return request(app, "GET", f"/api/studies{path}", headers=BEARER)

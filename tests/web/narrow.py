@@ -22,7 +22,7 @@ MODELS = [
     f"large-model-temperature-{heat}/system-prompt-{kind}" for heat in ("0.0", "0.3", "0.7", "1.0") for kind in KINDS
 ]
 CASES = [f"legal/contracts/nda-{number:03}/question-about-termination-{number}" for number in range(200)]
-UNBROKEN = ["x" * 120, "y" * 120, "日本語の名前" * 12]  # no place to break, or any
+UNBROKEN = ["x" * 120, "y" * 120, "日本語の名前" * 12]  # nowhere to break, or any
 BROKE = "RuntimeError: /srv/releases/2026-11-17/lib/python3.11/site-packages/payments/gateway.py timed out"
 
 
@@ -33,7 +33,7 @@ def make(storage: str) -> None:
     evals = thresher.create_study("evals", arms=MODELS, threshold=0.7, cases=CASES, storage=storage)
     some = [(arm, model, CASES[: (200, 100, 20)[arm % 3]]) for arm, model in enumerate(MODELS[:-2])]
     evals.add_many(
-        [(model, (arm * 7 + place * 13) % 97 / 96, case) for arm, model, of in some for place, case in enumerate(of)]
+        [(model, (arm * 7 + index * 13) % 97 / 96, case) for arm, model, of in some for index, case in enumerate(of)]
     )
     evals.ask_many(4)
     odd = thresher.create_study("unbroken", arms=UNBROKEN, threshold=-1.234e-10, bounds=(-1, 1), storage=storage)

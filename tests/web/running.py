@@ -49,8 +49,8 @@ def served(
 ) -> Iterator[Served]:
     """A server on a free port; it has printed its address before the block begins.
 
-    ``files`` is how many it may open. ``patience`` sets durations, such as ``{"door.HEAD": 2.0}``, so that a test need
-    not wait for the real ones. It is forked from a process that has imported what a server needs.
+    ``files`` is how many it may open. ``patience`` sets durations, such as ``{"connections.HEAD": 2.0}``: no test
+    waits for the real ones. It is forked from a process that has imported what a server needs.
     """
     args = ["serve", "--storage", storage, "--port", "0", "--token", TOKEN]
     args += ["--write-token", WRITE_TOKEN] if "--write" in options else []

@@ -9,10 +9,10 @@ from coins import COINS, a_store, coins_app, get, post  # noqa: F401 - fixtures
 import thresher
 from thresher.log.memory import MemoryStore
 from thresher.log.stores import open_store
-from thresher.web.gate import Gate
+from thresher.web.request_checks import CheckedApp
 
 
-def test_a_study_runs_from_beginning_to_end_over_http(app: Gate) -> None:
+def test_a_study_runs_from_beginning_to_end_over_http(app: CheckedApp) -> None:
     while pulls := post(app, "/coins/ask", {"n": 3}).data["pulls"]:
         for pull in pulls:
             told = post(app, "/coins/tell", {"pull": pull["pull"], "reward": pull["arm"] == "loaded"})
@@ -24,7 +24,7 @@ def test_a_study_runs_from_beginning_to_end_over_http(app: Gate) -> None:
     assert len(post(app, "/coins/ask", {"n": 99}).data["pulls"]) == 10
 
 
-def test_repeating_a_key_returns_the_same_pulls_also_from_another_server(app: Gate, store: MemoryStore) -> None:
+def test_repeating_a_key_returns_the_same_pulls_also_from_another_server(app: CheckedApp, store: MemoryStore) -> None:
     first = post(app, "/coins/ask", {"n": 2}, **{"idempotency-key": "job 1"}).data
     assert post(app, "/coins/ask", {"n": 2}, **{"idempotency-key": "job 2"}).data != first
     assert post(app, "/coins/ask", {"n": 2}, **{"idempotency-key": "job 1"}).data == first
@@ -32,7 +32,7 @@ def test_repeating_a_key_returns_the_same_pulls_also_from_another_server(app: Ga
     assert get(app, "/coins").data["issued"] == 4
 
 
-def test_an_agent_may_choose_the_arm_and_the_log_says_so(app: Gate) -> None:
+def test_an_agent_may_choose_the_arm_and_the_log_says_so(app: CheckedApp) -> None:
     asked = post(app, "/coins/ask", {"n": 2, "arm": "loaded"}).data
     assert [pull["arm"] for pull in asked["pulls"]] == ["loaded", "loaded"]
     assert post(app, "/coins/ask", {"arm": None}).data["pulls"][0]["arm"] == "fair"
@@ -43,7 +43,7 @@ def test_an_agent_may_choose_the_arm_and_the_log_says_so(app: Gate) -> None:
     assert post(app, "/coins/ask", {"arm": 3}).status == 422
 
 
-def test_repeating_a_reward_is_accepted_and_a_different_one_is_not(app: Gate) -> None:
+def test_repeating_a_reward_is_accepted_and_a_different_one_is_not(app: CheckedApp) -> None:
     post(app, "/coins/ask")
     told = [post(app, "/coins/tell", {"pull": 1, "reward": reward}) for reward in (1, True, 0.5)]
     assert [reply.status for reply in told] == [200, 200, 409]
@@ -51,7 +51,7 @@ def test_repeating_a_reward_is_accepted_and_a_different_one_is_not(app: Gate) ->
     assert get(app, "/coins").data["told"] == 1
 
 
-def test_a_note_and_a_cost_are_kept_for_people(app: Gate) -> None:
+def test_a_note_and_a_cost_are_kept_for_people(app: CheckedApp) -> None:
     post(app, "/coins/ask")
     said = {"pull": 1, "reward": 1, "note": "password=hunter2, cut off", "cost": 0.25}
     assert post(app, "/coins/tell", said).data == {"pull": 1, "reward": 1.0, "late": False}
@@ -62,7 +62,7 @@ def test_a_note_and_a_cost_are_kept_for_people(app: Gate) -> None:
     assert post(app, "/coins/tell", said | {"cost": -1}).status == 422
 
 
-def test_a_dropped_pulls_reward_is_late_and_accepted(app: Gate) -> None:
+def test_a_dropped_pulls_reward_is_late_and_accepted(app: CheckedApp) -> None:
     post(app, "/coins/ask")
     assert post(app, "/coins/drop", {"pulls": [1], "reason": "gone"}).data == {"pulls": [1]}
     assert post(app, "/coins/tell", {"pull": 1, "reward": 0.5}).data["late"]
@@ -99,7 +99,7 @@ def test_pulls_without_a_heartbeat_are_lost_unless_renewed(tmp_path: Path) -> No
         ("", {**COINS, "name": "x", "arms": []}, 422, "arms"),
     ],
 )
-def test_errors_name_value_rule_and_remedy(app: Gate, path: str, data: object, status: int, what: str) -> None:
+def test_errors_name_value_rule_and_remedy(app: CheckedApp, path: str, data: object, status: int, what: str) -> None:
     post(app, "/coins/ask")
     reply = post(app, path, data)
     assert (reply.status, set(reply.data)) == (status, {"error", "value", "rule", "remedy"})
@@ -108,7 +108,7 @@ def test_errors_name_value_rule_and_remedy(app: Gate, path: str, data: object, s
     assert post(app, "/coins/tell", {"pull": 1, "reward": 1}).status == 200  # nothing was done partly
 
 
-def test_a_body_that_is_not_json_is_refused(app: Gate) -> None:
+def test_a_body_that_is_not_json_is_refused(app: CheckedApp) -> None:
     kind = {**BEARER, "content-type": "application/json"}
     for body in (b"{", b"[1]", b'"x"', b"\xff"):
         reply = request(app, "POST", "/api/studies/coins/tell", headers=kind, body=body)
@@ -119,7 +119,7 @@ def test_a_body_that_is_not_json_is_refused(app: Gate) -> None:
 CERTAIN = {"name": "certain", "arms": ["good", "bad"], "threshold": 0.6, "budget": 400}
 
 
-def test_a_reward_outside_the_bounds_is_refused_like_any_other_and_retires_its_arm(app: Gate) -> None:
+def test_a_reward_outside_the_bounds_is_refused_like_any_other_and_retires_its_arm(app: CheckedApp) -> None:
     post(app, "", CERTAIN)
     pulls = post(app, "/certain/ask", {"n": 2}).data["pulls"]
     for _ in range(2):  # repeating it gives the same reply
@@ -138,7 +138,7 @@ def test_a_reward_outside_the_bounds_is_refused_like_any_other_and_retires_its_a
     assert post(app, "/certain/tell", {"pull": pulls[0]["pull"], "reward": 1}).status == 409
 
 
-def test_an_arm_that_was_certified_is_not_once_a_reward_lies_outside_the_bounds(app: Gate) -> None:
+def test_an_arm_that_was_certified_is_not_once_a_reward_lies_outside_the_bounds(app: CheckedApp) -> None:
     post(app, "", CERTAIN)
     spare = post(app, "/certain/ask", {"n": 1}).data["pulls"][0]["pull"]
     while not get(app, "/certain").data["certified"]["above"]:
@@ -154,7 +154,7 @@ def test_an_arm_that_was_certified_is_not_once_a_reward_lies_outside_the_bounds(
     assert (row["certified"], row["low"], row["high"]) == (False, None, None)
 
 
-def test_clip_counts_rewards_outside_the_bounds_as_the_bound(app: Gate) -> None:
+def test_clip_counts_rewards_outside_the_bounds_as_the_bound(app: CheckedApp) -> None:
     post(app, "", {**CERTAIN, "clip": True, "evaluator": "v1"})
     post(app, "/certain/ask")
     assert post(app, "/certain/tell", {"pull": 1, "reward": 7}).status == 200
@@ -172,14 +172,24 @@ def test_the_lease_of_a_pull_ends_with_a_reward_outside_the_bounds(tmp_path: Pat
 
 
 @pytest.mark.parametrize("cause", ["failed", "lost", "cancelled", "broken-pool", "outage"])
-def test_any_known_cause_is_accepted_and_all_but_failures_are_recorded_as_lost(app: Gate, cause: str) -> None:
+def test_any_known_cause_is_accepted_and_all_but_failures_are_recorded_as_lost(app: CheckedApp, cause: str) -> None:
     post(app, "/coins/ask")
     assert post(app, "/coins/drop", {"pulls": [1], "cause": cause}).status == 200
     [dropped] = [event for event in get(app, "/coins/events").data["events"] if event["kind"] == "dropped"]
     assert dropped["cause"] == ("failed" if cause == "failed" else "lost")
 
 
-def test_a_verdict_says_how_many_rewards_were_there_before_the_server(app: Gate, store: MemoryStore) -> None:
+def test_the_schema_says_which_causes_are_recorded_and_which_become_lost(app: CheckedApp) -> None:
+    document = request(app, "GET", "/openapi.json", headers=BEARER).data
+    recorded, others = document["components"]["schemas"]["Drop"]["properties"]["cause"]["anyOf"]
+    assert recorded["enum"] == ["failed", "lost"]
+    assert (others["enum"], others["deprecated"]) == (["cancelled", "broken-pool", "outage"], True)
+    refused = post(app, "/coins/drop", {"pulls": [1], "cause": "tired"})
+    assert (refused.status, refused.data["error"], refused.data["value"]) == (422, "cause", "tired")
+    assert refused.data["rule"] == "must be failed or lost; any other known cause is recorded as lost"
+
+
+def test_a_verdict_says_how_many_rewards_were_there_before_the_server(app: CheckedApp, store: MemoryStore) -> None:
     for pull in post(app, "/coins/ask", {"n": 3}).data["pulls"]:
         post(app, "/coins/tell", {"pull": pull["pull"], "reward": 1})
     assert get(app, "/coins/verdict").data["earlier"] == 0
@@ -196,7 +206,7 @@ def test_a_verdict_says_how_many_rewards_were_there_before_the_server(app: Gate,
 
 
 @pytest.mark.parametrize("name", ["a/b", "50%", "a%2Fb", "<script>", "été 漢字", "a?b#c", "..."])
-def test_any_name_can_be_addressed(app: Gate, name: str) -> None:
+def test_any_name_can_be_addressed(app: CheckedApp, name: str) -> None:
     from urllib.parse import quote
 
     post(app, "", {**COINS, "name": name, "arms": [name, "x"]})
@@ -205,7 +215,7 @@ def test_any_name_can_be_addressed(app: Gate, name: str) -> None:
     assert get(app, f"/{address}/arms/{address}").data["row"]["arm"] == name
 
 
-def test_events_come_in_order_and_in_pages(app: Gate) -> None:
+def test_events_come_in_order_and_in_pages(app: CheckedApp) -> None:
     post(app, "/coins/ask", {"n": 5})
     first = get(app, "/coins/events?limit=4").data
     rest = get(app, f"/coins/events?after={first['next']}").data
@@ -214,7 +224,7 @@ def test_events_come_in_order_and_in_pages(app: Gate) -> None:
     assert get(app, f"/coins/events?after={rest['next']}").data == {"format": 1, "events": [], "next": rest["next"]}
 
 
-def test_a_study_created_again_under_its_old_name_is_the_new_one(app: Gate, store: MemoryStore) -> None:
+def test_a_study_created_again_under_its_old_name_is_the_new_one(app: CheckedApp, store: MemoryStore) -> None:
     post(app, "/coins/ask")
     assert get(app, "/coins").data["issued"] == 1
     store.delete("coins")
@@ -229,12 +239,12 @@ def test_the_question_is_on_the_page_before_the_log_is_read(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     thresher.create_study("coins", arms=["a", "b"], threshold=0.5, storage=store)
-    monkeypatch.setattr("thresher.web.house.Live", None)  # reading would fail
+    monkeypatch.setattr("thresher.web.served_studies.Live", None)  # reading would fail
     page = request(server(store), "GET", "/study/coins", headers={**BEARER, "accept": "text/html"})
     assert (page.status, b"Which of 2 arms reach 0.5?" in page.body) == (200, True)
 
 
-def test_a_study_shows_the_head_of_its_log(app: Gate) -> None:
+def test_a_study_shows_the_head_of_its_log(app: CheckedApp) -> None:
     before = get(app, "/coins").data
     post(app, "/coins/ask")
     after, events = get(app, "/coins").data, get(app, "/coins/events").data["events"]
@@ -244,7 +254,7 @@ def test_a_study_shows_the_head_of_its_log(app: Gate) -> None:
     assert len(events[-1]["digest"]) == 32
 
 
-def test_a_log_that_was_changed_is_reported(app: Gate, store: MemoryStore) -> None:
+def test_a_log_that_was_changed_is_reported(app: CheckedApp, store: MemoryStore) -> None:
     post(app, "", {**COINS, "name": "broken"})
     post(app, "/broken/ask", {"n": 3})
     assert get(app, "/broken").status == 200

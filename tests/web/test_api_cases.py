@@ -4,7 +4,7 @@ from typing import Any
 
 from coins import a_store, coins_app, get, post  # noqa: F401 - fixtures
 
-from thresher.web.gate import Gate
+from thresher.web.request_checks import CheckedApp
 
 EVALS: dict[str, Any] = {
     "name": "evals",
@@ -14,7 +14,7 @@ EVALS: dict[str, Any] = {
 }
 
 
-def test_a_pull_carries_its_case_over_http(app: Gate) -> None:
+def test_a_pull_carries_its_case_over_http(app: CheckedApp) -> None:
     assert post(app, "", EVALS).data["cases"] == 2
     pulls = post(app, "/evals/ask", {"n": 9}).data["pulls"]
     assert sorted((pull["arm"], pull["case"]) for pull in pulls) == [
@@ -33,7 +33,7 @@ def test_a_pull_carries_its_case_over_http(app: Gate) -> None:
     assert (arm["cases"], {pull["case"] for pull in arm["rewards"]}) == (2, {"one", "two"})
 
 
-def test_an_agent_is_told_to_come_back_while_others_have_the_last_cases(app: Gate) -> None:
+def test_an_agent_is_told_to_come_back_while_others_have_the_last_cases(app: CheckedApp) -> None:
     rivals = {"name": "rivals", "arms": ["new", "old"], "baseline": "old", "bounds": [0, 1], "cases": 2}
     assert post(app, "", rivals).status == 201
     baseline = post(app, "/rivals/ask", {"n": 9}).data
@@ -51,7 +51,7 @@ def test_an_agent_is_told_to_come_back_while_others_have_the_last_cases(app: Gat
     assert post(app, "/rivals/ask").data == {"pulls": [], "done": True, "wait": False}
 
 
-def test_what_is_wrong_with_cases_is_said_over_http(app: Gate) -> None:
+def test_what_is_wrong_with_cases_is_said_over_http(app: CheckedApp) -> None:
     wrongs: list[tuple[dict[str, Any], str]] = [
         ({"cases": []}, "cases"),
         ({"cases": ["x", "x"]}, "case"),

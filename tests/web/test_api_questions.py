@@ -10,7 +10,7 @@ import thresher
 from thresher.log.memory import MemoryStore
 from thresher.text.quantities import amount
 from thresher.web.follow import Follower
-from thresher.web.gate import Gate
+from thresher.web.request_checks import CheckedApp
 from thresher.web.shapes import COLUMNS
 from thresher.web.watched import Live
 
@@ -24,7 +24,7 @@ PAIRS: dict[str, Any] = {
 }
 
 
-def test_a_study_with_a_limit_and_a_share(app: Gate) -> None:
+def test_a_study_with_a_limit_and_a_share(app: CheckedApp) -> None:
     new = {"name": "times", "arms": ["a", "b"], "at_most": 0.2, "share": 0.9, "unit": "s", "budget": 40}
     head = post(app, "", new).data
     assert head["question"] == "Which of 2 arms stay within 200 ms in at least 90 % of pulls?"
@@ -43,7 +43,7 @@ def test_a_study_with_a_limit_and_a_share(app: Gate) -> None:
     assert all(0 <= point["low"] <= point["high"] <= 1 for point in arm["evidence"]), "a share"
 
 
-def test_the_evidence_of_a_mean_at_most_is_on_the_scale_of_rewards(app: Gate) -> None:
+def test_the_evidence_of_a_mean_at_most_is_on_the_scale_of_rewards(app: CheckedApp) -> None:
     new = {"name": "times", "arms": ["a"], "at_most": 2, "bounds": [0, 10], "budget": 40}
     assert post(app, "", new).data["bar"] == 2
     for pull in post(app, "/times/ask", {"n": 40}).data["pulls"]:
@@ -54,7 +54,7 @@ def test_the_evidence_of_a_mean_at_most_is_on_the_scale_of_rewards(app: Gate) ->
     assert last["below"] > last["above"]
 
 
-def test_pairs_are_asked_and_told_over_http(app: Gate, store: MemoryStore) -> None:
+def test_pairs_are_asked_and_told_over_http(app: CheckedApp, store: MemoryStore) -> None:
     head = post(app, "", PAIRS).data
     assert (head["asks"], head["bar"], head["bar_text"]) == ("difference", -0.1, "-100 ms")
     assert head["question"] == "Does the arm beat old by 100 ms?"
@@ -81,7 +81,7 @@ def test_pairs_are_asked_and_told_over_http(app: Gate, store: MemoryStore) -> No
 
 
 @pytest.mark.parametrize("reward", [0.0, 0.000025, 0.0009999, 0.99996, 12.5, 12345.678])
-def test_numbers_are_sent_as_the_library_writes_them(app: Gate, reward: float) -> None:
+def test_numbers_are_sent_as_the_library_writes_them(app: CheckedApp, reward: float) -> None:
     cases = {"name": "costs", "arms": ["a"], "at_most": 9, "bounds": [0, 99_999], "cases": ["one", "two"], "unit": "s"}
     pairs = {"name": "pairs", "arms": ["old", "new"], "baseline": "old", "bounds": [-9, 99_999], "unit": "points"}
     for name, new, told in (("costs", cases, reward), ("pairs", pairs, [reward, 7])):
@@ -105,7 +105,7 @@ def test_numbers_are_sent_as_the_library_writes_them(app: Gate, reward: float) -
             assert arm["rewards"][-1]["baseline_text"] == "7 points"
 
 
-def test_a_reward_of_the_wrong_shape_is_refused_in_one_line(app: Gate) -> None:
+def test_a_reward_of_the_wrong_shape_is_refused_in_one_line(app: CheckedApp) -> None:
     post(app, "", PAIRS)
     pull = post(app, "/pairs/ask").data["pulls"][0]["pull"]
     coin = post(app, "/coins/ask").data["pulls"][0]["pull"]
@@ -121,7 +121,7 @@ def test_a_reward_of_the_wrong_shape_is_refused_in_one_line(app: Gate) -> None:
     assert get(app, "/pairs").data["told"] == 0
 
 
-def test_a_baseline_goes_first_through_the_cases(app: Gate) -> None:
+def test_a_baseline_goes_first_through_the_cases(app: CheckedApp) -> None:
     new = {"name": "evals", "arms": ["old", "new"], "baseline": "old", "cases": ["one", "two", "three"], "budget": 6}
     assert post(app, "", new).status == 201
     before = post(app, "/evals/ask", {"n": 3}).data["pulls"]
@@ -147,13 +147,13 @@ def test_arms_that_the_baseline_opens_are_news() -> None:
     live = Live("evals", store)
     known = live.seq
     study.add_many([("old", case % 2, case) for case in range(4)])
-    live.look()
+    live.catch_up()
     rows = {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in live.since(known)["rows"]}
     assert (rows[1]["estimate"], rows[1]["reached"]) == (0.5, 1)
     assert live.head()["labels"]["above"] == len(live.verdict().above) == 1
 
 
-def test_a_study_that_looks_for_some_arms_names_what_it_found(app: Gate) -> None:
+def test_a_study_that_looks_for_some_arms_names_what_it_found(app: CheckedApp) -> None:
     for reward, found in ((1, "Found: 'a'."), (0, "Found: none.")):
         name = f"search {reward}"
         post(app, "", {"name": name, "arms": ["a", "b"], "at_least": 0.5, "find": 1, "budget": 60})
@@ -165,7 +165,7 @@ def test_a_study_that_looks_for_some_arms_names_what_it_found(app: Gate) -> None
         assert answer == get(app, f"/{quote(name)}/verdict").data["answer"]
 
 
-def test_what_is_wrong_with_a_question_is_said_over_http(app: Gate) -> None:
+def test_what_is_wrong_with_a_question_is_said_over_http(app: CheckedApp) -> None:
     wrongs: list[tuple[dict[str, Any], str]] = [
         ({}, "threshold"),
         ({"at_least": 0.5, "at_most": 0.5}, "at_most"),

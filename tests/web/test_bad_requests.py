@@ -3,10 +3,10 @@
 import pytest
 from asgi import BEARER, HOST, READER, TOKEN, WRITE_TOKEN, Reply, an_app, request, server  # noqa: F401 - the fixture
 
-from thresher.web.gate import MOST_BYTES, Gate
+from thresher.web.request_checks import MOST_BYTES, CheckedApp
 
 
-def test_a_body_with_two_lengths_is_refused(app: Gate) -> None:
+def test_a_body_with_two_lengths_is_refused(app: CheckedApp) -> None:
     both = {**BEARER, "content-length": "2", "transfer-encoding": "chunked"}
     for headers in (both, {**both, "transfer-encoding": "identity"}):
         reply = request(app, "POST", "/api/studies/coins/ask", headers=headers, body=b"{}")
@@ -22,7 +22,7 @@ def test_a_body_with_two_lengths_is_refused(app: Gate) -> None:
         ("Idempotency-Key", "one"),
     ],
 )
-def test_a_header_that_identifies_comes_only_once(app: Gate, name: str, value: str) -> None:
+def test_a_header_that_identifies_comes_only_once(app: CheckedApp, name: str, value: str) -> None:
     issued = request(app, "GET", "/api/studies/coins", headers=BEARER).data["issued"]
     for other in (value, "another"):
         headers = {**BEARER, name.lower(): value}
@@ -32,7 +32,7 @@ def test_a_header_that_identifies_comes_only_once(app: Gate, name: str, value: s
     assert request(app, "GET", "/api/studies/coins", headers=BEARER).data["issued"] == issued
 
 
-def test_lengths_of_thousands_of_digits_break_nothing(app: Gate) -> None:
+def test_lengths_of_thousands_of_digits_break_nothing(app: CheckedApp) -> None:
     reply = request(app, "POST", "/api/studies", headers={**BEARER, "content-length": "9" * 5000})
     assert reply.status == 413
     for given in ("9" * 5000, "-1", "x", "\xb2"):
@@ -58,7 +58,7 @@ def test_lengths_of_thousands_of_digits_break_nothing(app: Gate) -> None:
     ],
 )
 def test_lone_surrogates_in_addresses_are_refused_with_a_message(
-    app: Gate, path: str, status: int | set[int], kind: str
+    app: CheckedApp, path: str, status: int | set[int], kind: str
 ) -> None:
     reply = request(app, "GET", path, headers={**BEARER, "accept": kind})
     assert reply.status in (status if isinstance(status, set) else {status})
@@ -77,12 +77,14 @@ def test_lone_surrogates_in_addresses_are_refused_with_a_message(
         ("/coins/tell", {"pull": "\ud800", "reward": 1}, 422),
     ],
 )
-def test_lone_surrogates_in_bodies_are_refused_with_a_message(app: Gate, path: str, body: object, status: int) -> None:
+def test_lone_surrogates_in_bodies_are_refused_with_a_message(
+    app: CheckedApp, path: str, body: object, status: int
+) -> None:
     reply = request(app, "POST", f"/api/studies{path}", headers=BEARER, json_body=body)
     assert (reply.status, set(reply.data)) == (status, {"error", "value", "rule", "remedy"})
 
 
-def test_lone_surrogates_in_parameters_reach_the_evaluator(app: Gate) -> None:
+def test_lone_surrogates_in_parameters_reach_the_evaluator(app: CheckedApp) -> None:
     new = {"name": "halves", "arms": {"a": {"k": "\ud800"}}, "threshold": 0.5}
     assert request(app, "POST", "/api/studies", headers=BEARER, json_body=new).status == 201
     asked = request(app, "POST", "/api/studies/halves/ask", headers=BEARER)
@@ -92,7 +94,7 @@ def test_lone_surrogates_in_parameters_reach_the_evaluator(app: Gate) -> None:
 
 
 @pytest.mark.parametrize("body", [b"[" * 200_000, b'{"a":' * 100_000, b"1" * 5000, b'{"pull": 1, "reward": 1e999}'])
-def test_bodies_that_break_parsers_are_refused(app: Gate, body: bytes) -> None:
+def test_bodies_that_break_parsers_are_refused(app: CheckedApp, body: bytes) -> None:
     headers = {**BEARER, "content-type": "application/json"}
     assert request(app, "POST", "/api/studies/coins/tell", headers=headers, body=body).status in (400, 404, 422)
 
@@ -125,7 +127,7 @@ def test_a_reward_of_thousands_of_digits_is_not_json_that_can_be_read() -> None:
     assert request(app, "GET", "/api/studies/big", headers=BEARER).data["seq"] == 2
 
 
-def told_huge(reward: str, extra: dict[str, object]) -> tuple[Gate, Reply]:
+def told_huge(reward: str, extra: dict[str, object]) -> tuple[CheckedApp, Reply]:
     app = server()
     new = {"name": "big", "arms": ["a"], "threshold": 0.5, **extra}
     assert request(app, "POST", "/api/studies", headers=BEARER, json_body=new).status == 201
@@ -135,12 +137,12 @@ def told_huge(reward: str, extra: dict[str, object]) -> tuple[Gate, Reply]:
     return app, request(app, "POST", "/api/studies/big/tell", headers=headers, body=body)
 
 
-def test_a_body_of_another_kind_is_refused(app: Gate) -> None:
+def test_a_body_of_another_kind_is_refused(app: CheckedApp) -> None:
     reply = request(app, "POST", "/api/studies", headers={**BEARER, "content-type": "text/plain"}, body=b"{}")
     assert (reply.status, reply.data["rule"]) == (415, "must be application/json")
 
 
-def test_large_bodies_are_refused_whether_or_not_they_say_so(app: Gate) -> None:
+def test_large_bodies_are_refused_whether_or_not_they_say_so(app: CheckedApp) -> None:
     stated = {**BEARER, "content-length": str(MOST_BYTES + 1)}
     assert request(app, "POST", "/api/studies", headers=stated).status == 413
     parts = [b"x" * 100_000] * 11
@@ -151,8 +153,8 @@ def test_large_bodies_are_refused_whether_or_not_they_say_so(app: Gate) -> None:
     assert request(app, "POST", "/api/studies", headers={**BEARER, **kind}, body=small).status == 201
 
 
-def test_a_body_that_does_not_arrive_is_not_waited_for_long(app: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.web.gate.SLOW", 0.05)
+def test_a_body_that_does_not_arrive_is_not_waited_for_long(app: CheckedApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thresher.web.request_checks.SLOW", 0.05)
     reply = request(app, "POST", "/api/studies", headers=BEARER, body=[])
     assert (reply.status, reply.headers["connection"]) == (408, "close")
 
@@ -181,7 +183,7 @@ NAMES = {"name": "x", "arms": ["a"]}
     ],
 )
 def test_a_refusal_names_the_field_its_rule_and_what_a_client_can_do(
-    app: Gate, path: str, body: object, error: str, value: object, rule: str, remedy: str
+    app: CheckedApp, path: str, body: object, error: str, value: object, rule: str, remedy: str
 ) -> None:
     reply = request(app, "POST", f"/api/studies{path}", headers=BEARER, json_body=body)
     assert (reply.data["error"], reply.data["value"]) == (error, value)
@@ -200,7 +202,7 @@ def test_a_refusal_names_the_field_its_rule_and_what_a_client_can_do(
     ],
 )
 def test_a_misspelt_parameter_of_an_address_is_refused(
-    app: Gate, method: str, path: str, name: str, remedy: str
+    app: CheckedApp, method: str, path: str, name: str, remedy: str
 ) -> None:
     reply = request(app, method, f"/api/studies{path}", headers=BEARER)
     assert (reply.status, reply.data["error"], reply.data["remedy"]) == (422, name, remedy)
@@ -214,7 +216,7 @@ def test_a_study_without_a_budget_says_what_to_do_instead_of_extending_it() -> N
     assert (reply.status, reply.data["remedy"]) == (422, "continue it as it is")
 
 
-def test_a_refusal_of_the_library_without_a_remedy_gets_one(app: Gate) -> None:
+def test_a_refusal_of_the_library_without_a_remedy_gets_one(app: CheckedApp) -> None:
     new = {**NAMES, "at_least": 0.5, "seed": -1}
     reply = request(app, "POST", "/api/studies", headers=BEARER, json_body=new)
     assert (reply.status, reply.data["error"], reply.data["remedy"]) == (422, "seed", "/docs describes what to send")

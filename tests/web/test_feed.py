@@ -21,7 +21,7 @@ def test_what_is_sent_is_what_changed() -> None:
     pull = study.ask()
     assert pull
     study.tell(pull, 1)
-    live.look()
+    live.catch_up()
     change = live.since(1)
     assert [row[0] for row in change["rows"]] == [0]
     assert len(encoded(change)) < 1200
@@ -39,7 +39,7 @@ def test_cases_make_no_update_larger() -> None:
     pull = study.ask()
     assert pull
     study.tell(pull, 1)
-    live.look()
+    live.catch_up()
     assert len(encoded(live.since(1))) < 1200
 
 
@@ -63,14 +63,14 @@ def test_failures_and_the_guarantee_are_sent_when_they_change() -> None:
     first = study.ask()
     assert first
     study.drop(first, cause="failed", reason="boom" * 200)
-    live.look()
+    live.catch_up()
     head = live.since(1)["head"]
     assert [(each["arm"], len(each["reason"])) for each in head["troubles"]] == [("a", 300)]
     assert "guarantee" not in head
     known = live.seq
     while live.head()["settled"] == 0 and (pull := study.ask()):
         study.tell(pull, 1)
-        live.look()
+        live.catch_up()
     head = live.since(known)["head"]
     assert "troubles" not in head
     assert "certified label is right" in head["guarantee"]
@@ -85,7 +85,7 @@ def test_the_first_ask_after_an_import_changes_every_arm() -> None:
     assert live.head()["certified"]["above"] == 0
     known = live.seq
     study.ask()
-    live.look()
+    live.catch_up()
     change = live.since(known)
     assert [row[0] for row in change["rows"]] == [0, 1, 2]
     assert change["head"]["certified"]["above"] == 2
@@ -99,7 +99,7 @@ def test_a_reward_outside_the_bounds_changes_the_guarantee() -> None:
     live = Live("coins", store)
     with pytest.raises(thresher.InvalidInput):
         study.tell(study.ask_many(1)[0], 2)
-    live.look()
+    live.catch_up()
     head = live.since(1)["head"]
     assert "a reward lay outside the bounds: 'a'" in head["guarantee"]
     assert [each["arm"] for each in head["troubles"]] == ["a"]
@@ -120,7 +120,7 @@ def moved(study: thresher.Study, live: Live | None, every: int) -> None:
             else:
                 study.tell(pull, 7 * at % 10 < {"a": 6, "b": 7, "c": 8, "d": 10}[pull.arm])
         if live is not None and at % every == 0:
-            live.look()
+            live.catch_up()
 
 
 @pytest.mark.parametrize("every", [1, 7, 400])
@@ -185,17 +185,17 @@ def test_viewers_share_one_watch_and_a_latecomer_misses_nothing() -> None:
         study.ask()
         texts = [await anext(viewer) for viewer in viewers]
         assert reads - before < 20  # not 20 times anything
-        late = feed.view(1)
-        await anext(late)
-        missed = json.loads((await anext(late)).partition(b"data: ")[2])
+        newcomer = feed.view(1)
+        await anext(newcomer)
+        missed = json.loads((await anext(newcomer)).partition(b"data: ")[2])
         assert missed["rows"] == json.loads(texts[0].partition(b"data: ")[2])["rows"]
         pull = study.ask()
         assert pull
-        texts += [await anext(viewer) for viewer in [*viewers, late]]
+        texts += [await anext(viewer) for viewer in [*viewers, newcomer]]
         stranger = feed.view(77)
         await anext(stranger)
         assert b"event: reset" in await anext(stranger)
-        for viewer in [*viewers, late, stranger]:
+        for viewer in [*viewers, newcomer, stranger]:
             await viewer.aclose()
         return texts
 

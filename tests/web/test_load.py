@@ -96,8 +96,8 @@ def test_a_connection_that_is_being_answered_is_not_closed_to_make_room(tmp_path
         for each in streams:
             each.sendall(head(server, "/api/studies/coins/stream"))
             assert each.recv(12) == b"HTTP/1.1 200"
-        late = stack.enter_context(connected(server))
-        assert late.recv(12) == b"HTTP/1.1 503"
+        refused = stack.enter_context(connected(server))
+        assert refused.recv(12) == b"HTTP/1.1 503"
         assert thresher.open_study("coins", storage=storage).ask()
         for each in streams:
             while b"event: change" not in each.recv(100_000):
@@ -105,7 +105,7 @@ def test_a_connection_that_is_being_answered_is_not_closed_to_make_room(tmp_path
 
 
 def test_clients_without_a_token_that_never_read_leave_room_for_others(tmp_path: Path) -> None:
-    options, patience = ["--max-connections", "8", "--max-per-address", "4"], {"door.UNSEEN": 8192}
+    options, patience = ["--max-connections", "8", "--max-per-address", "4"], {"connections.UNSEEN": 8192}
     with served("memory", *options, patience=patience) as server, contextlib.ExitStack() as stack:
         for at in range(8):
             deaf = stack.enter_context(connected(server, size=4096, source=f"127.0.0.{2 + at // 4}"))
@@ -169,7 +169,7 @@ def test_a_write_that_gets_no_thread_in_time_is_refused_and_the_others_are_done_
     storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
     thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=1000, storage=storage)
     with (
-        served(storage, "--write", patience={"house.PATIENCE": 1.5}) as server,
+        served(storage, "--write", patience={"served_studies.PATIENCE": 1.5}) as server,
         contextlib.ExitStack() as stack,
     ):
         with stuck(tmp_path / "s.db"):

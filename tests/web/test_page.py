@@ -77,10 +77,10 @@ def test_a_running_study_is_shown_and_updates_without_reload(site: Site) -> None
 def test_nothing_jumps_while_it_updates(site: Site) -> None:
     page = site.at(RUNNING).page
     page.wait_for_selector("#chart-arms .main-svg")
-    places = "[...document.querySelectorAll('main > *')].slice(0, 8).map((node) => node.getBoundingClientRect().top)"
-    before, told = page.evaluate(places), page.locator("#f-told").text_content()
+    tops = "[...document.querySelectorAll('main > *')].slice(0, 8).map((node) => node.getBoundingClientRect().top)"
+    before, told = page.evaluate(tops), page.locator("#f-told").text_content()
     until(page, f"{TOLD} !== '{told}'")
-    assert page.evaluate(places) == before
+    assert page.evaluate(tops) == before
 
 
 def test_screen_readers_are_not_told_every_number(site: Site) -> None:

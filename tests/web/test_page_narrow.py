@@ -7,7 +7,7 @@ from browser import Site
 from narrow import CASES, IDS, MODELS, NIGHTLY, PHONE, PROMPTS, UNBROKEN, broken, cut, make, path, rows
 
 import thresher
-from thresher.text.pieces import pieces
+from thresher.text.line_breaks import pieces
 
 STUDIES = ["unbroken", "prompts", NIGHTLY, "evals"]
 
@@ -84,8 +84,8 @@ def test_the_name_of_a_point_in_the_chart_fits_a_phone(site: Site) -> None:
     page.locator("#chart-arms").scroll_into_view_if_needed()
     points = page.locator("#chart-arms .scatterlayer .trace .points path")
     points.first.wait_for(state="attached")
-    for place in range(3):
-        box = points.nth(4 * place).bounding_box()
+    for index in range(3):
+        box = points.nth(4 * index).bounding_box()
         page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         label = page.locator("#chart-arms .hovertext")
         label.first.wait_for()

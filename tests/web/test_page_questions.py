@@ -8,7 +8,7 @@ from narrow import PHONE, broken, cut
 from questions import QUESTIONS, TIMES, make
 
 import thresher
-from thresher.core.layout import details
+from thresher.core.row_text import details
 
 GREEN, RED = "rgb(27, 127, 92)", "rgb(180, 84, 58)"
 COLOURS = {True: GREEN, False: RED, None: "rgb(59, 110, 165)"}  # None: the baseline
@@ -67,7 +67,7 @@ def test_the_page_answers_each_kind_of_question(site: Site, name: str) -> None:
     assert page.evaluate(legend) == ["reached", "missed", "certified"]
     ends = "document.getElementById('chart-history').data.slice(0, 2).map((line) => line.y.at(-1))"
     assert page.evaluate(ends) == [len(verdict.reached), len(verdict.missed)]
-    assert [page.locator(f"#n-{place}").text_content() for place in ("above", "below")] == [
+    assert [page.locator(f"#n-{label}").text_content() for label in ("above", "below")] == [
         str(len(verdict.reached)),
         str(len(verdict.missed)),
     ]

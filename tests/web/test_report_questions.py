@@ -6,7 +6,7 @@ import pytest
 from questions import QUESTIONS, make
 
 import thresher
-from thresher.core.layout import head_of
+from thresher.core.row_text import head_of
 from thresher.log.memory import MemoryStore
 from thresher.web.standalone import report
 

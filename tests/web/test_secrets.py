@@ -29,12 +29,12 @@ def test_a_reply_contains_no_secret(error: InvalidInput, accept: bytes) -> None:
 
 def test_a_server_that_fails_logs_no_secret() -> None:
     program = f"""
-import logging, thresher.web.gate as gate
+import logging, thresher.web.request_checks as checks
 logging.basicConfig()
 try:
     raise ValueError("password={WORD}")
 except ValueError:
-    gate.log.exception("GET /token={WORD} failed")
+    checks.log.exception("GET /token={WORD} failed")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "ValueError: password=***" in done.stderr

@@ -93,7 +93,7 @@ def test_tls_encrypts_and_makes_the_cookie_secure(certificate: tuple[str, str], 
     context = ssl.create_default_context(cafile=cert)
     options = ["--write", "--tls-cert", cert, "--tls-key", key]
     with (
-        served("memory", *options, log=log, patience={"door.HANDSHAKE": 2.0}) as server,
+        served("memory", *options, log=log, patience={"connections.HANDSHAKE": 2.0}) as server,
         httpx.Client(verify=context, timeout=60) as client,
     ):
         assert server.entry.startswith("https://")
@@ -192,9 +192,9 @@ def test_its_log_has_lines_of_this_program_without_control_characters_and_querie
     storage, log = f"sqlite:///{tmp_path}/s.db", tmp_path / "log"
     name = "a\x1b[31mb\u202e"
     code = (
-        "import sys, thresher.web.house as house\n"
+        "import sys, thresher.web.served_studies as served_studies\n"
         f"def live(self, name): raise RuntimeError('no {name!s} here')\n"
-        "house.House.live = live\n"
+        "served_studies.ServedStudies.live = live\n"
         "from thresher.cli import main; main()"
     )
     thresher.create_study("coins", arms=["a"], threshold=0.5, storage=storage)

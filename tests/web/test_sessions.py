@@ -7,22 +7,22 @@ from asgi import BEARER, READER, TOKEN, WRITE_TOKEN, request, server
 
 from thresher import create_study
 from thresher.log.memory import MemoryStore
-from thresher.web.gate import Gate
+from thresher.web.request_checks import CheckedApp
 
 
 @pytest.fixture(scope="module")
-def app() -> Gate:
+def app() -> CheckedApp:
     store = MemoryStore()
     create_study("coins", arms=["a", "b"], threshold=0.5, budget=20, storage=store)
     return server(store)
 
 
-def session(app: Gate, token: str = TOKEN) -> str:
+def session(app: CheckedApp, token: str = TOKEN) -> str:
     """The cookie that a browser gets for a token."""
     return request(app, "GET", f"/?token={token}").headers["set-cookie"].partition(";")[0].partition("=")[2]
 
 
-def test_the_token_in_the_address_becomes_a_session_and_leaves_the_address(app: Gate) -> None:
+def test_the_token_in_the_address_becomes_a_session_and_leaves_the_address(app: CheckedApp) -> None:
     reply = request(app, "GET", f"/study/coins?a=1&token={TOKEN}")
     assert (reply.status, reply.headers["location"], reply.body) == (303, "/study/coins?a=1", b"")
     cookie = reply.headers["set-cookie"]
@@ -42,7 +42,7 @@ def test_the_token_in_the_address_becomes_a_session_and_leaves_the_address(app: 
         'q="a;b"; thresher="{}"',
     ],
 )
-def test_odd_cookies_of_other_programs_do_no_harm(app: Gate, cookie: str) -> None:
+def test_odd_cookies_of_other_programs_do_no_harm(app: CheckedApp, cookie: str) -> None:
     given = cookie.format(session(app))
     assert request(app, "GET", "/api/studies", headers={"cookie": given}).status == 200
 
@@ -50,12 +50,12 @@ def test_odd_cookies_of_other_programs_do_no_harm(app: Gate, cookie: str) -> Non
 @pytest.mark.parametrize(
     "cookie", ["", ";", "=", "thresher", "thresher=", "thresher=\xe9", "Thresher={}", "thresher=..."]
 )
-def test_a_cookie_that_is_not_a_session_is_refused(app: Gate, cookie: str) -> None:
+def test_a_cookie_that_is_not_a_session_is_refused(app: CheckedApp, cookie: str) -> None:
     given = cookie.format(session(app))
     assert request(app, "GET", "/api/studies", headers={"cookie": given}).status == 401
 
 
-def test_a_session_cannot_be_made_or_changed_by_others(app: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_cannot_be_made_or_changed_by_others(app: CheckedApp, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = session(app)
     role, end, rest = mine.split(".", 2)
     forged = [mine.replace("read", "write", 1), f"{role}.{int(end) + 1}.{rest}", mine[:-1], f"{mine}0", mine + "\xe9"]
@@ -67,7 +67,7 @@ def test_a_session_cannot_be_made_or_changed_by_others(app: Gate, monkeypatch: p
         assert request(app, "GET", "/api/studies", headers={"cookie": f"thresher={mine}"}).status == status
 
 
-def test_a_token_that_reads_cannot_write(app: Gate) -> None:
+def test_a_token_that_reads_cannot_write(app: CheckedApp) -> None:
     reading = [READER, {"cookie": f"thresher={session(app)}"}]
     for headers in reading:
         reply = request(app, "POST", "/api/studies/coins/ask", headers=headers)

@@ -12,13 +12,18 @@ from running import served, until
 from sockets import connected, head, whole
 
 import thresher
-from thresher.web import door, house
+from thresher.web import connections, served_studies
 
 
 def test_slow_clients_get_seconds_not_minutes() -> None:
     """The durations, and the buffer, that the next tests replace by smaller ones."""
-    assert (door.HEAD, door.UNREAD, door.HANDSHAKE, house.PATIENCE) == (10.0, 20.0, 10.0, 20.0)
-    assert (door.LOOK, door.UNSEEN) == (1.0, 128 * 1024)
+    assert (connections.HEAD, connections.UNREAD, connections.HANDSHAKE, served_studies.PATIENCE) == (
+        10.0,
+        20.0,
+        10.0,
+        20.0,
+    )
+    assert (connections.LOOK, connections.UNSEEN) == (1.0, 128 * 1024)
 
 
 def test_slow_clients_are_cut_off(tmp_path: Path) -> None:
@@ -39,7 +44,7 @@ def test_slow_clients_are_cut_off(tmp_path: Path) -> None:
                         break
         taken[name] = time.monotonic() - start
 
-    with served("memory", log=log, patience={"door.HEAD": 1.0, "door.LOOK": 0.1}) as server:
+    with served("memory", log=log, patience={"connections.HEAD": 1.0, "connections.LOOK": 0.1}) as server:
         knocks = {
             "silent": b"",
             "slow head": b"GET / HTTP/1.1\r\nX: ",
@@ -60,7 +65,7 @@ def test_clients_that_do_not_read_are_cut_off(tmp_path: Path) -> None:
     storage, log = f"sqlite:///{tmp_path}/s.db?durability=normal", tmp_path / "log"
     names = [f"arm {k:05} {'x' * 40}" for k in range(2000)]
     thresher.create_study("many", arms=names, threshold=0.5, storage=storage).ask_many(2000)
-    patience = {"door.UNREAD": 1.0, "door.LOOK": 0.1, "door.UNSEEN": 8192}
+    patience = {"connections.UNREAD": 1.0, "connections.LOOK": 0.1, "connections.UNSEEN": 8192}
     with served(storage, log=log, patience=patience) as server, contextlib.ExitStack() as stack:
         start = time.monotonic()
         ports = []

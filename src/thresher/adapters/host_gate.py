@@ -16,10 +16,10 @@ from collections.abc import Iterable
 from ..core.events import Cause
 from ..core.evidence import OPEN
 from ..core.ledger import Ledger
-from ..core.row import settled_label
+from ..core.verdict_row import settled_label
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from ..inner import ask_for_cases
-from ..study import Pull, Study, give_up, look
+from ..study import Pull, Study, give_up, peek
 
 
 class Gate:
@@ -32,13 +32,13 @@ class Gate:
         self._ended: set[int] = set()  # cases that began and ended without a reward, if the host goes on
         self._number = study.spec.arm(arm)
         self._order: list[int] | None = None  # the host's order; None: the study's own
-        self._place: dict[int, int] = {}  # by case: its place in the host's order
+        self._position: dict[int, int] = {}  # by case: its position in the host's order
         self._next = 0  # in the host's order
         self._lock = threading.RLock()
 
     def upcoming(self) -> list[int]:
         """The cases that can be asked for, in the study's own order of the arm."""
-        return look(self.study, lambda ledger: ledger.cases.upcoming(self._number) if ledger.cases else [])
+        return peek(self.study, lambda ledger: ledger.cases.upcoming(self._number) if ledger.cases else [])
 
     def follow(self, order: Iterable[int]) -> None:
         """From now on, ask in the order of a host that shuffled its cases, but first for cases that began earlier.
@@ -47,9 +47,9 @@ class Gate:
         """
         with self._lock:
             cases = list(order)
-            freed = look(self.study, lambda ledger: [case for case in cases if self._was_tried(ledger, case)])
+            freed = peek(self.study, lambda ledger: [case for case in cases if self._was_tried(ledger, case)])
             self._order = freed + [case for case in cases if case not in set(freed)]
-            self._place = {case: place for place, case in enumerate(self._order)}
+            self._position = {case: position for position, case in enumerate(self._order)}
             self._next = 0
 
     def _was_tried(self, ledger: Ledger, case: int) -> bool:
@@ -67,7 +67,7 @@ class Gate:
                 return over
             pull = self._pull_for(case)
             if pull is None:
-                return self.over() or look(self.study, lambda ledger: self._why_not(ledger, case))
+                return self.over() or peek(self.study, lambda ledger: self._why_not(ledger, case))
             self.begun[case] = pull
             return None
 
@@ -111,7 +111,7 @@ class Gate:
 
     def over(self) -> str | None:
         """Why the arm needs no more rewards; None if it does."""
-        return look(self.study, self._over)
+        return peek(self.study, self._over)
 
     def _over(self, ledger: Ledger) -> str | None:
         arm, find = self._number, ledger.spec.find
@@ -130,12 +130,12 @@ class Gate:
         """The pull of this case. Pulls of the cases that come before it are asked for first, and held for later."""
         if (held := self.held.pop(case, None)) is not None:
             return held
-        if not look(self.study, lambda ledger: ledger.cases and ledger.cases.is_free(self._number, case)):
+        if not peek(self.study, lambda ledger: ledger.cases and ledger.cases.is_free(self._number, case)):
             return None
         if self._order is not None:
-            place = self._place.get(case, -1)
-            wanted = self._order[self._next : place + 1] if place >= self._next else [case]
-            self._next = max(self._next, place + 1)
+            position = self._position.get(case, -1)
+            wanted = self._order[self._next : position + 1] if position >= self._next else [case]
+            self._next = max(self._next, position + 1)
             self._hold(ask_for_cases(self.study, self.arm, wanted))
         else:
             while case not in self.held and (pull := self.study.ask(arm=self.arm)):

@@ -17,7 +17,7 @@ from ..text.tables import read_csv
 
 SHAPES = 'write ["a", "b"], [{"name": "a", "depth": 1}] or {"a": {"depth": 1}}'
 Cases = int | list[str] | dict[str, Params]
-Rows = Iterable[tuple[str, Any, Params]]  # place, name, parameters
+Rows = Iterable[tuple[str, Any, Params]]  # location, name, parameters
 
 
 class Kind(NamedTuple):
@@ -46,7 +46,7 @@ def read_arms(file: str) -> dict[str, Params]:
 def arms_listed(items: Iterable[object], where: str) -> dict[str, Params]:
     """The arms in a list of names, or of objects with name and parameters."""
     rows = [_row(item, f"arm {number} of {where}", ARMS) for number, item in enumerate(items, start=1)]
-    found = checked((f"{place}: arm", name, params) for place, name, params in rows)
+    found = checked((f"{location}: arm", name, params) for location, name, params in rows)
     if not found:
         raise InvalidInput("arms", rule=f"{where} names none", remedy=SHAPES)
     return found
@@ -70,23 +70,23 @@ def _read(file: str, kind: Kind, remedy: str) -> dict[str, Params]:
     text = read_text(file, kind.file, remedy=remedy)
     reader = {"json": _from_json, "jsonl": _from_json_lines, "csv": _from_csv, "lines": _from_lines}
     rows = reader[_style(file, text, kind)](text, where, kind)
-    found = checked(((f"{place}: {kind.what}", name, params) for place, name, params in rows), kind)
+    found = checked(((f"{location}: {kind.what}", name, params) for location, name, params in rows), kind)
     if not found:
         raise InvalidInput(kind.file, where, f"names no {kind.what}", "write one name per line")
     return found
 
 
 def checked(rows: Rows, kind: Kind = ARMS) -> dict[str, Params]:
-    """Parameters by name. An error begins with the place of the first wrong one."""
+    """Parameters by name. An error begins with the location of the first wrong one."""
     found: dict[str, Params] = {}
-    for place, name, params in rows:
-        checks.name(place, name)
+    for location, name, params in rows:
+        checks.name(location, name)
         if name in found:
-            raise InvalidInput(place, name, "is given twice", f"give every {kind.what} its own name")
+            raise InvalidInput(location, name, "is given twice", f"give every {kind.what} its own name")
         reserved = next((key for key in params if key in kind.reserved), None)
         if reserved:
             rule = f"its parameter {reserved!r} has a name that thresher uses itself"
-            raise InvalidInput(place, name, rule, "rename it")
+            raise InvalidInput(location, name, rule, "rename it")
         found[name] = params
     return found
 
@@ -125,17 +125,17 @@ def _from_csv(text: str, where: str, kind: Kind) -> Rows:
     twice = next((column for column in columns if columns.count(column) > 1), None)
     if twice is not None:
         raise InvalidInput(f"line 1 of {where}: column", twice, "occurs twice", "rename one of them")
-    for place, cells in lines:
+    for location, cells in lines:
         row = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
-        yield place, text_of(row.pop(key)), row
+        yield location, text_of(row.pop(key)), row
 
 
 def _from_json(text: str, where: str, kind: Kind) -> Rows:
     data = _json(text, kind.file, where, kind)
     if isinstance(data, Mapping):
         for number, (name, params) in enumerate(data.items(), start=1):
-            place = f"row {number} of {where}"
-            yield (place, name, params) if isinstance(params, Mapping) else _row(params, place, kind)
+            location = f"row {number} of {where}"
+            yield (location, name, params) if isinstance(params, Mapping) else _row(params, location, kind)
     elif isinstance(data, list):
         for number, item in enumerate(data, start=1):
             yield _row(item, f"row {number} of {where}", kind)
@@ -146,24 +146,24 @@ def _from_json(text: str, where: str, kind: Kind) -> Rows:
 def _from_json_lines(text: str, where: str, kind: Kind) -> Rows:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
-            place = f"line {number} of {where}"
-            yield _row(_json(line, f"{kind.file}: {place}:", line.strip(), kind), place, kind)
+            location = f"line {number} of {where}"
+            yield _row(_json(line, f"{kind.file}: {location}:", line.strip(), kind), location, kind)
 
 
-def _row(item: object, place: str, kind: Kind) -> tuple[str, Any, Params]:
+def _row(item: object, location: str, kind: Kind) -> tuple[str, Any, Params]:
     if isinstance(item, str):
-        return place, item, {}
+        return location, item, {}
     key = next((key for key in kind.keys if key in item), None) if isinstance(item, Mapping) else None
     if key is None and isinstance(item, Mapping):
         *keys, last = kind.keys
         rule = f"{shown(item)} has no {', '.join(keys)} or {last}"
-        raise InvalidInput(place, rule=rule, remedy=f'name each {kind.what}, as in {{"{kind.keys[0]}": "first", …}}')
+        raise InvalidInput(location, rule=rule, remedy=f'name each {kind.what}, as in {{"{kind.keys[0]}": "first", …}}')
     if key is None:
-        raise InvalidInput(place, rule=f"{shown(item)} is neither a name nor parameters", remedy=SHAPES)
+        raise InvalidInput(location, rule=f"{shown(item)} is neither a name nor parameters", remedy=SHAPES)
     params: dict[str, Any] = dict(item)  # type: ignore[call-overload]  # it has a key
     name = params.pop(key)
     is_number = kind is CASES and isinstance(name, int) and not isinstance(name, bool)  # eval sets are often numbered
-    return place, str(name) if is_number else name, params
+    return location, str(name) if is_number else name, params
 
 
 def _json(text: str, what: str, value: str, kind: Kind) -> Any:

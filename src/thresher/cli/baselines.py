@@ -8,7 +8,7 @@ from ..core.results import OF_ONE_ARM
 from ..core.spec import Spec
 from ..errors import InvalidInput, shown
 from ..log.imports import Result
-from ..study import Study, import_pulls, look
+from ..study import Study, import_pulls, peek
 from ..text.plural import plural
 from . import say
 from .importing import checked, results_in, with_cases
@@ -31,14 +31,14 @@ class BaselineResults:
         for row, result in zip(rows, results, strict=True):
             if result.arm != spec.baseline:
                 rule = f"is not the baseline, which is {shown(spec.baseline)}"
-                raise InvalidInput(f"{row.place}: arm", result.arm, rule, "keep the results of the baseline alone")
+                raise InvalidInput(f"{row.location}: arm", result.arm, rule, "keep the results of the baseline alone")
         self.results: Sequence[Result] = list(with_cases(zip(rows, results, strict=True), spec, {}))
         if not self.results:
             raise InvalidInput(OPTION, file, "has no rewards", OF_ONE_ARM)
 
     def check(self, study: Study) -> bool:
         """Whether the results are still to be imported; raises if the study began with others, or without them."""
-        known, begun = look(study, self._known)
+        known, begun = peek(study, self._known)
         wanted = {self.spec.case(result.case): self.spec.reward(result.reward) for result in self.results}
         if known == wanted:
             return False
@@ -69,6 +69,6 @@ class BaselineResults:
 
 
 def baseline_results(given: dict[str, Any], spec: Spec) -> BaselineResults | None:
-    """What ``--baseline-results`` gives, if it is there."""
+    """The results in the file of ``--baseline-results``, checked; None without the option."""
     file = given["baseline_results"]
     return None if file is None else BaselineResults(file, spec)

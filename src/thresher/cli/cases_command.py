@@ -10,13 +10,13 @@ import click
 
 from ..core.hardest import CaseRow, hardest, seen_cases
 from ..core.ledger import Ledger
-from ..study import Study, look
+from ..study import Study, peek
 from ..text.escapes import cell, csv_line, visible
 from ..text.plural import listed, plural
 from ..text.quantities import amount
 from . import put, read_in_part, standard_output
 from .options import format_option, on_study, option
-from .reading import ASKED
+from .read_commands import ASKED
 
 MOST = 20  # cases for people, without --all
 WIDE = 120  # characters of a line where there is no terminal
@@ -39,7 +39,7 @@ def cases(study: Study, everything: bool, style: str) -> None:
       thresher cases prompts --format csv
     """
     most = None if everything or style != "text" else MOST
-    rows, seen, arms, missing = look(study, lambda ledger: _read(ledger, most))
+    rows, seen, arms, missing = peek(study, lambda ledger: _read(ledger, most))
     spec = study.spec
     if style == "json":
         asked = {name: getattr(spec, name) for name in ASKED}

@@ -10,11 +10,11 @@ from ..core.wording import look_of
 from ..errors import shown
 from ..run.command.process import CASE
 from ..run.progress import Progress
-from ..study import Study, look
+from ..study import Study, peek
 from ..text.logs import log
 from ..text.plural import plural
 from ..text.quantities import percent
-from .checking import placeholders
+from .run_checks import placeholders
 
 ENOUGH = 20  # rewards after which a pattern is not likely to be chance
 WIDE = 10.0  # bounds this many times wider than needed cost a large multiple of the pulls
@@ -74,11 +74,11 @@ class Cautions:
         """Look, the first time there are enough rewards."""
         if progress.told >= ENOUGH and not self._looked:
             self._looked = True
-            self._say(dict(look(self._study, lambda ledger: list(rewards_cautions(ledger)))))
+            self._say(dict(peek(self._study, lambda ledger: list(rewards_cautions(ledger)))))
 
     def at_the_end(self) -> None:
         """Look at all rewards and labels."""
-        self._say(dict(look(self._study, lambda ledger: [*rewards_cautions(ledger), *labels_cautions(ledger)])))
+        self._say(dict(peek(self._study, lambda ledger: [*rewards_cautions(ledger), *labels_cautions(ledger)])))
 
     def _say(self, found: dict[str, str]) -> None:
         for kind, text in found.items():

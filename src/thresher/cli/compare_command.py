@@ -98,21 +98,21 @@ def _print(found: "list[Comparison]") -> None:
     console, marks = Console(file=standard_output()), found[0].first.repetitions >= ENOUGH
     for one in found:
         first, *others = one.results
-        certifies = one.first.setup.confidence is not None
+        certifies = one.first.setup.certifies
         measures = {"arms right": "accuracy", **({"arms settled": "settled"} if certifies else {})}
         for title, measure in measures.items():
             table = Table(title=f"{one.family} arms: {title}", title_justify="left")
             for name in ("pulls", first, *(f"{other} − {first}" for other in others)):
                 table.add_column(name, justify="right", overflow="fold")
             rows = list(one.rows())
-            for place, pulls in enumerate(one.pulls):
+            for index, pulls in enumerate(one.pulls):
                 mine = [row for row in rows if row["pulls"] == pulls]
                 base = within(mine[0][measure], mine[0][f"{measure}_se"])
                 apart = [
                     _difference(row[f"{measure}_difference"], row[f"{measure}_difference_se"], marks=marks)
                     for row in mine[1:]
                 ]
-                table.add_row(f"{pulls:,}", base, *apart, end_section=place == len(one.pulls) - 1)
+                table.add_row(f"{pulls:,}", base, *apart, end_section=index == len(one.pulls) - 1)
             console.print(table)
     words = f"{found[0].first.repetitions:,} repetitions, seed {found[0].first.seed}, the same draws for all policies"
     console.print(f"{words}; ± is one standard error; {_marks(found)}", highlight=False)
@@ -122,7 +122,7 @@ def _marks(found: "list[Comparison]") -> str:
     """What the stars mean, and how many of them equal policies would get: every cell is another chance."""
     if found[0].first.repetitions < ENOUGH:
         return f"nothing is marked * below {ENOUGH} repetitions: the errors themselves are not known well enough"
-    measures = 2 if found[0].first.setup.confidence is not None else 1
+    measures = 2 if found[0].first.setup.certifies else 1
     cells = measures * sum((len(one.results) - 1) * len(one.pulls) for one in found)
     chance = f"{cells * BY_CHANCE:.2g} of these {cells}" if cells > 1 else f"one in {1 / BY_CHANCE:.0f}"
     return (

@@ -16,7 +16,7 @@ from ..create import create_study
 from ..run.engines import open_engine
 from ..run.runner import Limits, run_on
 from ..run.signals import until_stopped
-from ..study import Pull, Study, look
+from ..study import Pull, Study, peek
 from ..text.quantities import duration
 from . import say
 from .livetable import watching
@@ -105,7 +105,7 @@ def comparison(study: Study, took: float) -> str:
             begun[event.pull or 0] = event.time or 0.0
         elif event.kind == "told":
             seconds[event.arm or 0] += (event.time or 0.0) - begun.pop(event.pull or 0)
-    rows, needed = study.verdict().rows, look(study, lambda ledger: list(ledger.docket.committed))
+    rows, needed = study.verdict().rows, peek(study, lambda ledger: list(ledger.docket.committed))
     most, arms, spent = max(needed), len(rows), sum(seconds)
     each = [taken / row.seen for taken, row in zip(seconds, rows, strict=True)]
     equally = most * sum(each) / spent * took

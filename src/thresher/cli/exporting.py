@@ -13,7 +13,7 @@ from ..core.events import DROPPED, LATE, OUTSIDE, STATES, TOLD, Event, Remarks, 
 from ..core.ledger import Ledger
 from ..core.pulls import pull_of
 from ..core.results import CANCELLED, SPARE, WITH_REWARD, Row
-from ..study import Study, look
+from ..study import Study, peek
 from ..text.escapes import cell, remark
 from . import put
 from .options import on_study
@@ -39,12 +39,12 @@ def export(study: Study, style: str) -> None:
     if style == "json":
         _print_log(study)
     else:
-        look(study, _print_pulls)
+        peek(study, _print_pulls)
 
 
 def _print_log(study: Study) -> None:
     """The log up to its present head. The head comes first, so that a truncated file still has it."""
-    seq, digest = look(study, lambda ledger: (ledger.seq, ledger.head))
+    seq, digest = peek(study, lambda ledger: (ledger.seq, ledger.head))
     head = json.dumps({"seq": seq, "digest": digest})
     put(f'{{"format": 1, "study": {json.dumps(study.name)}, "head": {head}, "events": [', end="")
     for event in islice(chain.from_iterable(study.pages()), seq):

@@ -18,12 +18,12 @@ from ..log.chain import Head, chained
 from ..log.imports import Result
 from ..log.imports import checked as in_numbers
 from ..log.journal import plain
-from ..study import import_pulls, look
+from ..study import import_pulls, peek
 from ..text.files import read_text
 from ..text.plural import plural
 from . import say, say_done
 from .exporting import rows_of
-from .options import option, place_of, storage_option, store_at, study_at
+from .options import address_of, option, storage_option, store_at, study_at
 
 
 @click.command("import", short_help="Read a study, or results that you already have.")
@@ -62,19 +62,19 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> No
         raise InvalidInput("study", name, rule, "results of a study with --cases can")
     pulls = list(checked(rows, study.spec))
     if study.spec.cases is not None:
-        known = look(study, lambda ledger: {arm: set(cases) for arm, cases in _known(ledger).items()})
+        known = peek(study, lambda ledger: {arm: set(cases) for arm, cases in _known(ledger).items()})
         pulls = list(with_cases(zip(rows, pulls, strict=True), study.spec, known))
         again = True  # no case is counted twice anyway
     if not rows:
         raise InvalidInput("file", file, "has no rows", SHAPES)
-    budget, left = look(study, lambda ledger: (ledger.budget, (ledger.budget or 0) - ledger.issued))
+    budget, left = peek(study, lambda ledger: (ledger.budget, (ledger.budget or 0) - ledger.issued))
     if budget is not None and len(pulls) > left:
         rule = f"has {plural(len(pulls), 'pull')}, and the study has {left:,} left of its budget of {budget:,}"
         raise InvalidInput("file", file, rule, "results count towards the budget: create the study with a larger one")
     if not again:
-        look(study, lambda ledger: _check_is_new(pulls, ledger, file))
+        peek(study, lambda ledger: _check_is_new(pulls, ledger, file))
     import_pulls(study, pulls)
-    say_done(name, look(study, lambda ledger: _imported(Counter(row.state for row in rows), ledger)))
+    say_done(name, peek(study, lambda ledger: _imported(Counter(row.state for row in rows), ledger)))
 
 
 def _check_is_new(pulls: list[Result], ledger: Ledger, file: str) -> None:
@@ -110,14 +110,14 @@ def results_in(file: str, *, arm: str | None = None) -> tuple[Iterator[Row], int
 
 def checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
     """What `import_pulls` takes; an error names the row."""
-    for place, name, state, reward, case in rows:
+    for location, name, state, reward, case in rows:
         try:
             arm = name.strip() if isinstance(name, str) and name not in spec.index else name
             late = state in ("late", SPARE)
             _, number, _, known = in_numbers(spec, Result(arm, reward, late, _case(case, spec)))
             yield Result(arm, number, late, None if known is None else spec.case_name(known))
         except ThresherError as error:
-            raise InvalidInput(f"{place}: {error}") from None
+            raise InvalidInput(f"{location}: {error}") from None
 
 
 def _case(given: object, spec: Spec) -> object:
@@ -134,16 +134,16 @@ def _known(ledger: Ledger) -> dict[int, set[int]]:
 
 def with_cases(pairs: Iterable[tuple[Row, Result]], spec: Spec, known: Mapping[int, set[int]]) -> Iterator[Result]:
     """The results that count: pulls without a reward use up no case. An error names a row whose case is known."""
-    places: dict[tuple[int, int], str] = {}
+    locations: dict[tuple[int, int], str] = {}
     for row, result in pairs:
         if result.reward is None or row.state == SPARE:
             continue
         at = arm, case = spec.arm(result.arm), spec.case(result.case)
-        if at in places or case in known.get(arm, ()):
-            first = places.get(at, "an earlier import")
+        if at in locations or case in known.get(arm, ()):
+            first = locations.get(at, "an earlier import")
             rule = f"already has a reward of arm {shown(result.arm)}, from {first}"
-            raise InvalidInput(f"{row.place}: case", result.case, rule, "give each case of an arm once")
-        places[at] = row.place
+            raise InvalidInput(f"{row.location}: case", result.case, rule, "give each case of an arm once")
+        locations[at] = row.location
         yield result
 
 
@@ -172,10 +172,10 @@ def _restore(events: list[Event], name: object, storage: str | None) -> None:
         try:
             store.append(study, events, lease=3600.0)
         except Conflict:
-            rule = f"already exists in {place_of(store)}"
+            rule = f"already exists in {address_of(store)}"
             raise StudyExists("study", study, rule, "give another name: --study NAME") from None
     store.flush()
-    say_done(study, f"imported into {place_of(store)}, with {plural(len(events), 'event')}")
+    say_done(study, f"imported into {address_of(store)}, with {plural(len(events), 'event')}")
 
 
 def folded(data: dict[str, Any], file: str) -> tuple[list[Event], Ledger]:
@@ -184,19 +184,19 @@ def folded(data: dict[str, Any], file: str) -> tuple[list[Event], Ledger]:
         said = f"format {shown(data['format'])}" if "format" in data else "no format"
         rule = f"has {said}, not the format 1 of an export"
         raise InvalidInput("file", file, rule, "export it again, or update thresher")
-    place = "its list of events"
+    location = "its list of events"
     try:
         events = []
         for count, item in enumerate(data["events"], start=1):
-            place = f"event {count}"
+            location = f"event {count}"
             events.append(_event(item))
-        place = "its events"
+        location = "its events"
         ledger = ledgers.fold(events)
-        found, place = _chained(events), "its end"
+        found, location = _chained(events), "its end"
         _check_head(data.get("head"), found[-1], file, is_old=events[-1].digest is None)
         return found, ledger
     except (ThresherError, *NO_EVENT) as error:
-        raise InvalidInput("file", file, f"is not the log of a study, {place}: {error}", "export it again") from None
+        raise InvalidInput("file", file, f"is not the log of a study, {location}: {error}", "export it again") from None
 
 
 def _chained(events: list[Event]) -> list[Event]:

@@ -41,7 +41,7 @@ def print_result(result: "Result") -> None:
     title = f"{asked_by(setup)} {setup.rules}, {setup.family} {'arm' if setup.arms == 1 else 'arms'}, {delay}"
     shares = {"arms right": "accuracy", "all right": "success"}
     if result.certificates is not None:
-        title += f", confidence {setup.confidence:g}" + (", error rate" if setup.guarantee == "rate" else "")
+        title += f", confidence {setup.confidence:g}" + (", error rate" if setup.ranks else "")
         shares |= {"arms settled": "settled", "wrongly settled": "any_wrong_settled"}
     table = Table(title=title, title_justify="left")
     for name in ("pulls", *shares, *(("seconds",) if setup.timing.timed else ())):
@@ -109,7 +109,7 @@ def print_plan(plan: "Plan") -> None:
     most = max((need.pulls or need.beyond) for need in plan.needs)
     arms = "arms of the pilot" if is_pilot else f"{plan.setup.family} arms"
     title = f"{asked_by(plan.setup)} {arms}, {plural(plan.workers, 'worker')}"
-    title += ", error rate" if plan.setup.guarantee == "rate" else ""
+    title += ", error rate" if plan.setup.ranks else ""
     console = Console(file=standard_output())
     wide = console.width >= 110  # there is room for bars
     table = Table(title=title, title_justify="left", padding=(0, 1 if console.width >= 90 else 0))

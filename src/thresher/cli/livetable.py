@@ -15,12 +15,12 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ..core.layout import certainty, estimate_of, head_of, seen, style_of
 from ..core.ledger import Ledger
-from ..core.row import Row, openness, row_of
+from ..core.row_text import certainty, estimate_of, head_of, seen, style_of
+from ..core.verdict_row import Row, openness, row_of
 from ..core.wording import SIGNS, Look, look_of, pulls_made, question_of
 from ..run.progress import Progress
-from ..study import Study, look
+from ..study import Study, peek
 from ..text.logs import evaluators
 from ..text.plural import plural
 from ..text.quantities import duration, speed
@@ -90,7 +90,7 @@ class Screen:
         """Draw if it is time."""
         began = time.monotonic()
         if began >= self._next:
-            picture = look(self._study, lambda ledger: self._picture(ledger, progress))
+            picture = peek(self._study, lambda ledger: self._picture(ledger, progress))
             with self._turn:
                 self._live.update(picture, refresh=True)
             done = time.monotonic()
@@ -201,16 +201,16 @@ def _needed(columns: Mapping[str, Sequence[Text]]) -> int:
 def gauge_of(row: Row, bar: float, low: float, high: float, *, width: int = 25) -> Text:
     """A line with the bar as a stroke, the interval as its thick part, and the mean as a dot."""
 
-    def place(value: float) -> int:
+    def column(value: float) -> int:
         return round((min(max(value, low), high) - low) / (high - low) * (width - 1)) if high > low else width // 2
 
     text = Text("─" * width, style="dim")
     colour = COLOURS[style_of(row)]
     if row.low is not None and row.high is not None and row.seen:
-        first, last = place(row.low), place(row.high)
+        first, last = column(row.low), column(row.high)
         text = text[:first] + Text("━" * (last - first + 1), style=f"dim {colour}") + text[last + 1 :]
     mean = None if row.label == "baseline" else row.estimate  # it is compared with nothing
     for value, sign, style in ((bar, "┼", "not dim"), (mean, "●", f"not dim {colour}")):
         if value is not None:
-            text = text[: place(value)] + Text(sign, style=style) + text[place(value) + 1 :]
+            text = text[: column(value)] + Text(sign, style=style) + text[column(value) + 1 :]
     return text

@@ -20,6 +20,7 @@ from ..errors import DamagedStudy, InvalidInput, UnknownStudy, shown, told_of
 from ..log.memory import MemoryStore
 from ..log.store import Store
 from ..log.stores import open_store
+from ..log.tail import unknown
 from ..study import Study
 from ..text.plural import listed
 from ..text.quantities import DURATIONS, UNITS, Quantity, read, seconds
@@ -62,7 +63,7 @@ class Number(click.ParamType[float]):
 
 
 class Amount(Number):
-    """A number that may have a unit: a `Quantity` then, and `asking` says whether the unit fits.
+    """A number that may have a unit: a `Quantity` then, and `question_options` says whether the unit fits.
 
     >>> Amount().convert("200ms", None, None) == 0.2
     True
@@ -234,7 +235,7 @@ def store_at(storage: "str | Store | None") -> Store:
     return open_store(storage or os.environ.get(VARIABLE) or DEFAULT)
 
 
-def place_of(store: Store) -> str:
+def address_of(store: Store) -> str:
     """Where a store is, without a password."""
     return str(getattr(store, "path", getattr(store, "url", "memory")))
 
@@ -252,7 +253,7 @@ def study_at(name: str, storage: "str | Store | None") -> Study:
         others = store.studies()
         there = f"there are {listed(others, show=lambda other: shown(other, 40))}" if others else "it is empty"
         remedy = nearest(name, others) or f"{there}; --storage or {VARIABLE} names another store"
-        raise UnknownStudy("study", name, f"is not in {place_of(store)}", remedy) from None
+        raise unknown(name, address_of(store), remedy) from None
 
 
 def on_study(command: Callable[..., Status]) -> Callable[..., Status]:

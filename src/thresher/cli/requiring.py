@@ -8,7 +8,7 @@ import click
 
 from ..core.verdict import Verdict
 from ..errors import InvalidInput, shown
-from ..text.plural import plural
+from ..text.plural import only, plural
 from . import say
 
 
@@ -43,8 +43,7 @@ def requirements(above: str | None, below: str | None, more: Sequence[Requiremen
     sides = (("above", above), ("below", below))
     for one in more:
         if one.least.isdigit() and int(one.least) > arms:
-            rule = f"there {'is' if arms == 1 else 'are'} only {plural(arms, 'arm')}"
-            raise InvalidInput("--require", f"{one.side}={one.least}", rule, "require fewer, or all")
+            raise InvalidInput("--require", f"{one.side}={one.least}", only(arms, "arm"), "require fewer, or all")
     return [*(Requirement(f"--require-{side} {least}", side, least) for side, least in sides if least), *more]
 
 

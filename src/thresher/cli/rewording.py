@@ -5,19 +5,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from ..core import policies, question_checks, spec_checks
 from ..errors import UNSAID, CannotGoOn, InvalidInput
+from ..run.command.endings import ending
+from ..run.engines import NAME_CLUSTER
 from ..text.quantities import Quantity
 
-ARGUMENTS = re.compile(r"\b(threshold|at_least|at_most|lower_is_better)\b")
-WORDS = {
-    "name one of the arms as baseline": "name one of the arms with --baseline",
-    "a margin is given too": "--margin is given too",
-    "give a margin or a ratio": "give --margin or --ratio",
-    "give a larger budget, a smaller warmup or fewer arms": "give a larger --budget or fewer arms",
-    "give a budget or an exploration, or use anytime-evt": "give a --budget, or --policy anytime-evt",
-    "or a function of your own with thresher.custom": "or module:function, a score of your own",
-    "leave the guarantee out": "leave --guarantee out",
-    "leave them out, or name a cluster as executor": "leave it out, or name a cluster with --engine",
+ARGUMENTS = re.compile(rf"\b({'|'.join(question_checks.BARS)}|lower_is_better)\b")
+WORDS = {  # of the library: what to say instead
+    question_checks.NAME_BASELINE: "name one of the arms with --baseline",
+    question_checks.MARGIN_TOO: "--margin is given too",
+    question_checks.MARGIN_OR_RATIO: "give --margin or --ratio",
+    spec_checks.WARM_UP: "give a larger --budget or fewer arms",
+    spec_checks.GIVE_BUDGET: "give a --budget, or --policy anytime-evt",
+    policies.YOUR_OWN: "or module:function, a score of your own",
+    spec_checks.NO_GUARANTEE: "leave --guarantee out",
+    NAME_CLUSTER: "leave it out, or name a cluster with --engine",
 }
 
 
@@ -55,7 +58,7 @@ def of_exits(given: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except CannotGoOn as error:
-        if given["stay"] or given["reward"] != "last-float" or not re.search(r"exited with 1(?!\d)", error.rule):
+        if given["stay"] or given["reward"] != "last-float" or not re.search(rf"{ending(1)}(?!\d)", error.rule):
             raise
         remedy = f"{error.remedy}; if exit 1 is an answer: --reward exit-code"
         raise CannotGoOn(error.what, rule=error.rule, remedy=remedy) from error.__cause__

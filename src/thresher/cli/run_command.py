@@ -9,18 +9,16 @@ from ..core.spec import Params
 from ..errors import CannotGoOn, StoreFailed
 from ..run.command.process import Command
 from ..run.command.staying import Staying
-from ..run.engines import check_name, check_workers, open_engine
+from ..run.engines import CHOICES, check_name, check_workers, open_engine
 from ..run.progress import Progress
 from ..run.runner import Limits, run_on
 from ..run.signals import until_stopped
-from ..study import Study, look
+from ..study import Study, peek
 from . import FINISHED, NOT_MET, say
 from .arms import read_cases
-from .asking import arm_options, arms_given, question, reward_of_failure
 from .baselines import baseline_results
 from .cautions import Cautions, command_cautions
-from .checking import check_command, check_exits, check_reader, check_resources, check_start, room_for
-from .keeping import Kept, evaluator_of
+from .kept_study import Kept, evaluator_of
 from .livetable import watching
 from .options import (
     FORMATS,
@@ -34,8 +32,10 @@ from .options import (
     store_at,
 )
 from .output import print_verdict
+from .question_options import arm_options, arms_given, question, reward_of_failure
 from .requiring import Required, Requirement, are_met, requirements
 from .rewording import of_engine, of_exits
+from .run_checks import check_command, check_exits, check_reader, check_resources, check_start, room_for
 from .stay_option import arms_of, check_placeholders, staying, workers_of
 
 HELP = """Find out which arms reach a bar by running COMMAND many times, several at once.
@@ -119,7 +119,7 @@ class RunCommand(BoundsCommand):
 
 @click.command(cls=RunCommand, help=HELP, short_help="Find out which arms reach a bar, with any program.")
 @arm_options
-@option("--engine WHERE", "threads, processes, dask[:ADDRESS] or ray[:ADDRESS]: where COMMAND runs.", default="threads")
+@option("--engine WHERE", f"{CHOICES}: where COMMAND runs.", default="threads")
 @option("--workers W", "Pulls that run at once.  [default: one per core]", type=Whole())
 @option("--stay", "Start COMMAND once per worker: it reads pulls and answers them, a line of JSON each.")
 @option("--per-process N", "With --stay: pulls that are pending in each process.  [default: 1]", type=Whole())
@@ -157,7 +157,7 @@ class RunCommand(BoundsCommand):
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARGUMENT]...")
 def run(command: tuple[str, ...], **given: Any) -> int:
     """Run the study and print its verdict."""
-    check_start(command)
+    check_start(command, needs_arms=not (given["stay"] or given["file"] or given["names"]))
     given["resources"] = check_resources(given["resources"])
     with of_engine(given):
         engine = check_name(given["engine"])
@@ -185,7 +185,7 @@ def run(command: tuple[str, ...], **given: Any) -> int:
         with of_engine(given), of_exits(given):
             status = until_stopped(job.carry_out)
     except CannotGoOn:
-        if job.study and (given["style"] != "table" or look(job.study, lambda ledger: ledger.told)):
+        if job.study and (given["style"] != "table" or peek(job.study, lambda ledger: ledger.told)):
             print_verdict(job.study.verdict(), given["style"])  # an empty table would not help
         raise
     finally:

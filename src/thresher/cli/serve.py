@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from ..errors import CannotGoOn, InvalidInput
+from ..errors import CannotGoOn, InvalidInput, lacks
 from ..log.memory import MemoryStore
 from ..run.signals import until_stopped
 from ..text.files import Kind, check, replacing
@@ -17,17 +17,13 @@ from . import put, say, say_done
 from .options import Whole, name_argument, option, scores_option, storage_option, store_at, study_at
 from .speaking import spoken
 
-EXTRA = "pip install 'thresher[web]'"
-
 
 def web(module: str) -> ModuleType:
     """A module of the web extra, or an error that says how to install it."""
     try:
         return importlib.import_module(f"..web.{module}", __package__)
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith("thresher"):
-            raise
-        raise CannotGoOn("extra", "web", f"needs the package {error.name}, which is not installed", EXTRA) from None
+        raise CannotGoOn("extra", "web", *lacks(error, "web")) from None
 
 
 @click.command(short_help="Serve a live page of all studies, and an HTTP API for agents.")

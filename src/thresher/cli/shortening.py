@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from rich.cells import cell_len
 
-from ..text.pieces import folded
+from ..text.line_breaks import folded
 
 _WORDS = re.compile(r"[^\W_]+|[\W_]")
 

@@ -10,27 +10,27 @@ from ..core.wording import pulls_made
 from ..create import create as create_new
 from ..errors import DamagedStudy, InvalidInput, StudyExists, shown
 from ..run.command.timing import MEASURED
-from ..study import Study, look
+from ..study import Study, peek
 from ..text.masking import one_line
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, put, say, say_done
 from .arms import read_cases
-from .asking import arm_options, arms_given, question
 from .baselines import baseline_results
 from .options import (
     BoundsCommand,
     Whole,
+    address_of,
     format_option,
     name_argument,
     on_study,
     option,
-    place_of,
     storage_option,
     store_at,
     study_at,
     study_or_damage,
 )
-from .reading import summary_of
+from .question_options import arm_options, arms_given, question
+from .read_commands import summary_of
 
 arm_argument = click.argument("arm", metavar="ARM")
 
@@ -51,12 +51,12 @@ def studies(storage: str | None, style: str) -> int:
     found: list[dict[str, Any]] = []
     for name in store.studies():
         study, damage = study_or_damage(name, store)
-        summary = {"study": name, "storage": place_of(store)} if study is None else summary_of(study)
+        summary = {"study": name, "storage": address_of(store)} if study is None else summary_of(study)
         found.append({**summary, "damaged": damage or None})
     if style == "json":
         put(json.dumps({"format": 1, "studies": found}, indent=2, ensure_ascii=False))
     elif not found:
-        say(f"there are no studies in {place_of(store)}")
+        say(f"there are no studies in {address_of(store)}")
     for row in found if style == "text" else ():
         if row["damaged"]:
             put(f"{shown(row['study'])[1:-1]}\t{one_line(row['damaged'])}")
@@ -90,10 +90,10 @@ def create(name: str, storage: str | None, **given: Any) -> None:
     try:
         study = create_new(name, asked, storage=store)
     except StudyExists:
-        rule = f"already exists in {place_of(store)}"
+        rule = f"already exists in {address_of(store)}"
         raise StudyExists("study", name, rule, "thresher status shows it, thresher delete removes it") from None
     cases = f" and {plural(asked.case_count, 'case')}" if asked.cases is not None else ""
-    say_done(name, f"created in {place_of(store)}, with {plural(len(asked.arms), 'arm')}{cases}")
+    say_done(name, f"created in {address_of(store)}, with {plural(len(asked.arms), 'arm')}{cases}")
     if results is not None:
         results.bring(study)
 
@@ -107,7 +107,7 @@ def extend(study: Study, budget: int) -> None:
     Example:
       thresher extend prompts --budget 4000
     """
-    before = look(study, lambda ledger: ledger.budget)
+    before = peek(study, lambda ledger: ledger.budget)
     study.extend(budget=budget)
     larger = f"extended from {before:,} to {plural(budget, 'pull')}"
     say_done(study.name, f"its budget is already {budget:,}" if budget == before else larger)
@@ -143,7 +143,7 @@ def restore(study: Study, arm: str) -> None:
 
 
 def _is_retired(study: Study, arm: str) -> bool:
-    return look(study, lambda ledger: ledger.spec.arm(arm) in ledger.retired)
+    return peek(study, lambda ledger: ledger.spec.arm(arm) in ledger.retired)
 
 
 @click.command(short_help="Delete a study and its log.")
@@ -159,7 +159,7 @@ def delete(name: str, yes: bool, storage: str | None) -> None:
     store = store_at(storage)
     try:
         study = study_at(name, store)
-        issued, told = look(study, lambda ledger: (ledger.issued, ledger.told))
+        issued, told = peek(study, lambda ledger: (ledger.issued, ledger.told))
         what = f"study {shown(name)} with {plural(issued, 'pull')} and {plural(told, 'reward')}"
     except DamagedStudy:
         what = f"study {shown(name)}, which is damaged"

@@ -76,25 +76,37 @@ def named_arguments(function: Callable[Given, Found]) -> Callable[Given, Found]:
     >>> run(worker=3)
     Traceback (most recent call last):
     thresher.errors.UnknownArgument: argument 'worker': run has no such argument; did you mean 'workers'?
+    >>> @named_arguments
+    ... def create(name, *, arms): ...
+    >>> create("s", ["a", "b"])
+    Traceback (most recent call last):
+    thresher.errors.UnknownArgument: argument ['a', 'b']: create takes name by position, all other arguments by \
+name; help(create) lists the names
     """
     signature = inspect.signature(function)
     shown = signature.replace(parameters=[one for given in signature.parameters.values() for one in _each(given)])
 
-    def check(given: Mapping[str, object]) -> None:
+    whose = function.__qualname__.removesuffix(".__init__")
+    first = [name for name, each in shown.parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+
+    def check(args: Sequence[object], given: Mapping[str, object]) -> None:
         for name in given:
             if name not in shown.parameters:
-                whose = function.__qualname__.removesuffix(".__init__")
                 meant = nearest(name, shown.parameters) or f"help({whose}) lists them"
                 raise UnknownArgument("argument", name, f"{whose} has no such argument", meant)
+        for extra in args[len(first) :]:
+            some = " and ".join(name for name in first if name != "self") or "nothing"
+            rule = f"{whose} takes {some} by position, all other arguments by name"
+            raise UnknownArgument("argument", extra, rule, f"help({whose}) lists the names")
 
     @functools.wraps(function)
     def call(*args: Given.args, **given: Given.kwargs) -> Found:
-        check(given)
+        check(args, given)
         return function(*args, **given)
 
     @functools.wraps(function)
     async def acall(*args: Given.args, **given: Given.kwargs) -> Any:
-        check(given)
+        check(args, given)
         return await function(*args, **given)  # type: ignore[misc]  # a coroutine function's
 
     found: Any = acall if inspect.iscoroutinefunction(function) else call  # both stay what they are to inspect

@@ -46,9 +46,9 @@ class Cases:
 
         A case that a host named has its own place if it was tried before, and the arm's next new place if it was not.
 
-        An imported result names its case, which is known then and has no place. It also changes the arm's order: one
-        who has results of an earlier study with the same seed could otherwise import those that were bad, and then
-        the places that come first would be the ones that were good.
+        An imported result names its case, which is known then and has no place. It also changes the arm's order:
+        otherwise somebody who has the results of an earlier study with the same seed could import the bad ones, and
+        the places that come first would be the good ones.
         """
         if imported is not None:
             self._keys[arm] = tuple(places.mixed(key, imported + 1) for key in self._keys[arm])
@@ -127,8 +127,8 @@ class Cases:
         """
         place = self.sheet.place[pull]
         state = places.KNOWN if place < 0 else self.sheet.state[arm][place]
-        late = arm == self.base and not self.awaits
-        if place >= 0 and (state == places.KNOWN or late):
+        is_fixed = arm == self.base and not self.awaits
+        if place >= 0 and (state == places.KNOWN or is_fixed):
             self.spare.add(pull)
             return False
         if place >= 0:
@@ -141,8 +141,8 @@ class Cases:
     def _end_baseline(self) -> None:
         """Once the baseline's last case is known or given up: what it lacks is no case for the arms to try.
 
-        It changes the arms' orders, as imported results do: who knows the seed could otherwise let the baseline fail on
-        the cases that come first for an arm and are bad for it.
+        It changes the arms' orders, as imported results do: otherwise somebody who knows the seed could let the
+        baseline fail on the cases that come first for an arm and are bad for it.
         """
         if not self.awaits or self._known + self.missing[self.base] < self.count:
             return

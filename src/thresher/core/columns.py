@@ -5,7 +5,7 @@ from array import array
 from collections.abc import Callable
 from typing import Any
 
-from . import evidence, kernel, places, rate
+from . import error_rate, evidence, kernel, places
 from .docket import Docket
 from .spec import Spec
 
@@ -28,11 +28,18 @@ def zeros(code: str, size: int) -> Any:
     return array("d" if code == "d" else "q", [0]) * size
 
 
+def tree_size(leaves: int) -> int:
+    """The size of a tournament, an implicit tree whose leaves are filled up to a power of two.
+
+    >>> [tree_size(leaves) for leaves in (1, 2, 3, 4, 5)]
+    [2, 4, 8, 8, 16]
+    """
+    return 2 << (leaves - 1).bit_length()
+
+
 def board(arms: int, zeros: Zeros = zeros) -> kernel.Board:
     """A board without any reward."""
-    leaves = 1
-    while leaves < arms:
-        leaves *= 2
+    nodes = tree_size(arms)
     return kernel.Board(
         seen=zeros("q", arms),
         pending=zeros("q", arms),
@@ -41,8 +48,8 @@ def board(arms: int, zeros: Zeros = zeros) -> kernel.Board:
         total=zeros("d", arms),
         residue=zeros("d", arms),
         shut=zeros("b", arms),
-        best=zeros("d", 2 * leaves),
-        winner=zeros("i", 2 * leaves),
+        best=zeros("d", nodes),
+        winner=zeros("i", nodes),
     )
 
 
@@ -108,13 +115,10 @@ def sheet(arms: int, cases: int, pulls: int = 0, zeros: Zeros = zeros, table: Ta
     return found
 
 
-def ranking(arms: int, level: float, width: int, zeros: Zeros = zeros) -> rate.Ranking:
+def ranking(arms: int, level: float, width: int, zeros: Zeros = zeros) -> error_rate.Ranking:
     """Empty lists; a level of 0 means that arms are not ranked."""
-    leaves = 1
-    while leaves < arms:
-        leaves *= 2
-    some, nodes, lists = (arms, 2 * leaves, rate.LISTS) if level else (0, 0, 0)
-    found = rate.Ranking(
+    some, nodes, lists = (arms, tree_size(arms), error_rate.LISTS) if level else (0, 0, 0)
+    found = error_rate.Ranking(
         level=level,
         arms=arms,
         rank=zeros("q", lists * some),
@@ -128,5 +132,5 @@ def ranking(arms: int, level: float, width: int, zeros: Zeros = zeros) -> rate.R
         scratch=zeros("d", width if level else 0),
     )
     if level:
-        rate.clear(found)
+        error_rate.clear(found)
     return found

@@ -10,7 +10,9 @@ from typing import Any, Literal, NamedTuple, get_args
 PENDING, TOLD, DROPPED, LATE, OUTSIDE = range(5)  # the states of a pull; LATE: dropped first, told later
 STATES = ("pending", "told", "dropped", "late", "outside")  # their names
 Kind = Literal["created", "asked", "told", "dropped", "retired", "restored", "extended", "weighed", "accepted"]
-Cause = Literal["failed", "lost", "cancelled", "broken-pool", "outage"]  # of a drop
+CallersCause = Literal["failed", "lost"]  # of a drop, by whoever asked for the pull
+RunnersCause = Literal["cancelled", "broken-pool", "outage"]  # by a runner, which knows whether the pull began
+Cause = Literal[CallersCause, RunnersCause]
 CAUSES = get_args(Cause)
 CALLERS = "must be failed or lost; any other known cause is recorded as lost"  # of a cause that a caller gives
 EventCause = Cause | Literal["chosen", "imported", "repeatable", "failures", "bounds"]

@@ -33,7 +33,7 @@ class Stakes(NamedTuple):
     threshold: float  # b
     tolerance: float  # scaled; 0: no arm is ever close
     level: float  # K / risk
-    alone: float  # the capital that settles an arm by itself: the level, or UNREACHED where arms are ranked (`rate.py`)
+    alone: float  # the capital that settles an arm by itself: the level, or UNREACHED with ranks (`error_rate.py`)
     rule: int  # 1 or 2
     upward: Sequence[float]  # λ of each bet on "above", by `bets`
     downward: Sequence[float]  # λ of each bet on "below"
@@ -150,7 +150,7 @@ def fresh(stakes: Stakes) -> list[float]:
     return capital
 
 
-def look(capital: MutableSequence[float], stakes: Stakes) -> int:
+def label_now(capital: MutableSequence[float], stakes: Stakes) -> int:
     """The label that the capitals of an arm settle as they are now."""
     if mean_of(capital, 0) >= stakes.alone:
         return ABOVE

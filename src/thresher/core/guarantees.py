@@ -31,7 +31,7 @@ def guarantee(ledger: Ledger, words: Words = USUAL) -> str:
     if isinstance(spec.failure, float):
         assumed += f", a failed evaluation counting as {number(spec.failure, exact=True)}"
     if spec.failure == "ignore":
-        assumed += ", and pulls are lost whatever their reward"
+        assumed += ", and whether a pull is lost does not depend on its reward"
     caveats = _caveats(ledger)
     settled = ledger.certified
     risk = percent(round(1 - spec.confidence, 12), exact=True)
@@ -98,9 +98,8 @@ def _caveats(ledger: Ledger) -> str:
         found.append(f"Not certified, because a reward lay outside the bounds: {names}.")
     if len(ledger.evaluators) > 1:
         commands = "; ".join(shown(text, 200) for text in ledger.evaluators[:MOST_NAMED])
-        found.append(
-            f"{len(ledger.evaluators)} evaluators that were accepted as the same measured the rewards: {commands}."
-        )
+        accepted = f"{len(ledger.evaluators)} evaluators that were accepted as equivalent"
+        found.append(f"The rewards were measured by {accepted}: {commands}.")
     if ledger.imported:
         were = "was" if ledger.imported == 1 else "were"
         found.append(f"{plural(ledger.imported, 'pull')} {were} imported; this log does not record how old they are.")

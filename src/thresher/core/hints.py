@@ -34,8 +34,8 @@ def hints(ledger: Ledger) -> tuple[str, ...]:
         found.append(f"{named(ledger, lacking)} cannot be settled {why}: {remedy}.")
     if stuck:
         them = "it" if len(stuck) == 1 else "them"
-        why = f"were lost to settle {them} at this rate of losses, however many are made"
-        found.append(f"Too many pulls of {named(ledger, stuck)} {why}: find out why pulls are lost.")
+        why = f"are lost that no number of pulls would settle {them}"
+        found.append(f"So many pulls of {named(ledger, stuck)} {why}: find out why pulls are lost.")
     if slow:
         found.append(_hint_of_tolerance(ledger, slow) or _hint_of_budget(ledger, slow))
     return tuple(found)

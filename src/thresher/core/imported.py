@@ -7,7 +7,7 @@ order.
 from collections.abc import MutableSequence
 
 from .docket import Docket, advance
-from .evidence import SMALLEST, UNREACHED, Stakes, look
+from .evidence import SMALLEST, UNREACHED, Stakes, label_now
 from .places import Sheet
 
 STEP = float(1 << 64)  # a power of 2: multiplying by it rounds nothing
@@ -42,4 +42,4 @@ def weigh_imported(docket: Docket, sheet: Sheet, arm: int, capital: MutableSeque
             steps[at] += 1
         if capital[at] < SMALLEST:
             capital[at] = 0.0
-    docket.settled[arm] = look(capital, stakes)
+    docket.settled[arm] = label_now(capital, stakes)

@@ -193,9 +193,12 @@ def climb(best: MutableSequence[float], winner: MutableSequence[int], leaf: int,
     """Give a leaf its score and play every match on its way to the root.
 
     The matches are those of `play`. The winner is kept in local variables: reading back what was just written would
-    cost more than the match. No score is NaN, and the tree is consistent: above a node that stays as it is, all does.
+    cost more than the match. No score is NaN, and the tree is consistent: above a node that the leaf neither held nor
+    wins, nothing changes.
     """
     node = len(best) // 2 + leaf
+    if best[node] == score:
+        return
     champion = winner[node]
     best[node] = score
     while node > 1:
@@ -206,7 +209,7 @@ def climb(best: MutableSequence[float], winner: MutableSequence[int], leaf: int,
             score = other
             champion = challenger
         node >>= 1
-        if best[node] == score and winner[node] == champion:  # nothing changes from here on
+        if winner[node] != leaf and champion != leaf:  # in this order: compiled, it then costs next to nothing
             return
         best[node] = score
         winner[node] = champion

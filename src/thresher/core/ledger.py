@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import InvalidInput
-from . import docket, evidence, kernel, rate, steps, validity
+from . import docket, error_rate, evidence, kernel, steps, validity
 from .events import (
     DROPPED,
     LATE,
@@ -73,7 +73,7 @@ class Ledger(Settling):
             self.docket.outcome.append(evidence.PENDING)
             self.docket.reward.append(0.0)
         self._issue(arm, event)
-        if self.ranking.level and rate.is_ranked(self.ranking, arm):  # a pending pull only lowers its arm
+        if self.ranking.level and error_rate.is_ranked(self.ranking, arm):  # a pending pull only lowers its arm
             self._rank(arm)
         elif self.ranking.level:
             self._shut(arm)

@@ -12,9 +12,10 @@ committed in the order of places.
 from collections.abc import MutableSequence, Sequence
 from typing import NamedTuple
 
+from .seeds import WORD, stirred
+
 FREE, OUT, KNOWN, FAILED = 0, 1, 2, 3  # a place may be tried, is being tried, has its reward, failed too often
 ROUNDS = 12  # with 4, the first places are biased and the sums of prefixes vary 17 % too much
-WORD = 0xFFFFFFFF
 
 
 class Sheet(NamedTuple):
@@ -36,10 +37,7 @@ def mixed(word: int, key: int) -> int:
     >>> mixed(1, 2) != mixed(2, 1), 0 <= mixed(WORD, WORD) <= WORD
     (True, True)
     """
-    word = (word + key * 0x1E3779B1 + 0x7F4A7C15) & WORD
-    word = ((word ^ (word >> 16)) * 0x21F0AAAD) & WORD
-    word = ((word ^ (word >> 15)) * 0x735A2D97) & WORD
-    return word ^ (word >> 15)
+    return stirred((word + key * 0x1E3779B1 + 0x7F4A7C15) & WORD)
 
 
 def key_of(number: int, seed: int) -> int:

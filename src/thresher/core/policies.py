@@ -18,6 +18,8 @@ from .policy import DOUBLING, NAMED, Exploration, Policy, second_rule, settling_
 
 __all__ = ["CONSTRUCTORS", "DOUBLING", "Policy", "custom", "from_json", "policy", "second_rule", "settling_constant"]
 
+YOUR_OWN = "or a function of your own with thresher.custom"  # a remedy
+
 
 def custom(
     score: Formula,
@@ -140,7 +142,7 @@ def policy(given: "Policy | str | None", *, certificates: bool = True, finds: bo
         return balanced() if certificates else anytime_evt()
     if isinstance(given, Policy):
         return given
-    known = f"choose one of {', '.join(CONSTRUCTORS)}, or a function of your own with thresher.custom"
+    known = f"choose one of {', '.join(CONSTRUCTORS)}, {YOUR_OWN}"
     if not isinstance(given, str):
         raise InvalidInput("policy", given, "must be a name, such as 'evt', or a policy, such as thresher.evt()", known)
     if (digest := scores.digest_of(given.strip())) is not None:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from ..errors import InvalidInput, shown
-from . import checks, kernel, scores, sources, steps
+from . import checks, kernel, score_source, scores, steps
 from .kernel import Formula
 from .scores import FORMULAS
 
@@ -65,9 +65,26 @@ class Policy:
         return None if self.digest is None else scores.obstacle(self.formula, self.digest)
 
     @property
+    def _explores(self) -> bool:
+        return self.formula == "evt" or self.is_custom
+
+    @property
+    def unused(self) -> InvalidInput | None:
+        """What to say about a setting without effect. Only new studies are refused: old logs may have such a policy."""
+        unused = {
+            "exploration": not self._explores,
+            "slack": self.formula == "uniform" and self.second is None,
+            "pending_ratio": self.formula == "cheapest",
+        }
+        for name, is_unused in unused.items():
+            if is_unused and (value := getattr(self, name)):
+                return InvalidInput(name, value, f"has no effect on the formula {self.formula}", "leave it out")
+        return None
+
+    @property
     def follows_budget(self) -> bool:
         """Whether the exploration follows from the budget, if there is one."""
-        return self.exploration is None and (self.formula == "evt" or self.is_custom)
+        return self.exploration is None and self._explores
 
     @property
     def needs_budget(self) -> bool:
@@ -85,7 +102,7 @@ class Policy:
     def is_exact(self) -> bool:
         """Whether its decisions can be derived again on every machine, or only on the same one."""
         if self.is_custom:
-            return sources.is_exact(scores.known(self.formula, self.digest).function)
+            return score_source.is_exact(scores.known(self.formula, self.digest).function)
         return self.formula != "lsa"
 
     def rule(

@@ -8,7 +8,7 @@ from ..text.plural import plural
 from . import seeds
 from .cases import Cases
 from .events import Event, Remarks, other_of, remarks_of, when
-from .layout import frame
+from .row_text import frame
 from .spec import Spec
 
 

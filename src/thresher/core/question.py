@@ -16,7 +16,9 @@ import math
 from typing import NamedTuple
 
 HALF = 0.5  # of the pairs: the share that a ratio asks about
-ROUNDING = 2.0**-51  # what rounding can take from a mean or a difference, as a share of the largest number in it
+# What rounding can take from a mean or a difference, as a share of the largest number in it: 0.3 − 0.2 is less than 0.1
+# in binary, and the mean of 0.6, 0.7 and 0.8 is more than 0.7.
+ROUNDING = 2.0**-51
 
 
 class Measure(NamedTuple):
@@ -48,7 +50,7 @@ def count(measure: Measure, reward: float, other: float) -> float:
             limit = measure.sign * (measure.ratio * other)
         else:
             value = measure.sign * (reward - other)
-        limit -= ROUNDING * (abs(other) + abs(limit))  # 0.3 − 0.2 is less than 0.1 in binary
+        limit -= ROUNDING * (abs(other) + abs(limit))
     if measure.within:
         return 1.0 if value >= limit else 0.0
     return value + 0.0  # no negative zero

@@ -13,6 +13,9 @@ from .spec_checks import bar as inside
 
 BARS = ("threshold", "at_least", "at_most")  # the names by which a bar can be given
 LOWER = "where lower is better, arms stay within a bar"  # a rule
+# what the command line says with the names of its options, see `cli/rewording.py`; the same in other files
+NAME_BASELINE, MARGIN_TOO = "name one of the arms as baseline", "a margin is given too"
+MARGIN_OR_RATIO = "give a margin or a ratio"
 LONGEST_UNIT = 16  # characters
 DEFAULT: Bounds = DEFAULTS["bounds"]
 
@@ -31,7 +34,7 @@ class Asked(NamedTuple):
     measure: Measure
 
     def reach(self, *, cases: bool) -> float:
-        """The bar for means that are known exactly. Rounding must not decide: 0.3 − 0.2 is less than 0.1 in binary.
+        """The bar for means that are known exactly; `ROUNDING` must not decide.
 
         Plain bars without cases keep what logs of version 0.1 were decided by.
         """
@@ -52,12 +55,12 @@ def asked(given: Mapping[str, object], *, bounds: Bounds | None, clip: bool, arm
     if base is None:
         for what in ("margin", "ratio"):
             if given.get(what) is not None:
-                raise InvalidInput(what, given[what], "belongs to a baseline", "name one of the arms as baseline")
+                raise InvalidInput(what, given[what], "belongs to a baseline", NAME_BASELINE)
         if name is None:
             raise InvalidInput("threshold", None, "there is no bar", "give at_least or at_most, or a baseline")
     elif name is not None:
         rule = "with a baseline, the bar is what the baseline reaches"
-        raise InvalidInput(name, number, rule, "leave it out, or give a margin or a ratio")
+        raise InvalidInput(name, number, rule, f"leave it out, or {MARGIN_OR_RATIO}")
     else:
         name, number = "margin", 0.0 if margin is None else margin
     lower = bool(lower) or name == "at_most"
@@ -136,7 +139,7 @@ def _ratio_or_none(ratio: object, margin: object) -> float | None:
     if ratio is None:
         return None
     if margin is not None:
-        raise InvalidInput("ratio", ratio, "a margin is given too", "give one of them")
+        raise InvalidInput("ratio", ratio, MARGIN_TOO, "give one of them")
     found = checks.number("ratio", ratio)
     if not 0.0 < found <= MAX_REWARD:
         raise InvalidInput("ratio", ratio, "must be a number above 0", "write 1.05 for five percent more")

@@ -1,4 +1,4 @@
-"""Results as people and `thresher export NAME csv` write them: rows of CSV or JSON, each with its place."""
+"""Results as people and `thresher export NAME csv` write them: rows of CSV or JSON, each with its location."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -16,15 +16,16 @@ WITH_REWARD = ("told", "late", "outside", SPARE)
 LOST = ("pending", "dropped", "late", CANCELLED, SPARE)  # charged to the certificate of the study that imports them
 NO_EVENTS = "holds an object without events"  # a file that is no log
 SHAPES = "give CSV with columns arm and reward, a JSON list of such objects, or what thresher export wrote"
+NO_REWARD = "give a reward, or state dropped in a column state"
 OF_ONE_ARM = "give CSV with columns case and reward, or a JSON list of such objects"
 WORDS = {"true": True, "pass": True, "false": False, "fail": False}
-Cells = tuple[str, dict[str, Any]]  # the place of a row, and its cells by column
+Cells = tuple[str, dict[str, Any]]  # the location of a row, and its cells by column
 
 
 class Row(NamedTuple):
     """One pull. A row without a state was told if it has a reward, else dropped."""
 
-    place: str  # such as: line 3 of results.csv
+    location: str  # such as: line 3 of results.csv
     arm: Any  # as written
     state: str  # one of ALL_STATES
     reward: Any  # None unless the state is one of WITH_REWARD
@@ -51,31 +52,33 @@ def read_rows(data: object, text: str, file: str, *, arm: str | None = None) -> 
         raise InvalidInput("file", file, NO_EVENTS, OF_ONE_ARM if arm else SHAPES)
     stated, rows = _from_json(data, file) if isinstance(data, list) else _from_csv(text, file, arm)
     seen = set()
-    for place, cells in rows:
+    for location, cells in rows:
         pull = str(cells.get("pull") or "")
         if pull in seen:
-            raise InvalidInput(f"{place}: pull", pull, "occurs twice", "a pull has one reward: leave one row out")
+            raise InvalidInput(f"{location}: pull", pull, "occurs twice", "a pull has one reward: leave one row out")
         seen.update([pull] if pull else [])
-        yield _row(place, {"arm": arm, **cells}, stated)
+        yield _row(location, {"arm": arm, **cells}, stated)
 
 
-def _row(place: str, cells: dict[str, Any], stated: bool) -> Row:
+def _row(location: str, cells: dict[str, Any], stated: bool) -> Row:
     arm, reward, state = cells.get("arm"), cells.get("reward"), cells.get("state")
     if arm is None:
-        raise InvalidInput(f"{place}: column", "arm", "is missing", SHAPES)
+        raise InvalidInput(f"{location}: column", "arm", "is missing", SHAPES)
     empty = reward is None or reward == ""
     if state is None or state == "":
         if empty and not stated:
             rule = "is missing" if reward is None else "is empty"
-            raise InvalidInput(f"{place}: column", "reward", rule, "give a reward, or state dropped in a column state")
+            raise InvalidInput(f"{location}: column", "reward", rule, NO_REWARD)
         state = "dropped" if empty else "told"
     if state not in ALL_STATES:
-        raise InvalidInput(f"{place}: state", state, f"must be one of {', '.join(ALL_STATES)}")
+        raise InvalidInput(f"{location}: state", state, f"must be one of {', '.join(ALL_STATES)}")
     if empty and state in WITH_REWARD:
-        raise InvalidInput(f"{place}: reward", "", f"a pull whose state is {state} has one", "write it, or dropped")
+        raise InvalidInput(f"{location}: reward", "", f"a pull whose state is {state} has one", "write it, or dropped")
     if not empty and state not in WITH_REWARD:
-        raise InvalidInput(f"{place}: reward", reward, f"a pull whose state is {state} has none", "write told or late")
-    return Row(place, arm, state, None if empty else number(reward), cells.get("case"))
+        raise InvalidInput(
+            f"{location}: reward", reward, f"a pull whose state is {state} has none", "write told or late"
+        )
+    return Row(location, arm, state, None if empty else number(reward), cells.get("case"))
 
 
 def _from_json(rows: Sequence[object], file: str) -> tuple[bool, Iterator[Cells]]:
@@ -83,28 +86,35 @@ def _from_json(rows: Sequence[object], file: str) -> tuple[bool, Iterator[Cells]
 
     def each() -> Iterator[Cells]:
         for count, row in enumerate(rows, start=1):
-            place = f"row {count} of {file}"
+            location = f"row {count} of {file}"
             if not isinstance(row, dict):
-                raise InvalidInput(place, row, "is not an object with arm and reward", SHAPES)
-            yield place, row
+                raise InvalidInput(location, row, "is not an object with arm and reward", SHAPES)
+            yield location, row
 
     return any(isinstance(row, dict) and "state" in row for row in rows), each()
+
+
+def check_columns(
+    columns: Sequence[str], needed: Sequence[str], file: str, shapes: str, *, optional: Sequence[str] = ()
+) -> None:
+    """Raise if a column occurs twice, or is missing and not optional."""
+    for name in needed:
+        if columns.count(name) > 1 or (name not in columns and name not in optional):
+            rule = f"{'occurs twice' if name in columns else 'is missing'} among {shown(list(columns))}"
+            raise InvalidInput(f"line 1 of {file}: column", name, rule, shapes)
 
 
 def _from_csv(text: str, file: str, arm: str | None) -> tuple[bool, Iterator[Cells]]:
     names, rows = read_csv(text, file)
     columns = [name.lower() for name in names]
     optional = ("state",) if arm is None else ("state", "arm")
-    for name in ("arm", "reward", "state"):
-        if columns.count(name) > 1 or (name not in columns and name not in optional):
-            rule = f"{'occurs twice' if name in columns else 'is missing'} among {shown(columns)}"
-            raise InvalidInput(f"line 1 of {file}: column", name, rule, OF_ONE_ARM if arm else SHAPES)
+    check_columns(columns, ("arm", "reward", "state"), file, OF_ONE_ARM if arm else SHAPES, optional=optional)
 
     def cells() -> Iterator[Cells]:
-        for place, found in rows:
+        for location, found in rows:
             stripped = dict(zip(columns, (cell.strip() for cell in found), strict=True))
             names = {name: text_of(found[columns.index(name)]) for name in columns if name in ("arm", "case")}
-            yield place, {**stripped, **names}  # a name may start with a space
+            yield location, {**stripped, **names}  # a name may start with a space
 
     return "state" in columns, cells()
 

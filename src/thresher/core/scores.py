@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..errors import InvalidInput, NoScore, ScoreFailed, shown, told_of
 from . import kernel
 from .kernel import Formula
-from .sources import Pin, Unclear, source_of
+from .score_source import Pin, Unclear, source_of
 
 ARGUMENTS = ("gap", "scatter", "seen", "weight", "exploration")
 FORMULAS = ("uniform", "apt", "evt", "evt_pf", "lsa", "cheapest")  # of the kernel, as policies name them

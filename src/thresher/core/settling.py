@@ -2,7 +2,7 @@
 
 from array import array
 
-from . import docket, evidence, kernel, places, rate, steps
+from . import docket, error_rate, evidence, kernel, places, steps
 from .state import State
 
 
@@ -25,7 +25,7 @@ class Settling(State):
         if (arm not in self.capitals and not counted) or arm in self.outside:
             return
         capital = self._capital(arm)
-        for at in range(rate.update(self.ranking, self.docket, self.sheet, arm, capital, self.stakes, counted)):
+        for at in range(error_rate.update(self.ranking, self.docket, self.sheet, arm, capital, self.stakes, counted)):
             other = self.ranking.found[at]
             self._settle(other)
             self._rescore(other)
@@ -33,9 +33,9 @@ class Settling(State):
 
     def _leave(self, arm: int) -> None:
         """The arm proved the bounds wrong: it counts in no list, and what was settled on its strength is open again."""
-        rate.leave(self.ranking, arm)
-        for which in range(rate.LISTS):
-            self.ranking.reached[which] = rate.largest(self.ranking, which)
+        error_rate.leave(self.ranking, arm)
+        for which in range(error_rate.LISTS):
+            self.ranking.reached[which] = error_rate.largest(self.ranking, which)
         for other, label in enumerate(self.docket.settled):
             rank = self.ranking.rank[(label - 1) * len(self.spec.arms) + other]
             if label != evidence.OPEN and other not in self.outside and rank > self.ranking.reached[label - 1]:
@@ -48,8 +48,7 @@ class Settling(State):
     def _capital(self, arm: int) -> "array[float]":
         capital = self.capitals.get(arm)
         if capital is None:
-            capital = self.capitals[arm] = array("d", [0.0]) * evidence.columns_needed(self.stakes.tolerance)
-            evidence.reset(capital, self.spec.rule)
+            capital = self.capitals[arm] = self.untouched[:]
         return capital
 
     def _settle(self, arm: int) -> None:
@@ -69,7 +68,7 @@ class Settling(State):
             shut = kernel.SHUT
         elif self.certifies:
             capital, pending = self.capitals.get(arm, self.untouched), self.board.pending[arm]
-            shut = rate.closed(self.ranking, self.docket, self.sheet, arm, pending, capital, self.stakes)
+            shut = error_rate.closed(self.ranking, self.docket, self.sheet, arm, pending, capital, self.stakes)
         else:
             shut = kernel.SHUT if places.is_used_up(self.sheet, arm) else 0
         self.open += (self.board.shut[arm] == kernel.SHUT) - (shut == kernel.SHUT)

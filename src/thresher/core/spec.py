@@ -203,7 +203,7 @@ class Spec(CaseNames):
         return checks.finite(number)
 
     def is_outside(self, reward: float) -> bool:
-        """Whether no reward may be like this; where there are bounds, it proves them wrong."""
+        """Whether the reward lies outside what is allowed and is not clipped: it proves the bounds, if any, wrong."""
         low, high = self.bounds or (-MAX_REWARD, MAX_REWARD)
         return not low <= reward <= high and not self.clip
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from ..errors import InvalidInput, shown
-from ..text.plural import plural
+from ..text.plural import only, plural
 from . import checks, policies
 from .arguments import DEFAULTS, Guarantee, Params
 from .policies import Policy
@@ -18,6 +18,8 @@ MAX_REWARD = 1e100  # without bounds: beyond it, squares of rewards leave the ra
 NEAREST = 1e-9  # the least distance from the bar to a bound, as a share of the range: nearer, rounding would decide
 MOST_CASES = 10**9
 MOST_NAMED_CASES = 5_000_000  # their names are in the log's first event
+WARM_UP, NO_GUARANTEE = "give a larger budget, a smaller warmup or fewer arms", "leave the guarantee out"  # remedies
+GIVE_BUDGET = "give a budget or an exploration, or use anytime-evt"
 Bounds = tuple[float, float]
 
 
@@ -33,7 +35,7 @@ def rule(given: object, *, plain: bool) -> int:
 
 def arm_names(given: object) -> tuple[str, ...]:
     """The names of the arms, all different."""
-    return _names("arm", given, empty="name the options to compare")
+    return _names("arm", given, empty="name the arms")
 
 
 def cases_or_none(given: object) -> tuple[str, ...] | int | None:
@@ -106,13 +108,12 @@ def find_or_none(given: object, arms: int, guarantee: object, *, certifies: bool
         return None
     found = checks.whole("find", given, least=1)
     if found > arms:
-        rule = f"there {'is' if arms == 1 else 'are'} only {plural(arms, 'arm')}"
-        raise InvalidInput("find", given, rule, "find fewer")
+        raise InvalidInput("find", given, only(arms, "arm"), "find fewer")
     if not certifies:
         raise InvalidInput("find", given, "nothing is certified without a confidence", "give a confidence")
     if guarantee == "rate":
         rule = "the first arms found are the most likely to be wrong, so the guarantee must be 'all'"
-        raise InvalidInput("find", given, rule, "leave the guarantee out")
+        raise InvalidInput("find", given, rule, NO_GUARANTEE)
     return found
 
 
@@ -204,7 +205,7 @@ def check_budget(budget: object, arms: int, policy: Policy, *, most: int = MAX_B
     if pulls < least:
         each = f"{plural(policy.warmup, 'warm-up pull')} for each of {plural(arms, 'arm')}"
         rule = f"must be at least {least}: {each}"
-        raise InvalidInput("budget", budget, rule, "give a larger budget, a smaller warmup or fewer arms")
+        raise InvalidInput("budget", budget, rule, WARM_UP)
     return pulls
 
 
@@ -215,8 +216,8 @@ def budget_or_none(budget: object, arms: int, policy: Policy, *, ends: bool, bef
     if not ends:
         raise InvalidInput("budget", None, "without certificates a study ends with its budget alone", "give a budget")
     if policy.needs_budget:
-        remedy = "give a budget or an exploration, or use anytime-evt"
-        raise InvalidInput("policy", str(policy), "takes its exploration from the budget, and there is none", remedy)
+        rule = "takes its exploration from the budget, and there is none"
+        raise InvalidInput("policy", str(policy), rule, GIVE_BUDGET)
     return None
 
 

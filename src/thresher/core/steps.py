@@ -7,7 +7,7 @@ from .kernel import Board, Rule, choose, rescore, rescore_all
 
 
 def doubled(exploration: float, issued: int, arms: int) -> float:
-    """A = 2^j while 2^j ≤ max(1, issued/K) < 2^(j+1); ``exploration`` is the value before.
+    """The exploration a = 2^j while 2^j ≤ max(1, issued/K) < 2^(j+1); ``exploration`` is the value before.
 
     >>> doubled(1.0, 19, 10), doubled(1.0, 20, 10), doubled(1.0, 80, 10)
     (1.0, 2.0, 8.0)
@@ -63,7 +63,7 @@ def stays_shut(arm: int, base: int, cases: int, waits: bool) -> bool:
     """Whether the arm takes no pulls because of the baseline, the arm ``base`` (−1: there is none).
 
     Without cases, the baseline is pulled only in pairs. With cases, it goes first, and the other arms wait for it. If
-    it was retired, they wait in vain; but once all its cases are known or given up, they do not need it.
+    it is retired, they never open, unless all its cases are already known or given up.
     """
     if base < 0:
         return False

@@ -6,12 +6,12 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from . import checks, layout, wording
+from . import checks, row_text, wording
 from .guarantees import USUAL, Words, guarantee
 from .hints import hints
 from .kernel import SHUT
 from .ledger import Ledger
-from .row import LABELS, Label, Row, row_of, sides
+from .verdict_row import LABELS, Label, Row, row_of, sides
 from .wording import Look, look_of
 
 FORMAT = 2  # of the JSON; 1 called a row's arm "name"
@@ -175,20 +175,20 @@ class Verdict:
 
     def to_csv(self) -> str:
         """The rows as CSV text, names of columns first. A name or reason is never a formula to a spreadsheet."""
-        return layout.csv(self.rows)
+        return row_text.csv(self.rows)
 
     def to_markdown(self) -> str:
         """The answer and a table in Markdown, in which names are text and nothing else."""
-        return layout.markdown(self.rows, self.look, f"**{self.question}** {self.answer}", self.remarks)
+        return row_text.markdown(self.rows, self.look, f"**{self.question}** {self.answer}", self.remarks)
 
     def to_frame(self) -> Any:
         """The rows as a pandas DataFrame; an error if pandas is not installed."""
-        return layout.frame([asdict(row) for row in self.rows])
+        return row_text.frame([asdict(row) for row in self.rows])
 
-    def lines(self, width: int | None = None) -> Iterator[layout.Line]:
+    def lines(self, width: int | None = None) -> Iterator[row_text.Line]:
         """The table and the sentences as ``print(verdict)`` shows them, in pieces with a style each."""
-        yield from layout.table(self.rows, self.look, width)
-        yield from layout.failures(self.rows)
+        yield from row_text.table(self.rows, self.look, width)
+        yield from row_text.failures(self.rows)
         yield ((self.question, "strong"), (f" {self.answer}", ""))
         if self.origin:
             yield ((self.origin, "notice"),)
@@ -204,7 +204,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return layout.html(self.rows, self.look, self.question, self.answer, self.remarks)
+        return row_text.html(self.rows, self.look, self.question, self.answer, self.remarks)
 
 
 def read(study: str, ledger: Ledger, words: Words = USUAL) -> Verdict:

@@ -7,8 +7,8 @@ from ..errors import shown
 from ..text.escapes import visible
 from ..text.plural import listed, plural
 from ..text.quantities import amount, number, percent
-from .row import Row, sides
 from .spec import Spec
+from .verdict_row import Row, sides
 
 LONGEST_NAME = 40  # characters of the baseline's name in a sentence
 Asks = Literal["mean", "share", "difference"]
@@ -96,7 +96,7 @@ class Look(NamedTuple):
 
 
 def look_of(spec: Spec) -> Look:
-    """What a study of this specification asks."""
+    """How the numbers of this question are shown."""
     asked = (spec.threshold, spec.lower_is_better, spec.share, spec.baseline, spec.ratio, spec.unit)
     return Look(*asked, spec.case_count or None, spec.find)
 
@@ -175,15 +175,35 @@ def answer(
     >>> counts, certified = {"above": 2, "below": 1, "close": 1}, {"above": 1, "below": 0, "close": 1}
     >>> answer(counts, certified, lower_is_better=False, issued=30, budget=90, pending=3)
     '2 do (1 certified), 1 does not (0 certified), 1 close, after 30 of 90 pulls, 3 pending.'
+    >>> answer({"above": 0, "below": 1}, {"below": 1}, lower_is_better=False, issued=30, budget=90, pending=0)
+    'It does not (certified), after 30 of 90 pulls.'
     """
     parts, both = [], sides(lower_is_better)
-    for label, rest in zip(both, ("", " not"), strict=True):
-        known = f" ({certified[label]:,} certified)" if certified else ""
-        parts.append(f"{counts[label]:,} {'does' if counts[label] == 1 else 'do'}{rest}{known}")
-    others = {label: count for label, count in counts.items() if count and label not in (*both, "baseline")}
-    parts += [f"{count:,} {label}" for label, count in others.items()]
+    there = {label: count for label, count in counts.items() if count and label != "baseline"}
+    if sum(there.values()) == 1:
+        parts.append(_about_one(next(iter(there)), certified, lower_is_better=lower_is_better))
+    else:
+        for label, rest in zip(both, ("", " not"), strict=True):
+            known = f" ({certified[label]:,} certified)" if certified else ""
+            parts.append(f"{counts[label]:,} {'does' if counts[label] == 1 else 'do'}{rest}{known}")
+        parts += [f"{count:,} {label}" for label, count in there.items() if label not in both]
     waiting = f", {pending:,} pending" if pending else ""
     return f"{', '.join(parts)}, after {pulls_made(issued, budget)}{waiting}."
+
+
+def _about_one(label: str, certified: Mapping[Any, int] | None, *, lower_is_better: bool) -> str:
+    """The answer about the only arm that is asked about.
+
+    >>> _about_one("below", {"below": 0}, lower_is_better=True), _about_one("undecided", None, lower_is_better=True)
+    ('It does (not certified)', 'No reward yet')
+    """
+    reached, missed = sides(lower_is_better)
+    if label == "undecided":
+        return "No reward yet"
+    said = {reached: "It does", missed: "It does not", "close": "It is close to the bar"}.get(label)
+    if said is None or certified is None:
+        return said or f"It is {label}"
+    return f"{said} ({'certified' if certified[label] else 'not certified'})"
 
 
 def found(names: Sequence[str], *, done: bool) -> str:

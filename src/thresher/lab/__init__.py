@@ -6,15 +6,14 @@
 True
 """
 
-from ..errors import ThresherError
+from ..errors import ThresherError, lacks
 
 try:
     import numba as _numba
     import numpy as _numpy
 except ImportError as missing:
-    raise ThresherError(
-        f"the laboratory needs {missing.name}, which is not installed", remedy="pip install 'thresher[lab]'"
-    ) from missing
+    rule, remedy = lacks(missing, "lab")
+    raise ThresherError("the laboratory", rule=rule, remedy=remedy) from missing
 
 from .comparing import Comparison, compare
 from .delays import Delay

@@ -49,4 +49,4 @@ def _differences(axis: Any, one: Comparison) -> None:
 
 
 def _styles(one: Comparison) -> list[tuple[str, str]]:
-    return [STYLES[place % len(STYLES)] for place in range(len(one.results))]
+    return [STYLES[index % len(STYLES)] for index in range(len(one.results))]

@@ -49,17 +49,17 @@ class Comparison:
     def rows(self) -> Iterator[dict[str, Any]]:
         """A row for each policy and checkpoint."""
         measures: list[Measure] = ["accuracy", "success"]
-        if self.first.setup.confidence is not None:
+        if self.first.setup.certifies:
             measures.append("settled")
         for policy, result in self.results.items():
             apart = {measure: self.difference(policy, measure) for measure in measures}
-            for place, pulls in enumerate(self.pulls):
+            for index, pulls in enumerate(self.pulls):
                 row: dict[str, Any] = {"family": self.family, "policy": policy, "pulls": pulls}
-                found = result.rows()[place]
+                found = result.rows()[index]
                 for measure in measures:
                     row |= {measure: found[measure], f"{measure}_se": found[f"{measure}_se"]}
-                    row[f"{measure}_difference"] = known(apart[measure].mean[place])
-                    row[f"{measure}_difference_se"] = known(apart[measure].error[place])
+                    row[f"{measure}_difference"] = known(apart[measure].mean[index])
+                    row[f"{measure}_difference_se"] = known(apart[measure].error[index])
                 yield row
 
 

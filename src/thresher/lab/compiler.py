@@ -21,15 +21,35 @@ from typing import Any, NamedTuple
 import numba
 from numba.core.types import unliteral
 
-from ..core import docket, evidence, kernel, places, question, rate, scores, steps
-from . import counting, delays, families, formulas, late, linking, loops, parts, proofs, shares, slots, streams, users
+from ..core import docket, error_rate, evidence, kernel, places, question, scores, seeds, steps
+from . import (
+    delayed_loop,
+    delays,
+    families,
+    formulas,
+    linking,
+    loops,
+    proofs,
+    repetition,
+    shares,
+    simulated_baseline,
+    slots,
+    streams,
+    user_score,
+)
 
-CORE = (kernel, steps, places, evidence, docket, rate, question)
-SHARED = (*CORE, streams, families, shares, delays, parts, proofs, counting, slots, formulas)  # `applied` is the last's
+CORE = (kernel, steps, seeds, places, evidence, docket, error_rate, question)
+SHARED = (  # `applied` is that of the last
+    *(*CORE, streams, families, shares, delays),
+    *(repetition, proofs, simulated_baseline, slots, formulas),
+)
 SCORED = (kernel, steps, formulas)  # what calls a user's score
-LOOPS = (loops, late)
+LOOPS = (loops, delayed_loop)
 CALLED = frozenset(("draw_rarer", "moments", "within"))  # not worth the time to compile them into every caller
-HALVES = (("draw_instance", "draw_truths", "open_boards", "issued_pull"), ("learned", "observed", "measured"))
+HALVES = (  # another process compiles the second one, and must start first
+    ("begin_row", "issued_pull", "choose_for", "rescore_asked", "ended"),
+    ("learned", "observed", "measured"),
+)
 njit: Any = numba.njit  # its annotations lack the options below
 typeof: Any = numba.typeof
 settings: Any = numba.config
@@ -48,7 +68,7 @@ def _functions(module: ModuleType) -> dict[str, FunctionType]:
 
 
 def _compiled(function: FunctionType, namespace: Namespace, name: str, *, keeps: bool) -> Any:
-    """A part of loops, compiled when one of them needs it; ``keeps`` says whether it is cached."""
+    """A function that loops call, compiled when one of them needs it; ``keeps`` says whether it is cached."""
     options = {**INNER, "forceinline": function.__name__ not in CALLED}
     compiled = njit(**options)(linking.rebuilt(function, namespace, name))
     typed = compiled.get_call_template
@@ -60,7 +80,7 @@ def _compiled(function: FunctionType, namespace: Namespace, name: str, *, keeps:
             is_new = False
             _keep(compiled)
         # without `unliteral`, numba would compile a function again for each constant argument
-        with linking.parts():
+        with linking.linked():
             return typed(tuple(map(unliteral, args)), kws)
 
     compiled.get_call_template = template
@@ -96,7 +116,7 @@ def _shared() -> Namespace:
 def _cache_folder() -> str | None:
     """A folder for machine code of exactly these sources, or None if it cannot be written."""
     digest = hashlib.sha256(numba.__version__.encode() + Path(__file__).read_bytes())
-    for module in (linking, users, *SHARED, *LOOPS):
+    for module in (linking, user_score, *SHARED, *LOOPS):
         digest.update(Path(str(module.__file__)).read_bytes())
     try:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -118,7 +138,7 @@ class Kind(NamedTuple):
     certifies: bool = False
     ranks: bool = False
     counts: bool = False
-    late: bool = False  # whether rewards come late
+    delayed: bool = False  # whether rewards come back while other pulls are chosen
     formula: str | None = None  # a user's function
     digest: str | None = None
 
@@ -131,7 +151,7 @@ class Kind(NamedTuple):
     @property
     def name(self) -> str:
         """The name of the loop."""
-        return ("run_late" if self.late else "run_at_once") + self.variant
+        return ("run_delayed" if self.delayed else "run_at_once") + self.variant
 
 
 def kept(kind: Kind) -> bool:
@@ -143,22 +163,22 @@ def kept(kind: Kind) -> bool:
 @cache
 def loop(kind: Kind) -> Callable[..., None]:
     """The compiled loop; it releases the interpreter's lock while it runs."""
-    function = _functions(late)["run_late"] if kind.late else _functions(loops)["run_at_once"]
-    rebuilt = linking.rebuilt(function, _namespace(kind._replace(late=False)), kind.name)
+    function = _functions(delayed_loop)["run_delayed"] if kind.delayed else _functions(loops)["run_at_once"]
+    rebuilt = linking.rebuilt(function, _namespace(kind._replace(delayed=False)), kind.name)
     is_known = kind.digest is None or not kind.digest.startswith(scores.IN_MEMORY)  # by its source
     return _outermost(rebuilt, keeps=is_known)
 
 
 @contextmanager
-def compiling(*, late_rewards: bool) -> Iterator[None]:
+def compiling(*, delayed: bool) -> Iterator[None]:
     """Compile faster.
 
-    The loop with late rewards is twice as large as the other, and less optimisation does not slow it down. Python's
+    The loop with delayed rewards is twice as large as the other, and less optimisation does not slow it down. Python's
     garbage collector finds almost nothing among the millions of objects that numba keeps.
     """
     level, collects = settings.OPT, gc.isenabled()
     gc.disable()
-    if late_rewards:
+    if delayed:
         settings.OPT = type(level)(1)
     try:
         with linking.quicker():
@@ -170,11 +190,13 @@ def compiling(*, late_rewards: bool) -> Iterator[None]:
 
 
 def compile_half(kind: Kind, half: int, examples: Namespace) -> None:
-    """Compile one half of a loop's large parts into the cache; ``examples`` are values of their arguments, by name."""
-    with compiling(late_rewards=kind.late):
+    """Compile one half of a loop's large functions; ``examples`` are values of their arguments, by name."""
+    with compiling(delayed=kind.delayed):
         for name in HALVES[half]:
-            part = _namespace(kind._replace(late=False))[name]
-            part.get_call_template(tuple(typeof(examples[each]) for each in signature(part.py_func).parameters), {})
+            function = _namespace(kind._replace(delayed=False))[name]
+            function.get_call_template(
+                tuple(typeof(examples[each]) for each in signature(function.py_func).parameters), {}
+            )
 
 
 @cache
@@ -197,7 +219,7 @@ def _namespace(kind: Kind) -> Namespace:
     if kind.formula is None or kind.digest is None:
         return _extended(namespace, LOOPS, kind.variant, keeps=True)
     _extended(namespace, (*SCORED, *LOOPS), kind.variant)
-    namespace["custom"] = users.compiled(kind.formula, kind.digest)
+    namespace["custom"] = user_score.compiled(kind.formula, kind.digest)
     return namespace
 
 

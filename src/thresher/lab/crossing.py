@@ -13,8 +13,8 @@ def first_reached(rows: Rows, level: float) -> int | None:
     >>> first_reached(np.array([[0.0, 0.9, 1.0], [0.0, 1.0, 1.0]]), 0.95)
     1
     """
-    place = first_columns(rows.mean(axis=0, keepdims=True), level)[0]
-    return int(place) if np.isfinite(place) else None
+    index = first_columns(rows.mean(axis=0, keepdims=True), level)[0]
+    return int(index) if np.isfinite(index) else None
 
 
 def first_columns(means: Rows, level: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:

@@ -52,7 +52,7 @@ class Delay:
 
     @property
     def warm(self) -> bool:
-        """Whether the warm-up is observed before rewards come late."""
+        """Whether the warm-up is observed before rewards are delayed."""
         return self.model in (FIFO, RANDOM)
 
     def __str__(self) -> str:

@@ -56,7 +56,7 @@ def set_arm(family: int, mean: float, spread: float, low: float, high: float) ->
     """The two numbers that a draw needs.
 
     Recorded rewards: where the arm's samples begin, and how many there are, given as mean and spread. Of a pilot, see
-    `pilot.py`: where the chance of a pass that was drawn from the posterior is, or where the rewards begin.
+    `pilot.py`: the index of the pass probability drawn from the posterior, or where the rewards begin.
     """
     if family == UNIFORM:  # the lower end and the width; the spread is the half-width
         return mean - spread, 2.0 * spread
@@ -124,8 +124,8 @@ def moments(family: int, mean: float, first: float, second: float, low: float, h
         chance = float(samples[int(first)])
         return low + width * chance, width * width * chance * (1.0 - chance)
     centre, scatter = float(samples[int(first)]), 0.0
-    for place in range(int(first) + 1, int(first) + 1 + int(second)):
-        scatter += (samples[place] - centre) * (samples[place] - centre)
+    for index in range(int(first) + 1, int(first) + 1 + int(second)):
+        scatter += (samples[index] - centre) * (samples[index] - centre)
     return centre, scatter / second
 
 

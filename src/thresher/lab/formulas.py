@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..core.kernel import Rule, apt, cheapest, evt, evt_pf, evt_supplement, lsa, uniform
-from .parts import INVALID
+from .repetition import INVALID
 
 NAMES = ("uniform", "apt", "evt", "evt_supplement", "evt_pf", "lsa", "cheapest")
 APT, EVT, EVT_SUPPLEMENT, EVT_PF, LSA, CHEAPEST, OWN = range(1, len(NAMES) + 1)

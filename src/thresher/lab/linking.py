@@ -1,4 +1,4 @@
-"""Makes numba compile faster. Most of it is about parts: functions that are only linked into loops.
+"""Makes numba compile faster. Most of it is about functions that are only linked into loops.
 
 numba optimises each function together with everything that it calls, and makes machine code of it. Then it links the
 result into the function's callers, where all of this happens again. The core's functions call each other ten deep, so
@@ -22,7 +22,7 @@ settings: Any = config
 LEVEL = settings.OPT
 
 
-class Part(Library):  # type: ignore[misc]  # numba has no annotations
+class Linked(Library):  # type: ignore[misc]  # numba has no annotations
     """The code of a function that is linked into others, before it is optimised."""
 
     def _optimize_final_module(self) -> None:
@@ -42,7 +42,7 @@ class Part(Library):  # type: ignore[misc]  # numba has no annotations
         return 0
 
     @property
-    def codegen(self) -> "Part":
+    def codegen(self) -> "Linked":
         """Where numba sets what a function's exceptions need: nothing here raises any."""
         return self
 
@@ -62,18 +62,18 @@ def rebuilt(function: FunctionType, namespace: dict[str, Any], name: str) -> Fun
 
 
 @contextmanager
-def parts() -> Iterator[None]:
-    """What is compiled here is a part of something else. Only for compilers at work: they hold numba's lock.
+def linked() -> Iterator[None]:
+    """What is compiled here is only linked into something else. Only for compilers at work: they hold numba's lock.
 
-    Where numba works differently, parts are compiled as everything else is, which takes longer. All loops share the
-    parts, so none of them sets how far they are optimised.
+    Where numba works differently, such functions are compiled as all others are, which takes longer. All loops share
+    them, so none of the loops sets how far they are optimised.
     """
     codegen = cpu_target.target_context.codegen()
     library, level = getattr(codegen, "_library_class", None), settings.OPT
-    if library not in (JITCodeLibrary, Part):
+    if library not in (JITCodeLibrary, Linked):
         yield
         return
-    codegen._library_class, settings.OPT = Part, LEVEL
+    codegen._library_class, settings.OPT = Linked, LEVEL
     try:
         yield
     finally:

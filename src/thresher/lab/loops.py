@@ -1,4 +1,4 @@
-"""The loop in which every reward is seen at once, and what it shares with the loop of `late.py`.
+"""The loop in which every reward is seen at once, and what it shares with the loop of `delayed_loop.py`.
 
 Every decision is made by `kernel.py`, compiled. The names in capitals below are defaults: `compiler.py` replaces them.
 What takes long to compile, or would slow down every pull, is left out of loops that do not need it.
@@ -8,7 +8,11 @@ from ..core.kernel import Board, Rule, added, is_above
 from ..core.places import case_at
 from ..core.question import count
 from ..core.steps import choose_for, rescore_asked, rescore_both, rescore_everything
-from .counting import (
+from .families import CONSTANT, RECORDED, draw, moments, set_arm
+from .proofs import Proof, is_over, issue, learn, measure_proof, open_proof, rank, reconsider
+from .repetition import Arms, Boards, Measures, Rules, Trace, is_refused, measure, note, saw, start_pull, wipe
+from .shares import within
+from .simulated_baseline import (
     await_baseline,
     case_of,
     is_done,
@@ -19,10 +23,6 @@ from .counting import (
     shut_baseline,
     value_of_case,
 )
-from .families import CONSTANT, RECORDED, draw, moments, set_arm
-from .parts import Arms, Measures, Trace, is_refused, measure, note, saw, start_pull, wipe
-from .proofs import Proof, is_over, issue, learn, measure_proof, open_proof, rank, reconsider
-from .shares import within
 from .streams import INSTANCE, REWARDS, Words, fraction, start
 
 IS_CUSTOM = False  # the formula is a user's function
@@ -198,8 +198,13 @@ def learned(
             rescore_both(board, other, proof.ranking.found[at], rule, other_rule)
 
 
-def open_boards(board: Board, other: Board, rule: Rule, other_rule: Rule, proof: Proof, arms: Arms) -> None:
-    """Empty the board and its tournaments."""
+def begin_row(seed: int, row: int, boards: Boards, rules: Rules, arms: Arms, state: Words, proof: Proof) -> None:
+    """Draw what is true in a repetition, and empty the board and its tournaments."""
+    draw_instance(arms, seed, row, state)
+    start(state, seed, row, REWARDS)
+    draw_truths(arms, proof, state)
+    board, other = boards
+    rule, other_rule = rules
     wipe(board)
     if CERTIFIES:
         open_proof(proof)
@@ -221,8 +226,8 @@ def run_at_once(
     seed: int,
     begin: int,
     end: int,
-    boards: tuple[Board, Board],
-    rules: tuple[Rule, Rule],
+    boards: Boards,
+    rules: Rules,
     arms: Arms,
     measures: Measures,
     trace: Trace,
@@ -232,18 +237,18 @@ def run_at_once(
     """Play the repetitions from ``begin`` to ``end``, every reward seen before the next decision."""
     board, other = boards
     for row in range(begin, end):
-        draw_instance(arms, seed, row, state)
-        start(state, seed, row, REWARDS)
-        draw_truths(arms, proof, state)
+        begin_row(seed, row, boards, rules, arms, state, proof)
         rule, other_rule = rules
-        open_boards(board, other, rule, other_rule, proof, arms)
         issued = 0
         for column in range(len(measures.checkpoints)):
-            while issued < measures.checkpoints[column]:
+            until = measures.checkpoints[column]  # read once: compiled code would read it at every pull
+            while issued < until:
                 if CERTIFIES and ended(board, proof):
                     break  # the remaining checkpoints measure this final state
+                arm = choose_for(board, other, rule, issued + 1)
+                if arm < 0:  # never so here, but the compiler need then not ask whether an index counts from the end
+                    break
                 issued += 1
-                arm = choose_for(board, other, rule, issued)
                 if IS_CUSTOM and is_refused(board, measures, row, arm):
                     return
                 reward = issued_pull(board, proof, arms, arm, issued, state)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..core import results
-from ..errors import InvalidInput, shown
+from ..errors import InvalidInput
 from ..text.escapes import text_of
 from ..text.files import read_text
 from ..text.tables import read_csv
@@ -21,7 +21,7 @@ SHAPES = "give a row per arm and a column per case, or columns arm, case and rew
 class Cell(NamedTuple):
     """One result."""
 
-    place: str  # such as: line 3 of results.csv
+    location: str  # such as: line 3 of results.csv
     arm: str
     case: str
     reward: Any  # as written
@@ -47,8 +47,8 @@ def cells_in(data: object, text: str, file: str) -> Iterator[Cell]:
     columns, rows = read_csv(text, file)
     lower = [column.lower() for column in columns]
     if "reward" in lower:
-        _check_columns(lower, file)
-        return _long((place, dict(zip(lower, cells, strict=True))) for place, cells in rows)
+        results.check_columns(lower, ("arm", "case", "reward"), file, SHAPES)
+        return _long((location, dict(zip(lower, cells, strict=True))) for location, cells in rows)
     return _wide([text_of(column) for column in columns], rows, file)
 
 
@@ -56,7 +56,7 @@ def cells_of(rows: Iterable[results.Row]) -> Iterator[Cell]:
     """The results of a study with cases: each case of an arm has one that counts."""
     for row in rows:
         if row.reward is not None and row.state != results.SPARE:
-            yield Cell(row.place, row.arm, str(row.case), row.reward, row.state == "late")
+            yield Cell(row.location, row.arm, str(row.case), row.reward, row.state == "late")
 
 
 def gather(cells: Iterable[Cell], file: str) -> Recorded:
@@ -70,11 +70,11 @@ def gather(cells: Iterable[Cell], file: str) -> Recorded:
     cases: dict[str, None] = {}
     for cell in cells:
         mine, others = found.setdefault(cell.arm, {}), spare.setdefault(cell.arm, {})
-        reward = finite_number(cell.reward, f"{cell.place}: reward")
+        reward = finite_number(cell.reward, f"{cell.location}: reward")
         cases[cell.case] = None
         if cell.case in mine and not cell.late:
             rule = f"the result on case {cell.case!r} occurs twice"
-            raise InvalidInput(f"{cell.place}: arm", cell.arm, rule, "a case has one reward: leave one row out")
+            raise InvalidInput(f"{cell.location}: arm", cell.arm, rule, "a case has one reward: leave one row out")
         (others if cell.late else mine)[cell.case] = reward
     if not found:
         raise InvalidInput("file", file, "has no results", SHAPES)
@@ -87,26 +87,19 @@ def gather(cells: Iterable[Cell], file: str) -> Recorded:
     return Recorded(tuple(found), tuple(tuple(mine[case] for case in cases) for mine in found.values()))
 
 
-def _check_columns(columns: Sequence[str], file: str) -> None:
-    for name in ("arm", "case", "reward"):
-        if columns.count(name) != 1:
-            rule = f"{'occurs twice' if name in columns else 'is missing'} among {shown(list(columns))}"
-            raise InvalidInput(f"line 1 of {file}: column", name, rule, SHAPES)
-
-
 def _long(rows: Iterable[tuple[str, Any]]) -> Iterator[Cell]:
-    for place, row in rows:
+    for location, row in rows:
         if not isinstance(row, dict) or any(row.get(name) is None for name in ("arm", "case")):
-            raise InvalidInput(place, row, "must have an arm, a case and a reward", SHAPES)
+            raise InvalidInput(location, row, "must have an arm, a case and a reward", SHAPES)
         arm, case, state = (_text(row.get(name)) for name in ("arm", "case", "state"))
         reward = row.get("reward")
         empty = reward is None or str(reward).strip() == ""
         if not arm or not case:
-            raise InvalidInput(f"{place}: {'case' if arm else 'arm'}", "", "is empty", SHAPES)
+            raise InvalidInput(f"{location}: {'case' if arm else 'arm'}", "", "is empty", SHAPES)
         if empty and not state:
-            raise InvalidInput(f"{place}: reward", "", "is empty", "give a reward, or state dropped in a column state")
+            raise InvalidInput(f"{location}: reward", "", "is empty", results.NO_REWARD)
         if not empty and state != results.SPARE:
-            yield Cell(place, arm, case, _reward(reward), state == "late")
+            yield Cell(location, arm, case, _reward(reward), state == "late")
 
 
 def _wide(columns: Sequence[str], rows: Iterable[tuple[str, list[str]]], file: str) -> Iterator[Cell]:
@@ -118,16 +111,16 @@ def _wide(columns: Sequence[str], rows: Iterable[tuple[str, list[str]]], file: s
             raise InvalidInput(f"line 1 of {file}: case", case, "is given twice" if case else "has no name", SHAPES)
         known.add(case)
     arms = set[str]()
-    for place, (name, *rewards) in rows:
+    for location, (name, *rewards) in rows:
         arm = _text(name)
         if not arm or arm in arms:
             rule = "is given twice" if arm else "is empty"
-            raise InvalidInput(f"{place}: arm", arm, rule, "write one row for each arm, with its name first")
+            raise InvalidInput(f"{location}: arm", arm, rule, "write one row for each arm, with its name first")
         arms.add(arm)
         for case, reward in zip(cases, rewards, strict=True):
             if not reward.strip():
-                raise InvalidInput(f"{place}: case", case, "has no reward", "record every case of every arm")
-            yield Cell(place, arm, case, _reward(reward))
+                raise InvalidInput(f"{location}: case", case, "has no reward", "record every case of every arm")
+            yield Cell(location, arm, case, _reward(reward))
 
 
 def _text(value: object) -> str:

@@ -46,13 +46,13 @@ def _panel(axes: Any, target: str) -> Any:
     return axes[0, {ALL_RIGHT[0]: 1, SETTLED[0]: 2}.get(target, 0)]
 
 
-def _mark(axis: Any, place: int, need: Need) -> None:
+def _mark(axis: Any, index: int, need: Need) -> None:
     """A dot where the target is met, with its number of pulls for the first two lines: a third would overlap."""
-    colour, level = STYLES[place][0], LEVELS[need.target]
+    colour, level = STYLES[index][0], LEVELS[need.target]
     axis.plot(need.pulls, level, marker="o", color=colour, markersize=5)
-    if place == 0:
+    if index == 0:
         words = {"xytext": (-5, 4), "ha": "right"}
-    elif place == 1 or need.target == SETTLED[0]:
+    elif index == 1 or need.target == SETTLED[0]:
         words = {"xytext": (5, -11), "ha": "left"}
     else:
         return

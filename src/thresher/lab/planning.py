@@ -71,7 +71,7 @@ class Line(NamedTuple):
     @property
     def targets(self) -> tuple[tuple[str, float], ...]:
         """The targets of this policy."""
-        return (*TARGETS, ALL_RIGHT, *((SETTLED, ALL_SETTLED) if self.setup.confidence is not None else ()))
+        return (*TARGETS, ALL_RIGHT, *((SETTLED, ALL_SETTLED) if self.setup.certifies else ()))
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def plan(
     checks.number("seconds per pull", seconds)
     checked(FEWEST, seed, threads)
     chosen = lines(setup.but(delay=_delay(workers, service, seconds)))
-    certifies = setup.confidence is not None
+    certifies = setup.certifies
     compile_together([kind(line.setup, certifies) for line in chosen])
     found = [_needs(line, certifies, seed, threads) for line in chosen]
     needs = [mine[target] for target, _ in chosen[0].targets for mine, _, _ in found if target in mine]
@@ -142,7 +142,7 @@ def lines(setup: Setup) -> list[Line]:
     >>> [line.name for line in lines(problem)]
     ['balanced', 'uniform', 'uniform, skips settled']
     """
-    certifies, uniform = setup.confidence is not None, policies.uniform()
+    certifies, uniform = setup.certifies, policies.uniform()
     equal = setup.but(policy=uniform)
     mine = Line(SKIPS if certifies and setup.rules == uniform else str(setup.rules), setup)
     plain = [] if setup.cases else [Line(str(uniform), equal.but(confidence=None, tolerance=0.0, guarantee="all"))]
@@ -191,8 +191,8 @@ def _stages(setup: Setup) -> Iterator[tuple[int, int]]:
 def _extend(curve: Curve, result: Result, points: Sequence[int]) -> None:
     """The points beyond those of the stage before."""
     begin = curve.pulls[-1] if curve.pulls else 0
-    new = [place for place, pulls in enumerate(points) if pulls > begin]
-    curve.pulls.extend(points[place] for place in new)
+    new = [index for index, pulls in enumerate(points) if pulls > begin]
+    curve.pulls.extend(points[index] for index in new)
     columns = [
         (curve.accuracy, result.accuracy),
         (curve.accuracy_se, result.accuracy_se),
@@ -201,7 +201,7 @@ def _extend(curve: Curve, result: Result, points: Sequence[int]) -> None:
     if result.certificates is not None:
         columns.append((curve.settled, result.certificates.share))
     for column, values in columns:
-        column.extend(float(values[place]) for place in new)
+        column.extend(float(values[index]) for index in new)
 
 
 def _reached(target: str, result: Result) -> Rows:
@@ -213,12 +213,12 @@ def _reached(target: str, result: Result) -> Rows:
 
 def _read(target: str, level: float, policy: str, result: Result, points: Sequence[int], seed: int) -> Need:
     right = _reached(target, result)[:, :-1]
-    place = first_reached(right, level)
+    index = first_reached(right, level)
     low = high = None
     if target in SETTLING:  # an arm that is right may be wrong again, a settled one stays settled
         ends = np.quantile(first_columns(right, level), RANGE, method="inverted_cdf")
         low, high = (points[int(column)] if np.isfinite(column) else None for column in ends)
-    if place is None:
+    if index is None:
         return Need(target, policy, None, None, None, points[-1], result.repetitions, low, high)
     again = first_columns(resampled(right, seed), level)
     pulls = np.where(
@@ -227,11 +227,11 @@ def _read(target: str, level: float, policy: str, result: Result, points: Sequen
     error = float(pulls.std(ddof=1)) if np.isfinite(pulls).all() else None
     clock = result.clock
     assert clock is not None
-    seconds = float(clock[place])
+    seconds = float(clock[index])
     if target == ALL_SETTLED[0]:
         ended = np.where(result.measures.settled[:, -1] == result.setup.contenders, result.measures.ended[:, 0], np.inf)
         seconds = float(np.quantile(ended, level, method="inverted_cdf"))
-    return Need(target, policy, points[place], error, seconds, points[-1], result.repetitions, low, high)
+    return Need(target, policy, points[index], error, seconds, points[-1], result.repetitions, low, high)
 
 
 def _points(first: int, last: int) -> tuple[int, ...]:

@@ -6,12 +6,12 @@ import numpy as np
 
 from ..core import columns
 from ..core.docket import Docket, enqueue, give_up, settle_by_count, tell, try_again, weigh
+from ..core.error_rate import LISTS, Ranking, clear, closed, update
 from ..core.evidence import ABOVE, BELOW, CLOSE, FREED, OPEN, PENDING, Stakes, columns_needed, reset
 from ..core.kernel import SHUT, Board
 from ..core.places import FREE, KNOWN, Sheet, fill, free, is_finished, take
-from ..core.rate import LISTS, Ranking, clear, closed, update
 from ..core.steps import stays_shut
-from .parts import Arms, Counts, Measures, Times, misjudged, table, zeros
+from .repetition import Arms, Counts, Measures, Times, misjudged, table, zeros
 
 
 class Proof(NamedTuple):

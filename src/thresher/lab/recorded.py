@@ -1,7 +1,7 @@
 """Recorded rewards, from a file with one row per pull (see `thresher.core.results`)."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,6 @@ import numpy as np
 from ..core import checks, results
 from ..errors import InvalidInput
 from ..text.files import read_text
-from ..text.plural import plural
 from .families import Reals
 
 
@@ -61,7 +60,7 @@ class Recorded:
 
     @property
     def ends(self) -> Reals:
-        """The same: there is nothing to choose between."""
+        """Equal to `begins`: recorded arms are not drawn."""
         return self.begins
 
     @property
@@ -83,14 +82,14 @@ class Recorded:
                     raise InvalidInput(f"arm {name!r}, reward", reward, rule, "give the bounds that rewards have")
 
 
-def read(path: str | Path, *, expected: Sequence[str] = ()) -> Recorded:
+def read(path: str | Path) -> Recorded:
     """Read recorded rewards. Errors name the line (the header is line 1) and the column."""
     text = read_text(str(path))
     rows = results.read_rows(results.read_json(text, str(path)), text, str(path))
-    return gather(rows, str(path), expected=expected)
+    return gather(rows, str(path))
 
 
-def gather(rows: Iterable[results.Row], file: str, *, expected: Sequence[str] = ()) -> Recorded:
+def gather(rows: Iterable[results.Row], file: str) -> Recorded:
     """The rewards in the rows of a file, by arm. Pulls without a reward are counted.
 
     Cancelled ones are skipped, and so are second rewards of a case.
@@ -101,21 +100,19 @@ def gather(rows: Iterable[results.Row], file: str, *, expected: Sequence[str] = 
     found: dict[str, list[float]] = {}
     pulls = lost = 0
     for row in rows:
-        place, arm, state, reward = row.place, row.arm, row.state, row.reward
+        location, arm, state, reward = row.location, row.arm, row.state, row.reward
         name = arm.strip() if isinstance(arm, str) else ""
         if not name:
-            raise InvalidInput(f"{place}: arm", arm, "is not a name", "name the arm")
+            raise InvalidInput(f"{location}: arm", arm, "is not a name", "name the arm")
         if state in (results.CANCELLED, results.SPARE):
             continue
         pulls, lost = pulls + 1, lost + (state in results.LOST)
         mine = found.setdefault(name, [])
         if reward is not None:
-            mine.append(finite_number(reward, f"{place}: reward"))
+            mine.append(finite_number(reward, f"{location}: reward"))
     seen = {name: tuple(rewards) for name, rewards in found.items() if rewards}
-    missing = [name for name in expected if name not in seen]
-    if missing or not seen:
-        rule = f"has no reward of {plural(len(missing), 'arm')}, {missing[0]!r} first" if missing else "has no rewards"
-        raise InvalidInput("file", file, rule, "record at least one reward of each arm")
+    if not seen:
+        raise InvalidInput("file", file, "has no rewards", "record at least one reward of each arm")
     unseen = tuple(name for name in found if name not in seen)
     return Recorded(tuple(seen), tuple(seen.values()), pulls, lost, unseen)
 

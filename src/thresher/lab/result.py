@@ -8,8 +8,8 @@ import numpy as np
 from ..core.wording import question
 from .crossing import Rows
 from .families import Reals
-from .parts import Measures
 from .questions import look_of
+from .repetition import Measures
 from .settled import LABELS, Certificates, known, standard_error
 from .setup import Setup
 
@@ -93,23 +93,23 @@ class Result:
     def certificates(self) -> Certificates | None:
         """What was settled, if the setup has a confidence."""
         setup = self.setup
-        if setup.confidence is None:
+        if not setup.certifies:
             return None
         names = ("below", "above", "close") if setup.lower_is_better else LABELS  # of those that reach the bar, first
-        lists = names[: 3 if setup.tolerance > 0.0 else 2] if setup.guarantee == "rate" else ()
+        lists = names[: 3 if setup.tolerance > 0.0 else 2] if setup.ranks else ()
         return Certificates(setup.contenders, self.measures, setup.find, setup.arms * setup.cases, lists)
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each checkpoint, ready for a table, CSV or JSON; the error of a single repetition is None."""
         clock = self.clock
         rows = []
-        for place, pulls in enumerate(self.setup.checkpoints):
+        for index, pulls in enumerate(self.setup.checkpoints):
             row: dict[str, Any] = {"pulls": pulls}
             for name in ("accuracy", "accuracy_se", "success", "success_se"):
-                row[name] = known(getattr(self, name)[place])
+                row[name] = known(getattr(self, name)[index])
             if self.certificates is not None:
-                row |= self.certificates.row(place)
-            rows.append(row if clock is None else {**row, "seconds": float(clock[place])})
+                row |= self.certificates.row(index)
+            rows.append(row if clock is None else {**row, "seconds": float(clock[index])})
         return rows
 
     def to_json(self) -> dict[str, Any]:

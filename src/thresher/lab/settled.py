@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .families import Reals
-from .parts import Measures
+from .repetition import Measures
 
 LABELS = ("above", "below", "close")
 
@@ -72,20 +72,20 @@ class Certificates:
         """Pulls until the end: the mean and its standard error; None unless every repetition got there."""
         return self.used if self.finished == 1.0 else (None, None)
 
-    def row(self, place: int) -> dict[str, Any]:
+    def row(self, point: int) -> dict[str, Any]:
         """One checkpoint. What is known of the lists is about the end, so it is in the row of the last one."""
         errors = [standard_error(table) for table in (self.measures.settled / self.arms, self.measures.mislabelled > 0)]
         row = {
-            "settled": float(self.share[place]),
-            "settled_se": known(errors[0][place]),
-            "wrong_settled": float(self.measures.mislabelled[:, place].mean()),
-            "any_wrong_settled": float(self.any_wrong[place]),
-            "any_wrong_settled_se": known(errors[1][place]),
+            "settled": float(self.share[point]),
+            "settled_se": known(errors[0][point]),
+            "wrong_settled": float(self.measures.mislabelled[:, point].mean()),
+            "any_wrong_settled": float(self.any_wrong[point]),
+            "any_wrong_settled_se": known(errors[1][point]),
         }
         if self.full_run:
-            pulls = np.minimum(self.measures.used, self.measures.checkpoints[place])
+            pulls = np.minimum(self.measures.used, self.measures.checkpoints[point])
             row["full_run_share"] = float(pulls.mean()) / self.full_run
-        is_last = place == len(self.measures.checkpoints) - 1
+        is_last = point == len(self.measures.checkpoints) - 1
         for name, (share, error) in self.false_shares.items():
             row |= {f"false_{name}": share if is_last else None, f"false_{name}_se": error if is_last else None}
         return row

@@ -85,8 +85,9 @@ bernoulli, beta, normal, clipped, constant
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        certifies, finds = self.confidence is not None, self.find is not None
-        put(self, "policy", policies.policy(self.policy, certificates=certifies, finds=finds))
+        put(self, "policy", policies.policy(self.policy, certificates=self.certifies, finds=self.find is not None))
+        if unused := self.rules.unused:
+            raise unused
         put(self, "delay", delays.parse(self.delay) if isinstance(self.delay, str) else delays.checked(self.delay))
         if families.family(self.family).recorded != (self.recorded is not None):
             rule = "recorded rewards and the family 'recorded' go together"
@@ -122,7 +123,7 @@ bernoulli, beta, normal, clipped, constant
             checks.share("confidence", self.confidence, remedy="confidence=None goes without certificates")
         if checks.number("tolerance", self.tolerance) < 0.0:
             raise InvalidInput("tolerance", self.tolerance, "must be a number that is not negative")
-        if self.tolerance > 0.0 and self.confidence is None:
+        if self.tolerance > 0.0 and not self.certifies:
             raise InvalidInput("tolerance", self.tolerance, "belongs to certificates", "give a confidence too")
         if self.failure not in ("worst", "ignore"):
             raise InvalidInput("failure", self.failure, "must be 'worst' or 'ignore'")
@@ -136,16 +137,15 @@ bernoulli, beta, normal, clipped, constant
             raise InvalidInput("hung", self.hung, "only workers can hang", "write workers:16 as delay")
         if self.confidence is not None and self.counts:
             spec_checks.confidence_or_none(self.confidence, self.asked.bar, self.asked.limits, rule=RULE)
-        if self.confidence is not None and self.asked.share is None and not families.family(self.family).bounded:
+        if self.certifies and self.asked.share is None and not families.family(self.family).bounded:
             self._check_bounded()
 
     def _check_cases(self) -> None:
-        certifies = self.confidence is not None
-        spec_checks.guarantee(self.guarantee, certifies=certifies)
-        spec_checks.find_or_none(self.find, self.contenders, self.guarantee, certifies=certifies)
+        spec_checks.guarantee(self.guarantee, certifies=self.certifies)
+        spec_checks.find_or_none(self.find, self.contenders, self.guarantee, certifies=self.certifies)
         if not self.cases:
             return
-        if not certifies:
+        if not self.certifies:
             raise InvalidInput("cases", self.cases, "are simulated with certificates only", "give a confidence")
         spec_checks.reward_of_failure(self.failure, self.bounds, cases=True)
         if self.family == "recorded" and any(len(arm) != self.cases for arm in self.recorded.rewards):  # type: ignore[union-attr]
@@ -195,8 +195,8 @@ bernoulli, beta, normal, clipped, constant
     def stakes(self) -> Stakes:
         """The stakes of the certificates; without certificates the level is infinite."""
         low, high = self.span
-        tolerance, ranks = self.tolerance / (high - low), self.guarantee == "rate"
-        return columns.stakes(self.scaled_threshold, tolerance, self.contenders, self.confidence, ranks=ranks)
+        tolerance = self.tolerance / (high - low)
+        return columns.stakes(self.scaled_threshold, tolerance, self.contenders, self.confidence, ranks=self.ranks)
 
     @cached_property
     def mean_ranges(self) -> tuple[Reals, Reals]:
@@ -227,6 +227,21 @@ bernoulli, beta, normal, clipped, constant
     def contenders(self) -> int:
         """How many arms are asked about: all but the baseline."""
         return self.arms - (self.baseline is not None)
+
+    @property
+    def base(self) -> int:
+        """The baseline, as compiled code takes it; −1: there is none."""
+        return -1 if self.baseline is None else int(self.baseline)
+
+    @property
+    def certifies(self) -> bool:
+        """Whether arms are settled."""
+        return self.confidence is not None
+
+    @property
+    def ranks(self) -> bool:
+        """Whether the error rate is bounded."""
+        return self.guarantee == "rate"
 
     @property
     def counts(self) -> bool:

@@ -45,6 +45,6 @@ def within(
     if family in (NORMAL, CLIPPED):
         return 0.5 * math.erfc((limit - sign * first) / (second * math.sqrt(2.0)))
     count = 0.0  # of the recorded rewards, or those drawn from a posterior
-    for place in range(int(first) + 1, int(first) + 1 + int(second)):
-        count += fits(sign, limit, samples[place])
+    for index in range(int(first) + 1, int(first) + 1 + int(second)):
+        count += fits(sign, limit, samples[index])
     return count / second

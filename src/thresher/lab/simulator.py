@@ -14,16 +14,16 @@ from ..core.evidence import CHARGED, LEFT_OUT
 from ..core.kernel import Board, Rule
 from ..core.policies import second_rule, settling_constant
 from ..errors import InvalidInput
-from . import compiler, families, formulas, late
-from .cores import aside, available_cores, share_out
+from . import compiler, delayed_loop, families, formulas
 from .delays import NONE
 from .families import Reals
-from .parts import Arms, Measures, Trace, blank_measures, blank_trace, zeros
+from .parallel import aside, available_cores, share_out
 from .proofs import Proof, blank_proof
+from .repetition import Arms, Measures, Trace, blank_measures, blank_trace, zeros
 from .result import Result
 from .setup import Setup
 from .slots import Timing, blank_slots
-from .users import NoNumber, refused_in, score_failed
+from .user_score import NoNumber, refused_in, score_failed
 
 Progress = Callable[[int], None]  # called with the number of pulls since the last call
 MOST_CELLS = 500_000_000
@@ -54,13 +54,13 @@ def simulate(
     """
     check_setup(setup)
     repetitions, seed, threads = checked(repetitions, seed, threads)
-    if setup.confidence is not None and (34 + setup.cases) * setup.arms + setup.budget > MOST_CELLS // 4:
+    if setup.certifies and (34 + setup.cases) * setup.arms + setup.budget > MOST_CELLS // 4:
         rule = f"with certificates for {setup.arms:,} arms is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give fewer of either")
     if repetitions * len(setup.checkpoints) + len(setup.checkpoints) * setup.arms > MOST_CELLS:
         rule = f"times {len(setup.checkpoints)} checkpoints is more than memory should hold"
         raise InvalidInput("repetitions", repetitions, rule, "give fewer of either")
-    certifies = setup.confidence is not None if certifies is None else certifies
+    certifies = setup.certifies if certifies is None else certifies
     run = prepared(setup, certifies)
     measures = blank_measures(setup.checkpoints, setup.arms, repetitions, per_arm=per_arm)
     step = max(1, min(-(-repetitions // (4 * threads)), PULLS_PER_CHUNK // setup.budget))
@@ -106,12 +106,12 @@ def prepared(setup: Setup, certifies: bool) -> Callable[..., None]:
 
 
 def examples(setup: Setup, certifies: bool) -> dict[str, Any]:
-    """A value for each parameter of a loop's large parts, by name."""
+    """A value for each parameter of a loop's large functions, by name."""
     given = _arguments(setup, 0, 0, 0, blank_measures(setup.checkpoints, setup.arms, 0), blank_trace(), certifies)
-    values = dict(zip(signature(late.run_late).parameters, given, strict=False))
-    values.update(zip(("board", "other"), values["boards"], strict=True))
-    values.update(zip(("rule", "other_rule"), values["rules"], strict=True))
-    whole = dict.fromkeys(("repetition", "arm", "pull", "row", "column"), 0)
+    values = dict(zip(signature(delayed_loop.run_delayed).parameters, given, strict=False))
+    (values["board"], other), (values["rule"], other_rule) = values["boards"], values["rules"]
+    values.update(other=other, second=other, other_rule=other_rule, second_rule=other_rule)
+    whole = dict.fromkeys(("repetition", "arm", "pull", "issued", "row", "column"), 0)
     return {**values, **whole, "reward": 0.0, "lost": False}
 
 
@@ -136,7 +136,7 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     """
     check_setup(setup)
     repetition = checks.whole("repetition", repetition, least=0, most=MOST_REPETITIONS - 1)
-    certifies, size, seed = setup.confidence is not None, 2 * setup.budget, checks.whole("seed", seed, least=0)
+    certifies, size, seed = setup.certifies, 2 * setup.budget, checks.whole("seed", seed, least=0)
     if size > MOST_CELLS or (repetition + 1) * len(setup.checkpoints) > MOST_CELLS:
         rule = f"of repetition {repetition:,} is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give a smaller budget, or an earlier repetition")
@@ -213,16 +213,16 @@ def _arguments(
 
 def kind(setup: Setup, certifies: bool | None = None) -> compiler.Kind:
     """What the loop of a setup is compiled for; ``certifies`` as in `simulate`."""
-    settles = setup.confidence is not None if certifies is None else certifies
+    settles = setup.certifies if certifies is None else certifies
     users = (setup.rules.formula, setup.rules.digest) if setup.rules.is_custom else ()
-    return compiler.Kind(settles, setup.guarantee == "rate", setup.counts, setup.timing.model != NONE, *users)
+    return compiler.Kind(settles, setup.ranks, setup.counts, setup.timing.model != NONE, *users)
 
 
 def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]) -> None:
     """Call a loop for the first time, which compiles it."""
 
     def work() -> None:
-        with compiler.compiling(late_rewards=setup.timing.model != NONE):
+        with compiler.compiling(delayed=setup.timing.model != NONE):
             run(*arguments)
 
     aside(work)
@@ -231,10 +231,8 @@ def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]
 def _proof(setup: Setup, certifies: bool) -> Proof:
     lost = LEFT_OUT if setup.failure == "ignore" else CHARGED
     arms, budget = (setup.arms, setup.budget) if certifies else (0, 0)
-    ranks, base = setup.guarantee == "rate", -1 if setup.baseline is None else int(setup.baseline)
-    return blank_proof(
-        arms, budget, setup.stakes, lost, base=base, cases=setup.cases, ranks=ranks, find=setup.find or 0
-    )
+    asked: dict[str, int] = {"base": setup.base, "cases": setup.cases, "find": setup.find or 0}
+    return blank_proof(arms, budget, setup.stakes, lost, ranks=setup.ranks, **asked)
 
 
 def blank_arms(setup: Setup) -> Arms:
@@ -251,9 +249,8 @@ def blank_arms(setup: Setup) -> Arms:
         float(most),
         float(setup.tolerance),
     )
-    base = -1 if setup.baseline is None else int(setup.baseline)
     counts = {"order": np.zeros(3, np.int64), "asked": np.zeros(size, np.int64)}
-    more = {"measure": setup.asked.measure, "base": base, "drawn": np.zeros(2), "common": setup.common, **counts}
+    more = {"measure": setup.asked.measure, "base": setup.base, "drawn": np.zeros(3), "common": setup.common, **counts}
     family = families.NAMES.index(setup.family)
     return Arms(*setup.mean_ranges, *setup.spread_ranges, family, samples, *drawn, *ends, **more)  # type: ignore[arg-type]
 

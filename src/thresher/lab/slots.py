@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.columns import tree_size
 from ..core.kernel import climb, play
 from .delays import BATCH, FIFO, WORKERS
 from .families import Reals
-from .parts import Counts, zeros
+from .repetition import Counts, zeros
 from .streams import Words, fraction
 
 
@@ -25,7 +26,7 @@ class Slots(NamedTuple):
 
 def blank_slots(capacity: int) -> Slots:
     """Columns for this many pending pulls; the tournament's have the types of a board's."""
-    nodes = 2 << (capacity - 1).bit_length()
+    nodes = tree_size(capacity)
     pull, arm, free = (np.zeros(capacity, np.int64) for _ in range(3))
     return Slots(pull, arm, np.zeros(capacity), free, zeros("d", nodes), zeros("i", nodes))
 

@@ -36,9 +36,9 @@ def start(state: Words, seed: int, repetition: int, purpose: int) -> None:
     word = scrambled(np.uint64(seed) + GOLDEN)
     word = scrambled(word ^ (np.uint64(repetition) * GOLDEN + MIX1))
     word = scrambled(word ^ (np.uint64(purpose) * GOLDEN + MIX2))
-    for place in range(4):
+    for index in range(4):
         word = word + GOLDEN
-        state[place] = scrambled(word)
+        state[index] = scrambled(word)
 
 
 def fraction(state: Words) -> float:

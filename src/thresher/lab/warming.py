@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from ..core.policies import Policy
 from . import compiler
 from .compiler import Kind
-from .cores import aside, available_cores
+from .parallel import aside, available_cores
 from .setup import Setup
 from .simulator import examples, prepared
 from .writing import progress_bar
@@ -22,7 +22,7 @@ from .writing import progress_bar
 def compile_together(loops: Iterable[Kind], *, shows: bool = False) -> None:
     """Compile the loops on all cores; ``shows`` draws a progress bar on a terminal.
 
-    A single loop is divided: another process compiles half of its parts.
+    A single loop is divided: another process compiles half of its functions.
     """
     needed = [loop for loop in dict.fromkeys(loops) if not compiler.kept(loop)]
     own = [loop for loop in needed if loop.digest is None]
@@ -61,7 +61,7 @@ def _game(loop: Kind) -> Setup:
         family="bernoulli",
         arms=2,
         budget=4,
-        delay="fifo:0" if loop.late else "none",
+        delay="fifo:0" if loop.delayed else "none",
         confidence=0.95 if loop.certifies else None,
         guarantee="rate" if loop.ranks else "all",
         lower_is_better=loop.counts,
@@ -69,7 +69,7 @@ def _game(loop: Kind) -> Setup:
 
 
 def compile_half(loop: Kind, half: int) -> None:
-    """Compile half of a loop's parts into the cache."""
+    """Compile half of a loop's functions into the cache."""
     compiler.compile_half(loop, half, examples(_game(loop), loop.certifies))
 
 

@@ -89,7 +89,7 @@ class Telling(NamedTuple):
 
 
 def tell(draft: Draft, given: Telling) -> Told:
-    """Record the reward of a pull. Telling the same reward again writes nothing, whatever is said about it."""
+    """Record the reward of a pull. Telling the same reward again writes nothing, even with another note or cost."""
     ledger, (pull, reward, repeatable, note, cost) = draft.ledger, given
     state, remarks = ledger.state_of(pull), NO_REMARKS if note is None and cost is None else _remarks(note, cost)
     try:

@@ -75,14 +75,14 @@ def _texts(*texts: str | None) -> str:
     return found.rstrip("\0")
 
 
-def chained(events: Iterable[Event], before: bytes = START) -> list[Event]:
-    """The events with their digests, following an event with the digest ``before``.
+def chained(events: Iterable[Event]) -> list[Event]:
+    """The events of a whole log, with their digests.
 
     >>> [event.digest.hex()[:4] for event in chained([Event(1, "created", key="k"), Event(2, "asked", 1, 0)])]
     ['3b82', 'a52e']
     """
-    found = []
+    found, digest = [], START
     for event in events:
-        before = link(before, event)
-        found.append(event._replace(digest=before))
+        digest = link(digest, event)
+        found.append(event._replace(digest=digest))
     return found

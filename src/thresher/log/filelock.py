@@ -40,7 +40,7 @@ class FileLock:
         try:
             held = _acquired_soon(handle) or self._queue.wait(handle, patience)
             yield held
-        finally:  # unlock: a process forked meanwhile has the handle too, so closing it would not do
+        finally:  # unlock: a process forked meanwhile has the handle too, so closing it would not release the lock
             fcntl.flock(handle, fcntl.LOCK_UN)
             if held:
                 self._spare.append(handle)

@@ -13,10 +13,10 @@ def holders(path: str, byte: int = 0) -> list[int]:
     found: set[int] = set()
     with contextlib.suppress(OSError, ValueError):  # a best effort: other systems have no such list
         file = os.stat(path)  # noqa: PTH116 - of a path that is a text everywhere else
-        place = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+        file_id = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
         for line in LOCKS.read_text().splitlines():
             words = line.split()
-            if len(words) == 8 and words[3] == "WRITE" and words[5] == place:  # waiting ones have an extra ->
+            if len(words) == 8 and words[3] == "WRITE" and words[5] == file_id:  # waiting ones have an extra ->
                 first, last = int(words[6]), words[7]
                 if first <= byte and (last == "EOF" or byte <= int(last)):
                     found.add(int(words[4]))

@@ -30,7 +30,7 @@ from ..text.masking import masked
 from .chain import link
 from .forks import renewed
 from .store import Store
-from .tail import damaged, event_at, pages
+from .tail import damaged, event_at, pages, unknown
 
 Answer = TypeVar("Answer")
 Written = tuple[Answer, int, str | None]  # what a call returns, its first event's number, and its key; None: no event
@@ -114,12 +114,12 @@ class Journal:
         """The log, or what came after that number, a page at a time."""
         last = event_at(self._store, self.study, after)
         if last is None and after:  # it is not there yet
-            last = self.look(lambda ledger: ledger.last)
+            last = self.peek(lambda ledger: ledger.last)
         for page in pages(self._store, self.study, last):
             if page[-1].seq > after:
                 yield page if page[0].seq > after else [event for event in page if event.seq > after]
 
-    def look(self, reader: Callable[[Ledger], Answer]) -> Answer:
+    def peek(self, reader: Callable[[Ledger], Answer]) -> Answer:
         """What ``reader`` returns for the newest state, which it must not change."""
         with self._lock:
             return reader(self._newest())
@@ -181,10 +181,10 @@ class Journal:
                     except Interrupted:
                         self._doubt(doubtful, (answer, self._basis.seq + 1, draft.key))
                         return None
-            except BaseException:
-                if not draft.touched:  # otherwise it may hold half an event, or one not written: read the log again
+            except ThresherError:
+                if not draft.touched:  # otherwise it holds an event that is not written: read the log again
                     self._ledger = ledger
-                raise
+                raise  # after any other error, such as Ctrl-C, it may hold half an event, or half a score
             finally:
                 self._deciding = False
             self._ledger = ledger
@@ -232,7 +232,7 @@ class Journal:
             events = chain.from_iterable(pages(self._store, self.study))
             first = next(events, None)
             if first is None or (self._birth is not None and first.key != self._birth):
-                raise UnknownStudy("study", self.study, "is not in this store", "create it with create_study")
+                raise unknown(self.study)
             ledger = ledgers.begun(first)
             ledger.fold_all(events)
         except UnknownStudy:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from ..core.events import Event
 from ..errors import InvalidInput
 from .chain import Head
-from .rows import beaten, taken
+from .event_rows import beaten, taken
 
 
 class MemoryStore:

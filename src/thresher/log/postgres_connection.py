@@ -15,12 +15,13 @@ from urllib.parse import quote
 import psycopg
 from psycopg import errors as postgres
 
-from ..errors import UNSAID, DamagedStudy, Interrupted, StoreFailed
+from ..errors import UNSAID, Interrupted, StoreFailed
 from ..text.masking import masked
 from . import postgres_schema as schema
 from .forks import leave_to_parent, renewed
 from .patience import HURRY, TURN, Patience
 from .postgres_waiting import blockers, is_leaving, passes
+from .tail import unreadable
 from .versions import SCHEMA
 
 Answer = TypeVar("Answer")
@@ -90,9 +91,7 @@ class PostgresConnection:
                     except postgres.LockNotAvailable:
                         self._wait_for_lock(patience, 0.05, blockers(connection))
                     except _DAMAGE:
-                        rule = f"cannot be read: {self.url} is damaged, at least in parts"
-                        value = UNSAID if study is None else study
-                        raise DamagedStudy("study", value, rule, "restore it from a copy") from None
+                        raise unreadable(UNSAID if study is None else study, self.url) from None
                     except psycopg.Error as error:
                         if not (connection.closed or is_leaving(error)):
                             raise StoreFailed("storage", self.url, self._said(error), "run thresher doctor") from None

@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 from ..text.masking import masked
 from . import versions
 from .chain import Head
-from .rows import COLUMNS
+from .event_rows import COLUMNS
 from .versions import OLD_COLUMNS, SCHEMA
 
 KEY = 0x74687273  # the first half of our advisory locks: other programs use other numbers
@@ -157,10 +157,7 @@ def version_of(connection: "psycopg.Connection[Any]") -> int:
 
 
 def upgrade(connection: "psycopg.Connection[Any]") -> None:
-    """Give tables of version 0.1 digests and heads: in one transaction, by one agent.
-
-    An agent of version 0.1 that is connected can no longer change a log: an event without a digest is refused, and so
-    is the deletion or renaming of a log that still has its head, which 0.1 does not know about. It can still read.
+    """Give tables of version 0.1 digests and heads, in one transaction, by one agent: see `versions.py`.
 
     If another session holds a lock, this fails after ``lock_timeout``: the caller logs what it waits for and retries.
     """

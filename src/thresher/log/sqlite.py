@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.events import Event
 from .chain import Head
-from .rows import COLUMNS, beaten, begun_and_over, from_row, taken, to_row
+from .event_rows import COLUMNS, beaten, begun_and_over, from_row, taken, to_row
 from .sqlite_connection import SqliteConnection
 from .sqlite_file import examine
 from .versions import queries

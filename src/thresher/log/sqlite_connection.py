@@ -13,12 +13,13 @@ from typing import Any
 
 import apsw
 
-from ..errors import DamagedStudy, StoreFailed
+from ..errors import StoreFailed
 from .filelock import FileLock
 from .sqlite_file import beside, create, explanation, is_missing
 from .sqlite_forks import OpenFile
 from .sqlite_schema import upgrade, version_of
 from .sqlite_session import Session, broken
+from .tail import unreadable
 from .versions import SCHEMA
 
 _FSYNC = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
@@ -90,9 +91,7 @@ class SqliteConnection:
                 if getattr(error, "extendedresult", None) in _FSYNC:
                     raise self._open_file.fail(*broken(error)) from None
                 if study is not None and is_open and isinstance(error, apsw.CorruptError | UnicodeDecodeError):
-                    rule = f"cannot be read: {self.path} is damaged, at least in parts"
-                    remedy = "restore it from a copy; other studies may be intact"
-                    raise DamagedStudy("study", study, rule, remedy) from None
+                    raise unreadable(study, self.path) from None
                 raise explanation(self.path, error) from None
 
     def _save(self) -> None:

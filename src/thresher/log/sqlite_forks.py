@@ -1,8 +1,9 @@
 """No SQLite connection is open while a process forks.
 
-SQLite keeps its locks per process and file: a child that inherits an open connection, or one in the middle of a
-transaction, would believe that it has its parent's locks, and rewards would be lost. So a fork closes all connections
-first, and holds their locks until it is over. None can come meanwhile: a fork also holds the lock of the list.
+SQLite notes its locks per process and file. A forked child would inherit these notes, but not the locks. It could write
+without a lock, and acknowledged rewards would be lost, or wait forever for one that nobody in the child releases. So a
+fork closes all connections first, and holds our locks on them until it is over. None can be opened meanwhile: a fork
+also holds the lock of the list. Connections are opened again when they are next needed.
 """
 
 import os

@@ -42,12 +42,7 @@ def version_of(connection: apsw.Connection) -> int:
 
 
 def upgrade(connection: apsw.Connection) -> None:
-    """Give a store of version 0.1 digests and heads, in the caller's transaction.
-
-    A process of version 0.1 that has the file open can no longer change a log: an event without a digest is refused,
-    and so is the deletion or renaming of a log that still has its head, which 0.1 does not know about. It can still
-    read.
-    """
+    """Give a store of version 0.1 digests and heads, in the caller's transaction: see `versions.py`."""
     if version_of(connection) == SCHEMA:  # another process was quicker
         return
     heads: dict[str, Head] = {}

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from ..errors import InvalidInput, StoreFailed
+from ..errors import InvalidInput, StoreFailed, lacks
 from .memory import MemoryStore
 from .store import Store
 
@@ -37,20 +37,21 @@ def open_store(storage: Storage) -> Store:
         return _postgres(storage)
     from ..text.masking import masked
 
-    account, at, place = storage.rpartition("@")
-    shown = masked(storage) if "://" in account or not at else f"***@{place}"
-    raise InvalidInput("storage", shown, "is not a store that this version knows", f"use {KINDS}")
+    account, at, location = storage.rpartition("@")
+    shown = masked(storage) if "://" in account or not at else f"***@{location}"
+    remedy = f"use {KINDS}" if at or "://" in storage else f"write sqlite:///{storage} for a file, or use {KINDS}"
+    raise InvalidInput("storage", shown, "is not a store that this version knows", remedy)
 
 
 def _sqlite(url: str) -> Store:
     """``sqlite:///relative.db`` or ``sqlite:////absolute.db``, with ``?durability=normal`` for faster writes."""
     from ..text.masking import masked
 
-    place, _, query = url.removeprefix("sqlite://").partition("?")
+    location, _, query = url.removeprefix("sqlite://").partition("?")
     options = dict(parse_qsl(query, keep_blank_values=True))
     durability = options.pop("durability", "full")
-    path = place[1:]
-    if not place.startswith("/") or not path or path.endswith("/") or path == ":memory:":
+    path = location[1:]
+    if not location.startswith("/") or not path or path.endswith("/") or path == ":memory:":
         remedy = "write sqlite:///file.db for a file here, sqlite:////folder/file.db for any other"
         raise InvalidInput("storage", masked(url), "names no file", remedy)
     if options or durability not in ("full", "normal"):
@@ -71,7 +72,6 @@ def _sqlite_file(path: str, said: str, durability: str) -> Store:
 def _postgres(url: str) -> Store:
     try:
         from .postgres import PostgresStore
-    except ImportError:
-        rule, remedy = "needs the package psycopg, which is not installed", "pip install 'thresher[postgres]'"
-        raise StoreFailed("storage", "postgresql://…", rule, remedy) from None
+    except ImportError as error:
+        raise StoreFailed("storage", "postgresql://…", *lacks(error, "postgres")) from None
     return PostgresStore(url)

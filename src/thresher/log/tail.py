@@ -84,10 +84,21 @@ def _damage(store: Store, study: str, first: Event | None, what: str) -> Damaged
     return damaged(study, what)
 
 
+def unknown(study: str, where: str = "this store", remedy: str = "create it with create_study") -> UnknownStudy:
+    """The error for a study that a store does not have."""
+    return UnknownStudy("study", study, f"is not in {where}", remedy)
+
+
 def damaged(study: str, what: str) -> DamagedStudy:
     """The error for a damaged log; ``what`` says where."""
     remedy = "restore it from a copy, or delete it with thresher delete; other studies are not affected"
     return DamagedStudy("study", study, f"is damaged, {what}", remedy)
+
+
+def unreadable(study: object, where: object) -> DamagedStudy:
+    """The error for a log that the database itself cannot read; ``where`` is the file or the database."""
+    remedy = "restore it from a copy; other studies may be intact"
+    return DamagedStudy("study", study, f"cannot be read: {where} is damaged, at least in parts", remedy)
 
 
 def event_at(store: Store, study: str, seq: int) -> Event | None:

@@ -1,4 +1,9 @@
-"""Versions of the tables of the durable stores: which can be read, and how those of version 0.1 get their digests."""
+"""Versions of the tables of the durable stores: which can be read, and how those of version 0.1 get their digests.
+
+A process of version 0.1 that has a store open while it is upgraded can still read, but no longer change a log: an event
+without a digest is refused, and so is the deletion or renaming of a log that still has its head, which 0.1 does not
+know about.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -6,7 +11,7 @@ from typing import Any
 from ..core.events import Event
 from ..errors import UNSAID, StoreFailed, shown
 from .chain import SIZE, START, Head, link
-from .rows import COLUMNS, from_row
+from .event_rows import COLUMNS, from_row
 
 SCHEMA = 2  # the version of the tables; increases with every change of their columns
 OLDEST = 1  # the oldest that can be read: version 0.1 wrote it, without digests and heads
@@ -35,12 +40,12 @@ def queries(prefix: str, mark: str) -> tuple[str, str, str, dict[str, str]]:
     return read, head, names, {read: old_read, head: old_head, names: old_names}
 
 
-def check_schema(version: int, place: object = UNSAID) -> None:
+def check_schema(version: int, location: object = UNSAID) -> None:
     """Raise unless tables of that version can be read."""
     if not OLDEST <= version <= SCHEMA:
         older = version < OLDEST
         rule = f"has schema {version}, {'older' if older else 'newer'} than the {SCHEMA} of this thresher"
-        raise StoreFailed("storage", place, rule, "restore it from a copy" if older else "update thresher")
+        raise StoreFailed("storage", location, rule, "restore it from a copy" if older else "update thresher")
 
 
 def schema_text(version: int) -> str:

@@ -21,8 +21,8 @@ def certificates(rows: Sequence[Row], path: Path) -> None:
             pulls = [mine[name]["pulls"] for name in names]
             errors = [mine[name]["pulls_se"] or 0.0 for name in names]
             axis.barh(names, pulls, xerr=errors, color=colours, height=0.7, error_kw={"ecolor": "#333333"})
-            for place, value in enumerate(pulls):
-                note(axis, f"{value:,.0f}", (value, place), (6, 0), va="center")
+            for index, value in enumerate(pulls):
+                note(axis, f"{value:,.0f}", (value, index), (6, 0), va="center")
             title = f"Benchmark {number}: {len(BENCHMARKS[number][0])} arms, bar {BENCHMARKS[number][1]:g}"
             axis.set(title=title, xlim=(0, 1.22 * max(pulls)), xlabel="pulls")
             axis.locator_params(axis="x", nbins=4)
@@ -52,8 +52,8 @@ def _orders(axis: Any, rows: Sequence[Row]) -> None:
             share = [row[column] for row in mine]
             axis.plot(workers, share, markerfacecolor=colour if worst else "white", **style)
         at = next((row["workers"], row["arrival"]) for row in mine if row["workers"] == (20 if worst else 50))
-        place: dict[str, Any] = {"offset": (-8, 4), "ha": "right"} if worst else {"offset": (9, -6), "ha": "left"}
-        note(axis, f"failures {slower}×\nslower", at, va="center", color=RED, **place)
+        beside: dict[str, Any] = {"offset": (-8, 4), "ha": "right"} if worst else {"offset": (9, -6), "ha": "left"}
+        note(axis, f"failures {slower}×\nslower", at, va="center", color=RED, **beside)
     axis.axhline(0.05, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
     note(axis, "allowed: 5 %", (1, 0.05), (0, 4), color="#505050")
     note(axis, "counted as they come back", (1, 0.93), color=RED, fontsize=9.5, weight="bold")

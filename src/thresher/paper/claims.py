@@ -109,7 +109,7 @@ def added_41(rows: Sequence[Row], added: Iterable[str]) -> list[str]:
 
 
 def added_42(rows: Sequence[Row], added: Iterable[str]) -> list[str]:
-    """A user's policies against AP-EVT, with rewards that come late."""
+    """A user's policies against AP-EVT, with delayed rewards."""
     table = _by(rows, "delta", "tau")
     found = []
     for name, delta in product(added, DELTAS):

@@ -118,11 +118,11 @@ def reach(setting: str, policy: Policy, tau: int, repetitions: int, seed: int) -
         setup = setup_42(setting, policy, horizon + STEP, tau).but(checkpoints=points)
         result = simulate(setup, repetitions=repetitions, seed=seed, per_arm=False)
         shares = result.shares[:, :-1]
-        place = first_reached(shares, LEVEL)
+        index = first_reached(shares, LEVEL)
         again = first_columns(resampled(shares, seed), LEVEL)
-        if place is not None and (np.isfinite(again).all() or horizon == HORIZONS[-1]):
+        if index is not None and (np.isfinite(again).all() or horizon == HORIZONS[-1]):
             break
-    return Line(None if place is None else (place + 1) * STEP, (again + 1) * STEP)
+    return Line(None if index is None else (index + 1) * STEP, (again + 1) * STEP)
 
 
 def figure2(repetitions: int, seed: int, *, added: Added = NOTHING) -> Iterator[Row]:

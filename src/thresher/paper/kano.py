@@ -9,7 +9,7 @@ from ..core import policies
 from ..core.policies import Policy
 from ..errors import InvalidInput
 from ..lab import compiler
-from ..lab.cores import aside
+from ..lab.parallel import aside
 from ..lab.settled import known, standard_error
 from ..lab.setup import Setup
 from ..lab.simulator import blank_arms, checked, simulate

@@ -110,10 +110,10 @@ def table1(rows: Sequence[Row], path: Path) -> None:
     step = 0.66 / len(colours)
     with picture(path, 1, 1, (8.2, 4.4)) as (_, axes):
         axis = axes[0, 0]
-        for place, group in enumerate(groups):
+        for index, group in enumerate(groups):
             mine = [row for row in rows if (row["section"], row["setting"]) == group]
             for number, row in enumerate(mine):
-                colour, high = colours[row["algorithm"]], place + step * (number - (len(mine) - 1) / 2)
+                colour, high = colours[row["algorithm"]], index + step * (number - (len(mine) - 1) / 2)
                 if row["hardness"]:
                     axis.plot(row["hardness"], high, marker="|", markersize=11, markeredgewidth=2, color=colour)
                 if row["rounds_corrected"]:

@@ -19,10 +19,10 @@ from .figures import Added, Row
 
 LOOPS = {  # what each part compiles, besides those of users' scores
     "figure1": Loop(),
-    "figure2": Loop(late=True),
+    "figure2": Loop(delayed=True),
     "table1": Loop(),
     "certificates": Loop(certifies=True),
-    "guarantee": Loop(certifies=True, late=True),
+    "guarantee": Loop(certifies=True, delayed=True),
 }
 PARTS = tuple(LOOPS)
 HEADS = {  # how the files begin

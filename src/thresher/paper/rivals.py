@@ -8,7 +8,7 @@ import math
 
 from ..lab.families import Reals
 from ..lab.loops import draw_instance, drawn
-from ..lab.parts import Arms, Counts, Table
+from ..lab.repetition import Arms, Counts, Table
 from ..lab.streams import REWARDS, Words, start
 
 HDOC, LUCB_G, APT_G = 0, 1, 2

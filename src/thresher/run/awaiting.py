@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
-from ..study import Study, look
+from ..study import Study, peek
 from .engines import check_evaluator
 from .engines.coroutines import WIND_UP, Coroutines, log_left
 from .loop import Runner
@@ -34,7 +34,7 @@ async def run_here(
     """The same as `thresher.arun`, which documents the arguments."""
     _check(evaluate, workers, on_progress)
     sharing = checked(shared, awaits=True)
-    await _until_done(_in_thread(lambda: look(study, lambda ledger: ledger.seq)))  # before anything is set up
+    await _until_done(_in_thread(lambda: peek(study, lambda ledger: ledger.seq)))  # before anything is set up
     wrapped = WrappedCoroutine(evaluate)
     async with awaited(sharing) as wrapped.more:
         return await Awaited(study, Coroutines(wrapped, workers, asyncio.get_running_loop()), limits, on_progress).run()

@@ -99,15 +99,15 @@ class Evaluations:
 
     # -- dropping ----------------------------------------------------------------------------------------------
 
-    def abandon(self, reason: str) -> None:
-        self.withdraw()
+    def drop_all(self, reason: str) -> None:
+        self.take_back()
         self._engine.abandon(self.running)
         while self.running:
             self.drop(self.running.popitem()[1], reason, "lost")
 
-    def withdraw(self) -> None:
+    def take_back(self) -> None:
         """Take back the pulls that have not begun."""
-        for future in self._engine.withdraw(self.running) if self.running else ():
+        for future in self._engine.take_back(self.running) if self.running else ():
             self.drop(self.running.pop(future), "the run was stopped before it began", "cancelled")
 
     def cancel_waiting(self) -> None:

@@ -15,13 +15,13 @@ from ..study import SWEEP, Study
 from ..text.logs import log
 from ..text.plural import plural
 from . import signals
+from .batched_tells import Rewards
 from .engines import Engine
 from .evaluations import Evaluation, Evaluations
 from .lost import NoWorkers, Suspects, WorkerLost
 from .outage import Watch
 from .pairs import check_pair, refused
 from .progress import TICK, Meter, Progress
-from .rewards import Rewards
 from .runner import Limits
 from .starting import WINDOW, Failure
 from .tracebacks import is_transient, log_first, same_error
@@ -47,7 +47,7 @@ class Runner:
         self._rewards = Rewards(study, self._watch, attempts=limits.attempts)
         self._logged: set[str] = set()  # errors whose traceback was logged
         self._no_workers = NoWorkers(engine.sought, limits.give_up)
-        self._withdrawn = self._said_waiting = False
+        self._took_back = self._said_waiting = False
         self._signals = 0
         self._next_sweep = 0.0
         self._meter = Meter(study, on_progress, self._end)
@@ -95,7 +95,7 @@ class Runner:
         """Give the engine pulls. True while more will come, even if only later."""
         now = time.monotonic()
         if self._stopping:
-            self._withdraw()
+            self._take_back()
             self._evaluations.cancel_waiting()
             if self._evaluations.running and self._engine.room >= 0:  # which raises if the engine cannot recover
                 self._has_workers(now)  # raises if there is none for too long: they would never come back
@@ -261,32 +261,32 @@ class Runner:
         self._rewards.write()
         self._signals = max(2, self._signals)
         self._watch.start.close()
-        self._evaluations.abandon("the run was cancelled")
+        self._evaluations.drop_all("the run was cancelled")
 
     def _caught(self, number: signal.Signals) -> None:
         self._rewards.write()
         self._signals += 2 if number == signal.SIGHUP else 1  # without a terminal, nobody can press Ctrl-C again
         self.signal = self.signal or number
         self._watch.start.close()  # the user has ended the run
-        self._withdraw()
+        self._take_back()
         running = len(self._evaluations.running)
         if self._signals == 1 and running:
             pulls, them = plural(running, "pending pull"), "it" if running == 1 else "them"
             log.warning(f"stopping: waiting for {pulls}; press Ctrl-C again to abandon {them}")
         elif self._signals > 1:
-            self._evaluations.abandon("the run was stopped")
+            self._evaluations.drop_all("the run was stopped")
 
-    def _withdraw(self) -> None:
-        if not self._withdrawn:  # once is enough, and it may ask a cluster
-            self._withdrawn = True
-            self._evaluations.withdraw()
+    def _take_back(self) -> None:
+        if not self._took_back:  # once is enough, and it may ask a cluster
+            self._took_back = True
+            self._evaluations.take_back()
 
     def _clean_up(self) -> None:
         """Leave no pending pull and no busy worker behind."""
         finished = not self._evaluations.running and not self._evaluations.overdue and self._signals < 2
         with contextlib.ExitStack() as steps:  # each runs even if another fails, in reverse order
             steps.callback(self._engine.close, wait=finished)
-            steps.callback(self._evaluations.abandon, "the run ended before it did")
+            steps.callback(self._evaluations.drop_all, "the run ended before it did")
             steps.callback(self._evaluations.cancel_waiting)
             steps.callback(self._watch.release)
         self._note_late_signals()

@@ -11,7 +11,7 @@ from ..core.events import Cause
 from ..core.ledger import Ledger
 from ..core.places import mixed
 from ..errors import AlreadyTold, CannotGoOn
-from ..study import Pull, Study, give_up, look
+from ..study import Pull, Study, give_up, peek
 from ..text.logs import log
 from .starting import WINDOW, Failure, Start
 
@@ -89,7 +89,7 @@ class Watch:
         self.since, self.next_try, self._control = now, now + self.pause, None
         log.warning(
             f"the last {len(self.held)} evaluations all failed, the last with: {failure.reason}; "
-            "only one pull is tried now and then until one succeeds; no arm is retired for this"
+            "one pull is tried from time to time until one succeeds; no arm is retired for this"
         )
         self.forgive()
 
@@ -131,24 +131,24 @@ class Watch:
             failures, is_new, _, arm = min(ranks)
             return names[arm], not failures and not is_new
 
-        return look(self.study, read)
+        return peek(self.study, read)
 
     def _is_the_last_arms(self, failure: Failure) -> bool:
         """Whether no other arm is left to compare with. The only arm of a study may end the run instead."""
-        if look(self.study, lambda ledger: ledger.open > 1 or ledger.awaits):
+        if peek(self.study, lambda ledger: ledger.open > 1 or ledger.awaits):
             return False
         return failure.kind is None or not self.start.is_for_one_arm
 
     def _is_more_than_an_arm(self) -> bool:
         """Whether it can be an outage. While the baseline goes first through the cases, no other arm can fail."""
-        return len({held.pull.arm for held in self.held}) > 1 or look(self.study, lambda ledger: ledger.awaits)
+        return len({held.pull.arm for held in self.held}) > 1 or peek(self.study, lambda ledger: ledger.awaits)
 
     def _are_broken_cases(self) -> bool:
         """Whether a few cases failed again and again, and none of them ever had a reward."""
         cases = {held.pull.case for held in self.held}
         if None in cases or len(cases) > len(self.held) // 2:
             return False
-        return not look(self.study, lambda ledger: cases & ledger.known_cases())
+        return not peek(self.study, lambda ledger: cases & ledger.known_cases())
 
     def check_start(self) -> None:
         """Raise `CannotGoOn` if failures before the first success show that the evaluator is wrong."""

@@ -1,5 +1,8 @@
 """Pairs: a pull of a study with a baseline evaluates its arm and the baseline, one after the other in one worker."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ..core.spec import Spec
 from ..errors import Busy, EvaluationFailed, InvalidInput, NoReward, OutsideBounds, told_of
 from ..log.calls import both
@@ -19,12 +22,21 @@ class Pair:
         self.rewards: dict[str, object] = {}  # by arm
         self._cut_off: TimedOut | None = None  # the arm's run was killed: the baseline's time decides what it counts as
 
-    def can_go_on(self, one: Pull, error: BaseException) -> bool:
+    @contextmanager
+    def side(self, one: Pull) -> Iterator[None]:
+        """Evaluate one side within this; a failure after which the pair may still count is kept."""
+        try:
+            yield
+        except BaseException as error:
+            if not self._can_go_on(one, error):
+                raise
+
+    def _can_go_on(self, one: Pull, error: BaseException) -> bool:
         """Whether the pair may still count although this side failed: the arm timed out, and the baseline decides.
 
         Raises a failure of the baseline, if this is one, as an error that says so.
         """
-        from asyncio import CancelledError  # here, for a run without coroutines starts sooner without asyncio
+        from asyncio import CancelledError  # imported here: a run without coroutines starts faster
 
         if isinstance(error, Busy | KeyboardInterrupt | CancelledError | EvaluatorLost | EvaluatorRefused):
             return False  # it is not about this evaluation

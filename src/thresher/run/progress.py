@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..core.ledger import Ledger
-from ..study import Study, look
+from ..study import Study, peek
 
 TICK = 0.1  # seconds between two reports
 
@@ -37,7 +37,7 @@ class Meter:
         now = time.monotonic()
         if last or now - self._told_at >= TICK:
             self._told_at = now
-            self.tell(look(self._study, lambda ledger: self._read(ledger, now)))
+            self.tell(peek(self._study, lambda ledger: self._read(ledger, now)))
 
     def _read(self, ledger: Ledger, now: float) -> Progress:
         self._recent.append((now, ledger.told))

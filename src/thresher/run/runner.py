@@ -14,10 +14,10 @@ from ..core import checks
 from ..core.arguments import named_arguments
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
-from ..study import Study, look
+from ..study import Study, peek
 
 if TYPE_CHECKING:
-    from .engines import Engine, Evaluate, EvaluateSharing, Place
+    from .engines import AnyExecutor, Engine, Evaluate, EvaluateSharing
     from .progress import Progress
     from .shared import Sharing
 
@@ -28,7 +28,7 @@ def run(
     evaluate: Evaluate | EvaluateSharing,
     *,
     workers: int | None = None,
-    executor: Place = None,
+    executor: AnyExecutor = None,
     resources: Mapping[str, float] | None = None,
     in_flight: int | None = None,
     timeout: float | None = None,
@@ -74,7 +74,7 @@ def run(
 
     limits = Limits(in_flight=in_flight, timeout=timeout, attempts=attempts, seconds=seconds, give_up=give_up)
     _check_study(study, "run")
-    look(study, lambda ledger: ledger.seq)  # fail before an engine is started if the study cannot be read
+    peek(study, lambda ledger: ledger.seq)  # fail before an engine is started if the study cannot be read
     engine = open_engine(evaluate, workers=workers, executor=executor, resources=resources, shared=shared)
     run_on(engine, study, limits, on_progress)
     return study.verdict()

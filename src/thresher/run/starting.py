@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ..core.events import Cause
 from ..errors import CannotGoOn, shown
-from ..study import Pull, Study, look
+from ..study import Pull, Study, peek
 from .pairs import BASELINE
 
 ARMS = 3  # arms, or cases, that must fail with the same error; in a smaller study, all of them
@@ -98,7 +98,7 @@ class Start:
         With cases, it is how many cases, because a broken case fails for every arm. If there are earlier rewards, all
         cases that are left may be broken, and nothing may ever succeed: they are tried until they have failed for good.
         """
-        measured, arms = look(self.study, lambda ledger: (ledger.told - ledger.imported, ledger.spec.contenders))
+        measured, arms = peek(self.study, lambda ledger: (ledger.told - ledger.imported, ledger.spec.contenders))
         if self._has_cases:
             return sys.maxsize if measured > 0 else min(ARMS, self.study.spec.case_count)
         return ARMS if measured > 0 else min(ARMS, arms)

@@ -26,11 +26,8 @@ class Wrapped:
             return self.evaluate(pull, *self.more)
         pair = Pair(pull)
         for one in pull.both():
-            try:
+            with pair.side(one):
                 pair.rewards[one.arm] = self.evaluate(one, *self.more)
-            except BaseException as error:
-                if not pair.can_go_on(one, error):
-                    raise
         return pair.both()
 
     def rest(self) -> None:
@@ -50,11 +47,8 @@ class WrappedCoroutine(Wrapped):
             return await self.evaluate(pull, *self.more)
         pair = Pair(pull)
         for one in pull.both():
-            try:
+            with pair.side(one):
                 pair.rewards[one.arm] = await self.evaluate(one, *self.more)
-            except BaseException as error:
-                if not pair.can_go_on(one, error):
-                    raise
         return pair.both()
 
 

@@ -101,7 +101,7 @@ _LONE = re.compile(r"(https?://)(?!git@)([^\s/:@?#\"'<>{}*\\]{1,300}+)@(?![^\s/]
 _PORT = re.compile(r"\d{1,5}(?![^\s/?#,;'\"`)\]}>])")
 _WEB = re.compile(r"https?\Z", re.IGNORECASE)
 _RUN = re.compile(r"\S*")
-_SLIP = re.compile(  # a port that is none: the host, or the @ before it, was forgotten
+_SLIP = re.compile(  # not a valid port: the host, or the @ before it, was forgotten
     r"((?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?|mssql|oracle)(?:\+\w{1,30})?:/++[^\s/@:?]*+)"
     r":(?!\d*+(?:[/?,;\s'\")\]}>]|$))(?!\*\*\*)[^/?\s]+",
     re.IGNORECASE,
@@ -121,8 +121,8 @@ def _without_passwords(line: str) -> str:
     line = _LONE.sub(lambda found: f"{found[1]}{mask(found[2], UNSURE)}@", line)
     found = list(_ACCOUNT.finditer(line))
     parts, done = [], 0
-    for place, start in enumerate(found):
-        begin, end = start.end(), found[place + 1].start() if place + 1 < len(found) else len(line)
+    for index, start in enumerate(found):
+        begin, end = start.end(), found[index + 1].start() if index + 1 < len(found) else len(line)
         if (port := _PORT.match(line, begin, end)) and (run := _RUN.match(line, begin, end)):
             is_web = _WEB.search(line, max(0, start.start() - 5), start.start())  # paths there may hold an @
             end = port.end() if is_web else run.end()  # a port, unless an @ follows in the same word

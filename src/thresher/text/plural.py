@@ -14,6 +14,15 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def only(count: int, noun: str) -> str:
+    """Why there cannot be more.
+
+    >>> only(1, "arm"), only(2, "arm")
+    ('there is only 1 arm', 'there are only 2 arms')
+    """
+    return f"there {'is' if count == 1 else 'are'} only {plural(count, noun)}"
+
+
 def listed(names: Sequence[str], most: int = MOST_NAMED, *, show: Callable[[str], str] = str) -> str:
     """Names in a sentence; beyond the first few, only how many more there are.
 
@@ -22,3 +31,12 @@ def listed(names: Sequence[str], most: int = MOST_NAMED, *, show: Callable[[str]
     """
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(map(show, names[:most])) + more
+
+
+def either(words: Sequence[str]) -> str:
+    """Words of which one is to be chosen.
+
+    >>> either(["a", "b", "c"])
+    'a, b or c'
+    """
+    return f"{', '.join(words[:-1])} or {words[-1]}"

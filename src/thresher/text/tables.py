@@ -1,4 +1,4 @@
-r"""CSV as people write it, row by row, each with its place in the file.
+r"""CSV as people write it, row by row, each with its location in the file.
 
 >>> columns, rows = read_csv("arm,reward\na,1\n\nb,0\n", "results.csv")
 >>> columns, list(rows)
@@ -22,8 +22,8 @@ def read_csv(text: str, file: str) -> tuple[list[str], Iterator[tuple[str, list[
         try:
             yield from reader
         except csv.Error as error:
-            place = f"line {reader.line_num} of {file}"
-            raise InvalidInput(place, rule=f"is not CSV ({error})", remedy=QUOTING) from None
+            location = f"line {reader.line_num} of {file}"
+            raise InvalidInput(location, rule=f"is not CSV ({error})", remedy=QUOTING) from None
 
     found = lines()
     columns = [column.strip() for column in next(found, [])]
@@ -32,10 +32,10 @@ def read_csv(text: str, file: str) -> tuple[list[str], Iterator[tuple[str, list[
         for cells in found:
             if not any(cell.strip() for cell in cells):
                 continue
-            place = f"line {reader.line_num} of {file}"
+            location = f"line {reader.line_num} of {file}"
             if len(cells) != len(columns):
                 rule = f"has {len(cells)} cells, and the first line has {len(columns)} columns"
-                raise InvalidInput(f"{place}:", ",".join(cells), rule, QUOTING)
-            yield place, cells
+                raise InvalidInput(f"{location}:", ",".join(cells), rule, QUOTING)
+            yield location, cells
 
     return columns, rows()

@@ -2,11 +2,11 @@
 
 Where to look:
 
-- A request comes in through the `door`, which holds the connections, and the `gate`, which checks it; `access` knows
-  tokens and sessions. `app` puts the parts together, and `refusals` is what a client gets instead of an answer.
+- `connections` accepts them, `request_checks` checks every request, and `access` knows tokens and sessions. `app` is
+  the application that they protect, and `refusals` is what a client gets instead of an answer.
 - `api` answers programs, with the `models` of requests and replies. `pages` answers browsers.
-- `house` keeps the server's studies. For each there is a `watched` study, which adds to `follow` what pages show, and
-  a `feed`, which sends changes to viewers. `shapes` and `arm` say what a study looks like as JSON.
+- `served_studies` keeps the server's studies. For each there is a `watched` study, which adds to `follow` what pages
+  show, and a `feed`, which sends changes to viewers. `shapes` and `arm` say what a study looks like as JSON.
 - `standalone` writes a report, with `charts`. `assets` are the files that pages and reports are made of.
 - `serving` starts the server.
 """

@@ -1,4 +1,4 @@
-"""Who may enter: tokens, the sessions that browsers get in exchange for one, and callers that send wrong ones.
+"""Access tokens, the sessions that browsers get in exchange for one, and callers that send wrong ones.
 
 A session is a signed text that is valid for half a day. Its key is made when the server starts, so a session of another
 server, or from before a restart, is invalid. The token itself never becomes a cookie.
@@ -19,7 +19,7 @@ EVERY = 60.0  # seconds between two lines of the same kind
 
 
 class Access(NamedTuple):
-    """Who may enter, and by which names."""
+    """The access tokens, and the host names that the server accepts."""
 
     token: str
     hosts: Iterable[str]  # the Host headers that name this server

@@ -1,6 +1,6 @@
 """The HTTP interface: what the library does, by the same rules.
 
-Handlers that read run on their own threads; writes go through `House.write`. A study is thread-safe.
+Handlers that read run on their own threads; writes go through `ServedStudies.write`. A study is thread-safe.
 """
 
 import json
@@ -17,13 +17,13 @@ from ..core.pulls import pull_json
 from ..create import create as create_study
 from ..inner import ask_for_reply, tell_for_reply
 from ..log.tail import section
-from ..study import look
+from ..study import peek
 from . import models
 from .arm import arm_json
-from .gate import segment
-from .house import House
-from .misshapen import only_known_parameters
+from .malformed_requests import only_known_parameters
 from .refusals import Refusal
+from .request_checks import segment
+from .served_studies import ServedStudies
 from .shapes import event_json
 
 MOST_EVENTS = 10_000  # in one reply
@@ -70,28 +70,28 @@ def agent_name(
 Agent = Annotated[str | None, Depends(agent_name)]
 
 
-def router(house: House) -> APIRouter:
+def router(served: ServedStudies) -> APIRouter:
     api = APIRouter(prefix="/api", responses=_problems(), dependencies=[Depends(only_known_parameters)])
-    _reading(api, house)
-    _writing(api, house)
+    _reading(api, served)
+    _writing(api, served)
     return api
 
 
-def _reading(api: APIRouter, house: House) -> None:
+def _reading(api: APIRouter, served: ServedStudies) -> None:
     @api.get("/studies", response_model=models.Studies)
     def studies() -> Any:
         """The names of all studies."""
-        return Json({"format": 1, "studies": house.reader.studies()})
+        return Json({"format": 1, "studies": served.reader.studies()})
 
     @api.get("/studies/{study}", response_model=models.Summary)
     def study(study: Name) -> Any:
         """The question, the answer so far, and the progress."""
-        return Json(house.live(study).head())
+        return Json(served.live(study).head())
 
     @api.get("/studies/{study}/verdict")
     def verdict(study: Name) -> Any:
         """The verdict, as the library and the command line write it."""
-        return Json(house.live(study).verdict().to_dict())
+        return Json(served.live(study).verdict().to_dict())
 
     @api.get("/studies/{study}/events", response_model=models.Events)
     def events(
@@ -100,7 +100,7 @@ def _reading(api: APIRouter, house: House) -> None:
         limit: Annotated[int, Query(ge=1, le=MOST_EVENTS)] = 1000,
     ) -> Any:
         """The log after an event, oldest first."""
-        live = house.live(study)
+        live = served.live(study)
         found = section(live.store, live.name, after, limit)
         last = found[-1].seq if found else after
         return Json({"format": 1, "events": [event_json(each, live.arms) for each in found], "next": last})
@@ -108,17 +108,17 @@ def _reading(api: APIRouter, house: House) -> None:
     @api.get("/studies/{study}/arms")
     def arms(study: Name) -> Any:
         """All arms as columns, the history and the last events: what a live page starts with."""
-        return Response(house.live(study).table(), media_type="application/json")
+        return Response(served.live(study).table(), media_type="application/json")
 
     @api.get("/studies/{study}/arms/{arm}")
     def arm(study: Name, arm: Arm) -> Any:
         """One arm: its row, its last rewards, and how its evidence grew."""
-        return Json(arm_json(house.live(study), arm))
+        return Json(arm_json(served.live(study), arm))
 
     @api.get("/studies/{study}/cases", response_model=models.CasesOut)
     def cases(study: Name, limit: Annotated[int, Query(ge=1, le=MOST_CASES)] = 100) -> Any:
         """The hardest cases: by how many arms failed them, or by their mean where rewards are graded."""
-        return Response(house.live(study).cases(limit), media_type="application/json")
+        return Response(served.live(study).cases(limit), media_type="application/json")
 
     @api.get(
         "/studies/{study}/stream",
@@ -132,8 +132,8 @@ def _reading(api: APIRouter, house: House) -> None:
     ) -> Any:
         """What changes from now on, as server-sent events; ``after`` is the number that the table had."""
         known = _event_id(last_event_id, after)
-        await run_in_threadpool(house.live, study)  # report errors before the stream begins
-        feed = await run_in_threadpool(house.feed, study)
+        await run_in_threadpool(served.live, study)  # report errors before the stream begins
+        feed = await run_in_threadpool(served.feed, study)
         return StreamingResponse(feed.view(known), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
@@ -147,12 +147,12 @@ def _event_id(given: str | None, after: int) -> int:
     return int(given)
 
 
-def _writing(api: APIRouter, house: House) -> None:
+def _writing(api: APIRouter, served: ServedStudies) -> None:
     @api.post("/studies", response_model=models.Summary, status_code=201, responses=_problems(409))
     async def create(new: models.NewStudy) -> Any:
         """Create a study."""
-        await house.write(lambda: create_study(new.name, new.spec(), storage=house.store, if_exists=new.if_exists))
-        return Json(await run_in_threadpool(lambda: house.live(new.name).head()), 201)
+        await served.write(lambda: create_study(new.name, new.spec(), storage=served.store, if_exists=new.if_exists))
+        return Json(await run_in_threadpool(lambda: served.live(new.name).head()), 201)
 
     @api.post("/studies/{study}/ask", response_model=models.Asked)
     async def ask(
@@ -165,11 +165,11 @@ def _writing(api: APIRouter, house: House) -> None:
         given = wanted or models.Ask()
 
         def act() -> Any:
-            found = house.study(study)
+            found = served.study(study)
             asked = ask_for_reply(found, given.n, lease=float(given.lease), key=idempotency_key, arm=given.arm)
             return {"pulls": [pull_json(pull) for pull in asked.pulls], "done": asked.done, "wait": asked.wait}
 
-        return Json(await house.write(act, agent))
+        return Json(await served.write(act, agent))
 
     @api.post("/studies/{study}/tell", response_model=models.Told, responses=_problems(409))
     async def tell(study: Name, told: models.Tell, agent: Agent) -> Any:
@@ -181,9 +181,9 @@ def _writing(api: APIRouter, house: House) -> None:
         """
 
         def act() -> bool:
-            return tell_for_reply(house.study(study), told.pull, told.reward, note=told.note, cost=told.cost)
+            return tell_for_reply(served.study(study), told.pull, told.reward, note=told.note, cost=told.cost)
 
-        late = await house.write(act, agent)
+        late = await served.write(act, agent)
         both = told.reward if isinstance(told.reward, list) else [told.reward]
         numbers = [finite(checks.as_float(each) or 0.0) for each in both]  # JSON has no infinity
         return Json({"pull": told.pull, "reward": numbers if len(numbers) > 1 else numbers[0], "late": late})
@@ -191,7 +191,7 @@ def _writing(api: APIRouter, house: House) -> None:
     @api.post("/studies/{study}/renew", response_model=models.Pulls)
     async def renew(study: Name, these: models.Renew, agent: Agent) -> Any:
         """Renew the leases of pulls that are still being worked on."""
-        await house.write(lambda: house.study(study).renew(these.pulls, float(these.lease)), agent)
+        await served.write(lambda: served.study(study).renew(these.pulls, float(these.lease)), agent)
         return Json({"pulls": these.pulls})
 
     @api.post("/studies/{study}/drop", response_model=models.Pulls, responses=_problems(409))
@@ -199,16 +199,16 @@ def _writing(api: APIRouter, house: House) -> None:
         """Drop pulls. A reward that still arrives is late: it counts in the statistics, not in the certificate."""
 
         def act() -> None:
-            found = house.study(study)
-            look(found, lambda ledger: [ledger.state_of(pull) for pull in these.pulls])  # first: all must be its pulls
+            found = served.study(study)
+            peek(found, lambda ledger: [ledger.state_of(pull) for pull in these.pulls])  # first: all must be its pulls
             for pull in these.pulls:
                 found.drop(pull, cause=these.cause, reason=these.reason)
 
-        await house.write(act, agent)
+        await served.write(act, agent)
         return Json({"pulls": these.pulls})
 
     @api.post("/studies/{study}/extend", response_model=models.Summary)
     async def extend(study: Name, to: models.Extend, agent: Agent) -> Any:
         """Give the study a larger budget: the new total."""
-        await house.write(lambda: house.study(study).extend(budget=to.budget), agent)
-        return Json(await run_in_threadpool(lambda: house.live(study).head()))
+        await served.write(lambda: served.study(study).extend(budget=to.budget), agent)
+        return Json(await run_in_threadpool(lambda: served.live(study).head()))

@@ -1,4 +1,4 @@
-"""The application: routes, error replies, and the gate in front of them."""
+"""The application: routes, error replies, and the checks in front of them."""
 
 import sys
 
@@ -12,16 +12,16 @@ from ..errors import StoreFailed, ThresherError, UnknownStudy
 from ..text.logs import log
 from . import api, pages
 from .access import Access
-from .gate import Gate, segment
-from .house import House
-from .misshapen import misshapen
+from .malformed_requests import malformed
 from .refusals import SURPRISE, Refusal, refusal_of, reply
+from .request_checks import CheckedApp, segment
+from .served_studies import ServedStudies
 
 DIGITS = sys.get_int_max_str_digits()  # of a whole number that Python reads
 NOT_JSON = f"must be JSON in UTF-8, not nested too deeply, with whole numbers of at most {DIGITS:,} digits"
 
 
-def create_app(house: House, access: Access) -> Gate:
+def create_app(served: ServedStudies, access: Access) -> CheckedApp:
     """A server for the studies of a store, as an ASGI application."""
     inner = FastAPI(
         title="thresher",
@@ -30,27 +30,27 @@ def create_app(house: House, access: Access) -> Gate:
         docs_url=None,  # FastAPI's pages load scripts from another host
         redoc_url=None,
     )
-    inner.include_router(api.router(house))
-    inner.include_router(pages.router(house, write=access.write_token is not None))
-    _handle(inner, house)
-    return Gate(inner, access)
+    inner.include_router(api.router(served))
+    inner.include_router(pages.router(served, write=access.write_token is not None))
+    _handle(inner, served)
+    return CheckedApp(inner, access)
 
 
-def _handle(app: FastAPI, house: House) -> None:
+def _handle(app: FastAPI, served: ServedStudies) -> None:
     @app.exception_handler(ThresherError)
     def library(request: Request, error: ThresherError) -> Response:
         if isinstance(error, StoreFailed):
             log.warning(str(error))
         if isinstance(error, UnknownStudy):
-            house.forget(segment(request.path_params.get("study", "")))
+            served.forget(segment(request.path_params.get("study", "")))
         return _answer(request, refusal_of(error))
 
     app.add_exception_handler(Refusal, _answer)  # type: ignore[arg-type]  # it is called only with these
-    app.add_exception_handler(Exception, lambda request, _: _answer(request, SURPRISE))  # the gate logs it
+    app.add_exception_handler(Exception, lambda request, _: _answer(request, SURPRISE))  # `CheckedApp` logs it
 
     @app.exception_handler(RequestValidationError)
     def shape(request: Request, error: RequestValidationError) -> Response:
-        return _answer(request, misshapen(request, error))
+        return _answer(request, malformed(request, error))
 
     @app.exception_handler(HTTPException)
     def other(request: Request, error: HTTPException) -> Response:

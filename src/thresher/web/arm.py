@@ -7,10 +7,10 @@ from ..core import evidence, wording
 from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, STATES
 from ..core.evidence import BETS, Stakes
 from ..core.intervals import Commit, Interval, committed, way
-from ..core.layout import details, head_of
 from ..core.ledger import Ledger
-from ..core.row import MOST, Row, row_of
+from ..core.row_text import details, head_of
 from ..core.spec import Spec
+from ..core.verdict_row import MOST, Row, row_of
 from ..core.wording import Look
 from .shapes import amounts_of, asked_json, short
 from .watched import Live

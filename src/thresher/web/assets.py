@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly
 
-from ..text.pieces import breakable
+from ..text.line_breaks import breakable
 
 STATIC = Path(__file__).parent / "static"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
@@ -19,7 +19,7 @@ _TEMPLATES = {name: string.Template(text.replace("$head\n", _PAGES["head"])) for
 
 
 def filled(name: str, markup: dict[str, str] | None = None, /, **values: Any) -> str:
-    """A page with its places filled in. Values are text, and escaped; only ``markup`` is HTML already.
+    """A page with its blanks filled in. Values are text, and escaped; only ``markup`` is HTML already.
 
     The names of a study and an arm are also there in a form that a browser may break: ``$study_name``, ``$arm_name``.
     """

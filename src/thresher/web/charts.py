@@ -8,12 +8,12 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ..core.layout import style_of
-from ..core.row import LABELS, Row
+from ..core.row_text import style_of
 from ..core.verdict import Verdict
+from ..core.verdict_row import LABELS, Row
 from ..errors import InvalidInput
 from ..study import Study
-from ..text.pieces import folded
+from ..text.line_breaks import folded
 from .assets import STATIC
 from .follow import Follower, Point
 from .shapes import axis_of, hover_of, lines_of, short

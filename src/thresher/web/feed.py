@@ -118,7 +118,7 @@ class Feed:
         return AWAY if self._trouble else TICK
 
     def _news(self) -> Message | None:
-        if self.live.look() == self._mark:
+        if self.live.catch_up() == self._mark:
             return None
         found = self._changed(self._mark)
         self._mark = found.seq

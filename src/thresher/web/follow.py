@@ -12,11 +12,11 @@ from typing import NamedTuple
 from ..core import ledger as ledgers
 from ..core.events import NO_EVENT, Event, moment
 from ..core.ledger import Ledger
-from ..core.row import LABELS, Label, label_of
 from ..core.spec import Spec
+from ..core.verdict_row import LABELS, Label, label_of
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy
 from ..log.store import Store
-from ..log.tail import damaged, pages, section
+from ..log.tail import damaged, pages, section, unknown
 
 MOST = 500  # points; when there are more, every other one is removed
 CODES = {label: code for code, label in enumerate(LABELS)}
@@ -93,7 +93,7 @@ class Follower:
         try:
             first = next(iter(section(store, name, 0, 1)), None)
             if first is None:
-                raise UnknownStudy("study", name, "is not in this store", "list those that are: thresher studies")
+                raise unknown(name)
             self.ledger: Ledger = ledgers.begun(first)
         except InvalidInput as error:
             raise damaged(self.name, f"event 1: {error}") from None

@@ -4,13 +4,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool, StrictFloat, StrictInt, StrictStr
 
-from ..core.events import Cause
+from ..core.events import CallersCause, RunnersCause
 from ..core.spec import Spec
 
 Number = StrictInt | StrictFloat
 Id = Annotated[StrictInt, Field(ge=1, le=10**15, description="The pull's id, as ask gave it.")]
 Seconds = Annotated[Number, Field(gt=0, le=10**9)]
 Reward = Number | StrictBool
+OtherCause = Annotated[RunnersCause, Field(description="Recorded as lost.", json_schema_extra={"deprecated": True})]
 TWO = Field(min_length=2, max_length=2)
 QUESTIONS: list[JsonValue] = [
     {"name": "prompts", "arms": ["terse", "polite"], "at_least": 0.9},
@@ -111,9 +112,7 @@ class Drop(Strict):
     """Pulls to drop."""
 
     pulls: Annotated[list[Id], Field(min_length=1, max_length=1000)]
-    cause: Cause = Field(
-        "lost", description="failed, which counts against the arm, or lost. Any other known cause is recorded as lost."
-    )
+    cause: CallersCause | OtherCause = Field("lost", description="failed counts against the arm; lost does not.")
     reason: Annotated[StrictStr, Field(max_length=10_000)] = "dropped over HTTP"
 
 

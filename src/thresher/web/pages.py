@@ -1,4 +1,4 @@
-"""The pages: plain files with a few places to fill in. All values are escaped: names are text."""
+"""The pages: plain files with a few blanks to fill in. All values are escaped: names are text."""
 
 from typing import Any
 from urllib.parse import quote
@@ -13,8 +13,8 @@ from ..log.store import Store
 from ..log.tail import section
 from .api import Arm, Name
 from .assets import PLOTLY, PLOTLY_VERSION, STATIC, filled
-from .house import House
 from .refusals import Refusal
+from .served_studies import ServedStudies
 
 KINDS = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
 SHELF = {file.name: file for file in STATIC.iterdir() if file.suffix in KINDS}
@@ -33,7 +33,7 @@ def _asked(store: Store, name: str) -> str | None:
     return wording.question_of(spec) if spec else None
 
 
-def router(house: House, *, write: bool) -> APIRouter:
+def router(served: ServedStudies, *, write: bool) -> APIRouter:
     pages = APIRouter(include_in_schema=False)
 
     def page(name: str, **values: Any) -> HTMLResponse:
@@ -46,9 +46,9 @@ def router(house: House, *, write: bool) -> APIRouter:
 
     @pages.get("/study/{study}")
     def study(study: Name) -> Response:
-        asked = None if house.known(study) else _asked(house.reader, study)
+        asked = None if served.known(study) else _asked(served.reader, study)
         if asked is None:  # it was read before, or something is wrong with it
-            head = house.live(study).head()
+            head = served.live(study).head()
             words = {"question": head["question"], "answer": head["answer"], "origin": head["origin"] or ""}
         else:
             words = {"question": asked, "answer": "Reading the log; the answer follows.", "origin": ""}
@@ -56,7 +56,7 @@ def router(house: House, *, write: bool) -> APIRouter:
 
     @pages.get("/study/{study}/arm/{arm}")
     def arm(study: Name, arm: Arm) -> Response:
-        house.live(study).read(lambda ledger: ledger.spec.arm(arm))  # an unknown arm is an error
+        served.live(study).read(lambda ledger: ledger.spec.arm(arm))  # an unknown arm is an error
         return page("arm", study=study, arm=arm, address=quote(study, safe=""), arm_address=quote(arm, safe=""))
 
     @pages.get("/docs")

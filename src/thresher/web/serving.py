@@ -21,8 +21,8 @@ from ..text.logs import log
 from ..text.masking import masked
 from .access import Access, ip_of
 from .app import create_app
-from .door import IDLE, Connection, Door, Limits, limits
-from .house import House
+from .connections import IDLE, Acceptor, Connection, Limits, limits
+from .served_studies import ServedStudies
 
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,200}")
 LAST = 2.0  # seconds after Ctrl-C in which threads must have ended
@@ -61,8 +61,8 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
     with _listening(family, options.host, address, options.port) as listener:
         bound = listener.getsockname()[1]
         hosts = host_headers(options.host, bound, names) | host_headers(address, bound, names)
-        cookie, house = f"thresher-{bound}", House(store, reader)
-        app = create_app(house, Access(token, hosts, write_token, cookie, secure=tls is not None))
+        cookie, served = f"thresher-{bound}", ServedStudies(store, reader)
+        app = create_app(served, Access(token, hosts, write_token, cookie, secure=tls is not None))
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # it would log every stream that it ends when it stops
         config = uvicorn.Config(
             app,
@@ -76,7 +76,7 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
             ws="none",
             timeout_keep_alive=IDLE,
             timeout_graceful_shutdown=1,  # streams never end on their own
-            callback_notify=house.tidy_soon,
+            callback_notify=served.tidy_soon,
             timeout_notify=TIDY,
         )
         if tls is None and not is_loopback(address):
@@ -88,24 +88,26 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
         announce(f"{start}{token}")
         if write_token is not None:
             announce(f"to write: {start}{write_token}")
-        Server(config, bounds, tls, house).run(sockets=[listener])
+        Server(config, bounds, tls, served).run(sockets=[listener])
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server behind our door."""
+    """uvicorn's server, with connections that we accept."""
 
-    def __init__(self, config: uvicorn.Config, bounds: Limits, tls: ssl.SSLContext | None, house: House) -> None:
+    def __init__(
+        self, config: uvicorn.Config, bounds: Limits, tls: ssl.SSLContext | None, served: ServedStudies
+    ) -> None:
         super().__init__(config)
-        self._bounds, self._tls, self._house = bounds, tls, house
+        self._bounds, self._tls, self._served = bounds, tls, served
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         make = functools.partial(Connection, self.config, self.server_state)
-        self.servers = [Door(each, make, limits=self._bounds, tls=self._tls) for each in sockets or []]  # type: ignore[misc]
+        self.servers = [Acceptor(each, make, limits=self._bounds, tls=self._tls) for each in sockets or []]  # type: ignore[misc]
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop soon, even if threads are waiting: only writes that were not acknowledged may be lost."""
-        self._house.end()
+        self._served.end()
         if signal.SIGINT in self._captured_signals:  # SIGTERM ends the process after the shutdown anyway
             last = threading.Timer(LAST, os._exit, [128 + signal.SIGINT])
             last.daemon = True

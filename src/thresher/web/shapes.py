@@ -8,9 +8,9 @@ from typing import Any
 
 from ..core.events import Event, remarks_of, to_json
 from ..core.hardest import hardest, seen_cases
-from ..core.layout import details, estimate_of, further, head_of
 from ..core.ledger import Ledger
-from ..core.row import Row
+from ..core.row_text import details, estimate_of, further, head_of
+from ..core.verdict_row import Row
 from ..core.wording import SIGNS, Look, look_of
 from ..core.wording import short as short_name
 from ..text.escapes import visible
@@ -18,6 +18,7 @@ from ..text.quantities import number
 from .follow import CODES
 
 LONGEST_NAME = 20  # characters of the baseline's name on an axis
+MOST_TROUBLES = 20  # arms that a page lists
 LONGEST = 300  # characters of a reason that a page shows
 MOST_REWARDS = 200  # of a case, the worst
 MOST_SHOWN = 12  # of these, on a page
@@ -206,7 +207,7 @@ def said(event: Event, look: Look) -> str:
     return f"{what} · {reason[:LONGEST]}" if reason else what
 
 
-def troubles(ledger: Ledger, most: int = 20) -> list[dict[str, Any]]:
+def troubles(ledger: Ledger) -> list[dict[str, Any]]:
     """Arms that were retired or failed, with reasons; retired arms first, then those with the most failures."""
     arms = sorted(
         {*ledger.retired, *ledger.complaint}, key=lambda arm: (arm not in ledger.retired, -ledger.failures[arm])
@@ -218,5 +219,5 @@ def troubles(ledger: Ledger, most: int = 20) -> list[dict[str, Any]]:
             "retired": arm in ledger.retired,
             "reason": ledger.retired.get(arm, ledger.complaint.get(arm, ""))[:LONGEST],
         }
-        for arm in arms[:most]
+        for arm in arms[:MOST_TROUBLES]
     ]

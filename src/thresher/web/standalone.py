@@ -10,12 +10,12 @@ from typing import Any
 from ..core import verdict as verdicts
 from ..core import wording
 from ..core.hardest import CaseRow, hardest, seen_cases
-from ..core.layout import details, estimate_of, head_of, seen, style_of
 from ..core.ledger import Ledger
-from ..core.row import Row, ranked
+from ..core.row_text import details, estimate_of, head_of, seen, style_of
+from ..core.verdict_row import Row, ranked
 from ..core.wording import SIGNS, Look
 from ..study import Study
-from ..text.pieces import breakable
+from ..text.line_breaks import breakable
 from ..text.plural import listed
 from .assets import PLOTLY, STATIC, filled
 from .charts import arms_figure, history_figure

@@ -15,8 +15,8 @@ from ..core import guarantees, wording
 from ..core import verdict as verdicts
 from ..core.events import Event
 from ..core.ledger import Ledger
-from ..core.row import LABELS, row_of
 from ..core.verdict import Verdict
+from ..core.verdict_row import LABELS, row_of
 from ..log.store import Store
 from ..log.tail import section
 from ..text.quantities import duration, speed
@@ -50,7 +50,7 @@ class Live(Follower):
         self._remember(section(store, name, max(1, self.seq - 2000), 2000))
         self._renew()
 
-    def look(self) -> int:
+    def catch_up(self) -> int:
         """Read what is new; returns the number of the last event."""
         with self._lock:
             for page in self.pages():
@@ -60,7 +60,7 @@ class Live(Follower):
     def read(self, reader: Callable[[Ledger], Answer]) -> Answer:
         """What ``reader`` returns for the newest state, which it must not change."""
         with self._lock:
-            self.look()
+            self.catch_up()
             return reader(self.ledger)
 
     def _remember(self, events: Sequence[Event]) -> None:
@@ -142,7 +142,7 @@ class Live(Follower):
     def table(self) -> bytes:
         """What a page starts with, as JSON: all arms, one list per column, the history and the last events."""
         with self._lock:
-            self.look()
+            self.catch_up()
             if self._table[0] != self.seq:
                 self._renew()
                 columns = dict(zip(COLUMNS, map(list, zip(*self._rows, strict=True)), strict=True))

@@ -56,4 +56,4 @@ class Loop:
         self._sift.tell(ask, outcome)
 
     def _is_over(self) -> bool:
-        return self._sift.is_late or bool(self._session.shouldstop) or bool(self._session.shouldfail)
+        return self._sift.is_out_of_time or bool(self._session.shouldstop) or bool(self._session.shouldfail)

@@ -16,6 +16,7 @@ from _pytest.terminal import TerminalReporter
 from ...core.verdict import Verdict
 from ...errors import StoreFailed, ThresherError
 from ...text.plural import plural
+from ...text.quantities import number
 from . import reporting, seeding, summary
 from .one_process import Loop
 from .repeating import Repeating
@@ -75,8 +76,8 @@ class Plugin(Repeating):
         self.verdicts: list[Verdict] = []
 
     def pytest_report_header(self) -> str:
-        options = self.options
-        return f"thresher: at least {options.at_least:g} of runs must pass, confidence {options.confidence:g}"
+        bar, confidence = (number(each, exact=True) for each in (self.options.at_least, self.options.confidence))
+        return f"thresher: at least {bar} of runs must pass, confidence {confidence}"
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:

@@ -11,6 +11,7 @@ from _pytest._code.code import ReprFileLocation, TerminalRepr
 from _pytest._io import TerminalWriter
 
 from ...text.plural import plural
+from ...text.quantities import number
 from .sifting import SKIPPED, Result
 
 WORDS = {  # status, the worst first: how pytest's terminal counts it, its letter, its word with -v
@@ -29,7 +30,7 @@ class Collected(NamedTuple):
     """A test as a worker of xdist describes it to the controller, which has no items; ready for JSON."""
 
     nodeid: str
-    place: int  # in the collection
+    position: int  # in the collection
     bar: float
     group: str | None  # with --dist loadgroup
     file: str
@@ -126,7 +127,7 @@ def sentence(result: Result) -> str:
         return row.reason or (result.tally.lines[0] if result.tally.lines else "no reward")
     rate = "no result" if row.mean is None else f"pass rate {row.mean:.3g}"
     message = "" if first is None or not first.message else f": {first.message}"
-    return f"{rate} in {plural(row.seen, 'run')}, at least {result.at_least:g} required{message}"
+    return f"{rate} in {plural(row.seen, 'run')}, at least {number(result.at_least, exact=True)} required{message}"
 
 
 def traceback(result: Result) -> str:
@@ -151,7 +152,7 @@ def _properties(result: Result) -> list[tuple[str, object]]:
     found: dict[str, object] = {"rate": row.mean, "low": row.low, "high": row.high, "runs": result.runs}
     found |= {
         "status": result.status,
-        "at_least": result.at_least,
+        "at_least": number(result.at_least, exact=True),
         "certified": row.certified,
         "seed": result.tally.seed,
     }

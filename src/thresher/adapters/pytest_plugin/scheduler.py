@@ -27,7 +27,7 @@ class Run(NamedTuple):
     """One run for a worker."""
 
     nodeid: str
-    place: int  # in the collection
+    position: int  # in the collection
     scope: str | None = None  # one worker at a time makes runs of a scope
     ask: Ask | None = None  # None: it runs once, in the ordinary way
 
@@ -141,8 +141,8 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         self._begun = True
         for test in hello["tests"]:
             scope = scope_of(test.nodeid, test.group, dist=self.config.getvalue("dist"))
-            self._runs[test.nodeid] = Run(test.nodeid, test.place, scope)
-        self._waiting.extend(Run(nodeid, place) for nodeid, place in hello["ordinary"])
+            self._runs[test.nodeid] = Run(test.nodeid, test.position, scope)
+        self._waiting.extend(Run(nodeid, position) for nodeid, position in hello["ordinary"])
 
     def check_schedule(self, node: Node, duration: float = 0) -> None:
         """Send a worker more runs if it has few left."""
@@ -160,7 +160,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             self._waiting.extend(self._runs[ask.nodeid]._replace(ask=ask) for ask in asks)
             runs += self._of_waiting(node, depth - len(runs) - len(pending))
         if runs:
-            self._send(node, sorted(runs, key=lambda run: run.place))  # fixtures of a module are set up less often
+            self._send(node, sorted(runs, key=lambda run: run.position))  # fixtures of a module are set up less often
 
     def _deep(self, node: Node) -> int:
         """How many runs to queue on the worker."""
@@ -185,7 +185,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             self._serial += 1
             pending[self._serial] = run
             seed, number = (None, 0) if run.ask is None else (run.ask.seed, run.ask.number)
-            message.append([self._serial, run.place, seed, number])
+            message.append([self._serial, run.position, seed, number])
         left = max(0.0, self.sift.until - time.monotonic())
         if not self._reaches(node, "thresher", runs=message, left=left):
             self._waiting.extend(pending.pop(serial) for serial, *_ in message)
@@ -230,17 +230,17 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         self._over = True
         self._forget_waiting()
         if self._begun:
-            self.sift.abandon("the worker did not answer when the tests ended")
+            self.sift.drop_all("the worker did not answer when the tests ended")
         for pending in self.node2pending.values():
             pending.clear()
 
     def _is_over(self) -> bool:
-        late = self.sift.is_late
+        out_of_time = self.sift.is_out_of_time
         alone = bool(self._strangers) and self._strangers.issuperset(self.nodes)
-        if not self._over and (late or alone):
+        if not self._over and (out_of_time or alone):
             self._over = True
             self._forget_waiting()
-            if not late and not self.sift.done:
+            if not out_of_time and not self.sift.done:
                 self._report_strangers()
         return self._over
 

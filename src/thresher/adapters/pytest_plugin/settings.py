@@ -8,6 +8,7 @@ import pytest
 from ...core.checks import MAX_SECONDS
 from ...core.spec import Guarantee
 from ...errors import shown
+from ...text.plural import either
 from ...text.quantities import DURATIONS, read, seconds
 
 Isolation = Literal["function", "module", "session"]
@@ -100,7 +101,7 @@ def _read(config: pytest.Config, name: str, read: Callable[[str, str], Any], def
 def _choice(config: pytest.Config, name: str, *words: str) -> Any:
     value = _given(config, name)
     if value is not None and value not in words:
-        refuse(f"--thresher-{name}", value, f"must be {', '.join(words[:-1])} or {words[-1]}")
+        refuse(f"--thresher-{name}", value, f"must be {either(words)}")
     return value or words[0]
 
 

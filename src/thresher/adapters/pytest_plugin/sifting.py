@@ -12,13 +12,13 @@ from typing import Any, Literal, NamedTuple
 
 from ...core.guarantees import Words
 from ...core.ledger import Ledger
-from ...core.row import Row, label_of
 from ...core.verdict import Verdict
+from ...core.verdict_row import Row, label_of
 from ...create import create_study, open_study
 from ...errors import InvalidInput, StudyExists
 from ...inner import Telling, tell_together, verdict_in
 from ...log.stores import open_store
-from ...study import Study, give_up, look
+from ...study import Study, give_up, peek
 from .repeating import Outcome
 from .settings import Options
 
@@ -124,7 +124,9 @@ class Sift:
         options, part = self.options, len(members) / len(self.bars)
         budget = None if options.budget is None else options.budget * len(members) // len(self.bars)
         whole = (sorted(self.bars.items()), options.isolation, options.guarantee, options.confidence, version)
-        name = f"pytest {bar:g} {hashlib.sha256(repr(whole).encode()).hexdigest()[:12]}"
+        bars = [f"{each:g}" for each in self._served]  # in full only if two are alike: stores have the others as here
+        shown = f"{bar:g}" if bars.count(f"{bar:g}") == 1 else repr(bar)
+        name = f"pytest {shown} {hashlib.sha256(repr(whole).encode()).hexdigest()[:12]}"
         question: dict[str, Any] = {
             "arms": [self._names[nodeid] for nodeid in members],
             "at_least": bar,
@@ -139,7 +141,7 @@ class Sift:
 
     def _recall(self, study: Study) -> None:
         """Count the runs of earlier processes; their tracebacks are not kept."""
-        if not look(study, lambda ledger: ledger.issued):
+        if not peek(study, lambda ledger: ledger.issued):
             return
         for pull in study.pulls():
             if pull.reward is not None:
@@ -216,7 +218,7 @@ class Sift:
         for ask in asks:
             give_up(self._of(ask), ask.pull, cause="cancelled", reason="the run ended")
 
-    def abandon(self, reason: str) -> None:
+    def drop_all(self, reason: str) -> None:
         """After an interruption, drop the pending runs of this process: each of them may have begun."""
         for study in self._up_to_date():
             for pull in study.pulls() if study.pending() else ():
@@ -246,11 +248,11 @@ class Sift:
 
     def counts(self) -> Counter[str]:
         """How many tests are steady, failing, retired and open."""
-        labels = (label for study in self._up_to_date() for label in look(study, _labels))
+        labels = (label for study in self._up_to_date() for label in peek(study, _labels))
         return Counter(STATES.get(label, "open") for label in labels)
 
     @property
-    def is_late(self) -> bool:
+    def is_out_of_time(self) -> bool:
         """Whether the time limit has passed, so that no run may begin."""
         return time.monotonic() >= self.until
 
@@ -280,7 +282,7 @@ class Sift:
 
 
 def _open(study: Study) -> int:
-    return look(study, lambda ledger: ledger.open)
+    return peek(study, lambda ledger: ledger.open)
 
 
 def _labels(ledger: Ledger) -> list[tuple[str, bool]]:

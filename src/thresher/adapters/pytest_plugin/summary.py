@@ -10,11 +10,12 @@ from ...core.verdict import Verdict
 from ...core.wording import origin
 from ...text.escapes import markdown, visible
 from ...text.plural import plural
+from ...text.quantities import number
 from .reporting import BAD, WORDS, rerun, sentence, traceback
 from .settings import Options
 from .sifting import Result
 
-HEADS = ("state", "rate", "interval", "runs", "test")
+HEADS = ("state", "pass rate", "interval", "runs", "test")
 FEW = 10  # rows of open tests that never failed: there may be thousands, and -v shows all
 MOST = 100  # tracebacks in Markdown: CI services limit the size of a page, GitHub to 1 MB
 ORDER = list(WORDS)
@@ -50,13 +51,15 @@ def cells(result: Result) -> tuple[str, ...]:
 
 
 def counted(results: Sequence[Result]) -> str:
-    """How many tests have each status, in one line."""
+    """How many tests have each status, in one line; those that are only known to be flaky come after the certified."""
     count = Counter(result.status for result in results)
     both = Counter(result.status for result in results if result.flaky)
     of = {status: f" ({many:,} of them flaky)" for status, many in both.items()}
     words = [f"{count['steady']:,} steady{of.get('steady', '')}"]
     words += [f"{count['failing']:,} failing too often{of.get('failing', '')}"]
-    words += [f"{count['flaky']:,} flaky", f"{count['open']:,} open"]
+    if count["flaky"]:
+        words.append(f"{count['flaky']:,}{' more' if of.keys() & {'steady', 'failing'} else ''} flaky")
+    words.append(f"{count['open']:,} open")
     words += [f"{count[name]:,} {name}" for name in ("error", "skipped") if count[name]]
     return f"{', '.join(words)} in {plural(sum(result.runs for result in results), 'run')}."
 
@@ -70,12 +73,13 @@ def guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
     """What is guaranteed, and where the outcomes are from."""
     for verdict in verdicts:
         certified = any(row.certified for row in verdict.rows)
-        bar = "" if len(verdicts) == 1 else f"At least {verdict.threshold:g}: "
+        bar = "" if len(verdicts) == 1 else f"At least {number(verdict.threshold, exact=True)}: "
         yield f"{bar}{verdict.guarantee if certified else 'Nothing is certified yet.'}"
         if from_where := origin(verdict.earlier, verdict.told, verdict.since, verdict.others, what="outcomes"):
             yield from_where
     if len(verdicts) > 1 and options.guarantee == "all":
-        yield f"All of these labels together are right with probability at least {options.confidence:g}."
+        confidence = number(options.confidence, exact=True)
+        yield f"All of these labels together are right with probability at least {confidence}."
 
 
 def write(tr: TerminalReporter, results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> None:
@@ -122,7 +126,7 @@ def _table(tr: TerminalReporter, lines: list[tuple[str, ...]]) -> None:
 
 def to_markdown(results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> str:
     """The same summary for a page of a CI service."""
-    head = f"### thresher: does each test pass in at least {options.at_least:g} of runs?"
+    head = f"### thresher: does each test pass in at least {number(options.at_least, exact=True)} of runs?"
     lines = [head, "", counted(results), ""]
     rows, hidden = abridged(results)
     if rows:

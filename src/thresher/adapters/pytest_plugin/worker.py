@@ -1,10 +1,10 @@
 """In a worker of pytest-xdist: make the runs that the controller asks for.
 
-xdist tells its workers only which places of the collection to run, but a run also needs its seed and number. The loop
+xdist tells its workers only which tests to run, by their positions, but a run also needs its seed and number. The loop
 in which a worker waits for work is an ordinary pytest hook, and a scheduler may send any command over the worker's
 channel. So this loop replaces xdist's. It reads the same channel:
 
-- ``("thresher", {"runs": [[serial, place, seed, number], …], "left": seconds})`` from `scheduler.py`; a test
+- ``("thresher", {"runs": [[serial, position, seed, number], …], "left": seconds})`` from `scheduler.py`; a test
   without a seed runs once, in the ordinary way,
 - ``("stop", {})`` from there: runs that have not begun are given back,
 - ``("shutdown", {})`` from xdist, and the end of the channel.
@@ -71,13 +71,13 @@ class Worker(Repeating):
         elif name == "shutdown":
             self._runs.put(None)
 
-    def _answer(self, session: pytest.Session, serial: int, place: int, seed: int | None, number: int) -> object:
+    def _answer(self, session: pytest.Session, serial: int, position: int, seed: int | None, number: int) -> object:
         """An outcome, or None if the run never began."""
         if self._stopped or (seed is not None and time.monotonic() >= self._until):
             return None
-        item = session.items[place]
+        item = session.items[position]
         if seed is None:
-            self._interactor.item_index = place  # for the reports that xdist sends
+            self._interactor.item_index = position  # for the reports that xdist sends
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             return Outcome()
         try:
@@ -109,14 +109,14 @@ def describe(session: pytest.Session, options: Options) -> dict[str, Any]:
     except pytest.UsageError as error:
         return {"error": str(error), "tests": [], "ordinary": []}
     ordinary, arms = divided(session.items)
-    places = {item: place for place, item in enumerate(session.items)}
+    positions = {item: position for position, item in enumerate(session.items)}
 
     def collected(item: pytest.Item) -> Collected:
         about = (*item.location, str(item.path), list(item.keywords))
-        return Collected(item.nodeid, places[item], found[item], group_of(item), *about)
+        return Collected(item.nodeid, positions[item], found[item], group_of(item), *about)
 
     return {
         "tests": [collected(item) for item in arms.values()],
-        "ordinary": [(item.nodeid, places[item]) for item in ordinary],
+        "ordinary": [(item.nodeid, positions[item]) for item in ordinary],
         "version": fingerprint(session.config, session.items) if options.storage else "",
     }

@@ -13,7 +13,7 @@ PASSING, FAILING = frozenset({0}), frozenset({1})  # exit codes, unless --pass a
 
 
 def of_exit(code: int, err: bytes, passing: frozenset[int], failing: frozenset[int]) -> float:
-    """1 or 0 for the codes that mean that. A program that was killed, not found or misused gave no reward."""
+    """1 for a passing exit code, 0 for a failing one. A program that was killed, not found or misused has none."""
     if code in passing or code in failing:
         return float(code in passing)
     how, words = ending(code), last_words(err)

@@ -77,10 +77,10 @@ class Resident:
             if not self._write(line, waiter) and self.answered:
                 with self._lock:
                     self._pending.pop(key, None)
-                leads = leads or waiter.gate.acquire(blocking=False)
+                leads = leads or waiter.asleep.acquire(blocking=False)
                 raise Gone
             if not leads:
-                waiter.gate.acquire()
+                waiter.asleep.acquire()
             leads = leads or waiter.outcome is None
             while waiter.outcome is None:
                 self._listen(self._patience())

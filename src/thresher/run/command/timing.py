@@ -1,7 +1,8 @@
 """The time of a run as its reward: what is measured, and what a run that was cut off counts as.
 
 The seconds are measured with a monotonic clock, from just before the program is executed until its exit is noticed:
-they include starting it (fork, exec, loading). The CPU seconds are what the system counted for the program and for the
+they include starting it (fork, exec, loading). Waiting for a worker or for other programs to be started, and reading
+what is left in the pipes, are not included. The CPU seconds are what the system counted for the program and for the
 children that it waited for, in user and in system mode.
 """
 

@@ -15,13 +15,13 @@ class Gone(Exception):
 class Waiter:
     """A pull that is pending in the process, and the thread that waits for it."""
 
-    __slots__ = ("end", "gate", "outcome", "pull", "timeout")
+    __slots__ = ("asleep", "end", "outcome", "pull", "timeout")
 
     def __init__(self, pull: Pull, timeout: float | None) -> None:
         self.pull, self.timeout = pull, timeout
         self.end: float | None = None  # when it times out
-        self.gate = threading.Lock()
-        self.gate.acquire()
+        self.asleep = threading.Lock()  # held until it is woken
+        self.asleep.acquire()
         self.outcome: Answer | BaseException | None = None
 
     def begin(self) -> None:
@@ -31,7 +31,7 @@ class Waiter:
 
     def wake(self) -> None:
         with contextlib.suppress(RuntimeError):  # it is awake
-            self.gate.release()
+            self.asleep.release()
 
     def result(self) -> float:
         assert self.outcome is not None

@@ -1,4 +1,4 @@
-"""Engines: where pulls are evaluated. Every kind of place gets the same interface, that of ``concurrent.futures``.
+"""Engines: where pulls are evaluated. All engines have the interface of ``concurrent.futures``.
 
 No code outside this package asks what kind of executor it has; each kind's library is imported only where it is used.
 """
@@ -9,8 +9,9 @@ from concurrent.futures import Executor
 from typing import Any, Protocol
 
 from ...core import checks
-from ...errors import InvalidInput
+from ...errors import InvalidInput, lacks
 from ...text.machine import available_cores
+from ...text.plural import either
 from ..shared import Shared, Sharing
 from ..shared import checked as checked_shared
 from ..wrapped import Wrapped, WrappedCoroutine, is_coroutine
@@ -19,18 +20,22 @@ from .resources import checked
 from .threads import Threads
 
 __all__ = [
+    "CHOICES",
+    "NAME_CLUSTER",
+    "AnyExecutor",
     "Engine",
     "Evaluate",
     "EvaluateSharing",
-    "Place",
     "check_evaluator",
     "check_name",
     "check_workers",
     "open_engine",
 ]
 
-CLUSTERS = ("dask", "ray")
-NAMES = ("threads", "processes", *CLUSTERS)
+HERE, CLUSTERS = ("threads", "processes"), ("dask", "ray")
+NAMES = (*HERE, *CLUSTERS)
+NAME_CLUSTER = "leave them out, or name a cluster as executor"  # a remedy
+CHOICES = either([*HERE, *(f"{name}[:ADDRESS]" for name in CLUSTERS)])  # for people
 
 
 class DaskClient(Protocol):
@@ -50,18 +55,18 @@ class DaskCluster(Protocol):
     def scale(self, *args: Any, **kwargs: Any) -> Any: ...
 
 
-Place = Executor | Callable[[], Executor] | str | DaskClient | DaskCluster | None
+AnyExecutor = Executor | Callable[[], Executor] | str | DaskClient | DaskCluster | None
 
 
 def open_engine(
     evaluate: Evaluate | EvaluateSharing,
     *,
     workers: int | None,
-    executor: Place,
+    executor: AnyExecutor,
     resources: Mapping[str, float] | None = None,
     shared: Sharing | None = None,
 ) -> Engine:
-    """The engine for an evaluator and the place that the user chose for it."""
+    """The engine for an evaluator and the ``executor`` that the user chose for it."""
     check_evaluator(evaluate, workers)
     needed = checked(resources)
     awaits = is_coroutine(evaluate)
@@ -70,8 +75,7 @@ def open_engine(
     if not awaits and (engine := _on_a_cluster(wrapped, executor, workers, needed)) is not None:
         return engine
     if needed:
-        remedy = "leave them out, or name a cluster as executor"
-        raise InvalidInput("resources", resources, "only Dask and Ray count them", remedy)
+        raise InvalidInput("resources", resources, "only Dask and Ray count them", NAME_CLUSTER)
     if awaits:
         if executor is not None:
             raise InvalidInput("executor", executor, "a coroutine function runs on an event loop", "leave executor out")
@@ -88,7 +92,8 @@ def open_engine(
         from .adapter import Adapter
 
         return Adapter(wrapped, executor, workers, available_cores())
-    remedy = "pass 'threads', 'processes', 'dask', 'ray', an address, a Dask client, or a concurrent.futures.Executor"
+    named = ", ".join(map(repr, NAMES))
+    remedy = f"pass {named}, an address, a Dask client, or a concurrent.futures.Executor"
     raise InvalidInput("executor", executor, "cannot run pulls", remedy)
 
 
@@ -103,11 +108,11 @@ def check_workers(workers: int | None) -> None:
         checks.whole("workers", workers, least=1)
 
 
-def _sharing(given: Sharing | None, executor: Place, *, awaits: bool) -> Shared | None:
+def _sharing(given: Sharing | None, executor: AnyExecutor, *, awaits: bool) -> Shared | None:
     """What evaluators share, if the engine can set it up where they run."""
     if given is None:
         return None
-    if not awaits and executor not in (None, "threads", "processes"):
+    if not awaits and executor not in (None, *HERE):
         rule = "is set up only for threads, processes and coroutines"
         remedy = "use the pool's initializer, or a function with functools.cache that the evaluator calls"
         raise InvalidInput("shared", given, rule, remedy)
@@ -122,26 +127,28 @@ def check_name(engine: str) -> str:
     """The name of an engine, if there is such an engine."""
     name, colon, address = engine.partition(":")
     if name not in NAMES or (colon and (not address or name not in CLUSTERS)):
-        rule = f"must be {', '.join(NAMES[:-1])} or {NAMES[-1]}; the last two take :ADDRESS"
+        rule = f"must be {either(NAMES)}; the last two take :ADDRESS"
         raise InvalidInput("engine", engine, rule)
     return engine
 
 
-def _on_a_cluster(evaluate: Evaluate, executor: Place, workers: int | None, needed: dict[str, float]) -> Engine | None:
+def _on_a_cluster(
+    evaluate: Evaluate, executor: AnyExecutor, workers: int | None, needed: dict[str, float]
+) -> Engine | None:
     """The engine for a Dask or Ray cluster, given by name, by address or as an object of its library."""
-    place: Any
+    cluster: Any
     if isinstance(executor, str):
-        library, place = _cluster_named(executor)
+        library, cluster = _cluster_named(executor)
     else:
-        library, place = type(executor).__module__.partition(".")[0], executor
+        library, cluster = type(executor).__module__.partition(".")[0], executor
         if library == "distributed" and isinstance(executor, Executor):
-            place = _client_of(executor)
+            cluster = _client_of(executor)
         elif library == "dask_jobqueue" or library == "dask_kubernetes":
             library = "distributed"
     if library in ("dask", "distributed"):
-        return _fetched("dask").Dask(evaluate, place, workers, available_cores(), needed)  # type: ignore[no-any-return]
+        return _fetched("dask").Dask(evaluate, cluster, workers, available_cores(), needed)  # type: ignore[no-any-return]
     if library == "ray":
-        return _fetched("ray").Ray(evaluate, place, workers, needed)  # type: ignore[no-any-return]
+        return _fetched("ray").Ray(evaluate, cluster, workers, needed)  # type: ignore[no-any-return]
     return None
 
 
@@ -180,5 +187,4 @@ def _fetched(library: str) -> Any:
     try:
         return importlib.import_module(f".{library}", __package__)
     except ModuleNotFoundError as error:
-        rule = f"needs the package {error.name}, which is not installed"
-        raise InvalidInput("executor", library, rule, f"pip install 'thresher[{library}]'") from None
+        raise InvalidInput("executor", library, *lacks(error, library)) from None

@@ -17,8 +17,8 @@ from ...errors import CannotGoOn, InvalidInput, told_of
 from ...study import Pull
 from ...text.logs import log
 from ..lost import WorkerLost
-from .dask_parts import REFUSED, Evaluator, Marks, evaluate_once, leave, still_running
-from .dask_place import PATIENCE, connected, weakly
+from .dask_client import PATIENCE, connected, weakly
+from .dask_remote import REFUSED, Evaluator, Marks, evaluate_once, leave, still_running
 from .engine import Engine, Evaluate
 from .outcome import opened
 from .resources import sought, with_queue
@@ -34,21 +34,21 @@ class Dask(Engine):
     def __init__(
         self,
         evaluate: Evaluate,
-        place: "Client | str | Any",
+        executor: "Client | str | Any",
         workers: int | None,
         cores: int,
         needed: dict[str, float] | None = None,
     ) -> None:
         self._closing = contextlib.ExitStack()  # what is ours
         self._needed = needed or {}  # resources of each pull
-        if self._needed and place == "dask":
+        if self._needed and executor == "dask":
             rule = "workers that thresher starts have none"
             remedy = "start some with: dask worker ADDRESS --resources 'GPU=1'"
             raise InvalidInput("resources", needed, rule, remedy)
         try:
-            self.client, self._own = connected(place, workers or cores, self._closing)
+            self.client, self._own = connected(executor, workers or cores, self._closing)
             self._most = None if self._own else workers
-            self._gate = asyncio.Semaphore(self._most) if self._most else contextlib.nullcontext()
+            self._room = asyncio.Semaphore(self._most) if self._most else contextlib.nullcontext()
             self._name = f"thresher-{secrets.token_hex(4)}"
             self._serial = itertools.count(1)
             self._keys: dict[Future[object], str] = {}
@@ -202,7 +202,7 @@ class Dask(Engine):
         return future
 
     async def _evaluate(self, key: str, pull: Pull) -> bytes:
-        async with self._gate:  # where pulls beyond the number of workers asked for wait
+        async with self._room:  # where pulls beyond the number of workers asked for wait
             task = None
             try:
                 task = self.client.submit(
@@ -266,7 +266,7 @@ class Dask(Engine):
             self._hung[worker].add(self._keys[future])
         self._give_up(future)
 
-    def withdraw(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
+    def take_back(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
         """The scheduler knows which have begun; if it does not answer, assume that all have."""
         keys = {self._keys[future]: future for future in futures if future in self._keys}
         fresh: list[str] = []

@@ -1,4 +1,4 @@
-"""What the runner needs from a place where pulls are evaluated."""
+"""An engine: what the runner needs of it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -52,7 +52,7 @@ class Engine(ABC):
     def stop(self, future: "Future[object]") -> None:
         """End an evaluation that has run too long, or at least replace its worker."""
 
-    def withdraw(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
+    def take_back(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
         """Take back the pulls that have not begun, and return their futures. The others continue."""
         return {future for future in futures if future.cancel()}
 

@@ -23,7 +23,7 @@ from ...study import Pull
 from ..lost import WorkerLost
 from .engine import Engine, Evaluate
 from .outcome import opened, outcome
-from .ray_place import Connection
+from .ray_connection import Connection
 from .resources import fits, sought, told, with_queue
 
 LOOK = 1.0  # seconds between two looks at the size of the cluster
@@ -49,10 +49,10 @@ class Ray(Engine):
     elastic = True
 
     def __init__(
-        self, evaluate: Evaluate, place: str, workers: int | None, needed: dict[str, float] | None = None
+        self, evaluate: Evaluate, address: str, workers: int | None, needed: dict[str, float] | None = None
     ) -> None:
         self._needed = {"CPU": 1.0, **(needed or {})}  # resources of each pull
-        own = Connection.open(place, workers and math.ceil(workers * self._needed["CPU"]))
+        own = Connection.open(address, workers and math.ceil(workers * self._needed["CPU"]))
         self.sought = sought(needed or {})
         super().__init__(0)
         self._wanted = workers

@@ -60,9 +60,9 @@ export class Cases {
   row({ case: name, failed, passed, mean_text, rewards, texts, failed_by }) {
     const [cell, { baseline }] = [make("td", { class: "wrap" }), this.head];
     let letters = 0;
-    const shown = rewards.slice(0, texts.length).filter(([arm], place) => (letters += this.names[arm].length) <= longest || !place);
-    shown.forEach(([arm], place) => {
-      cell.append(make("a", { class: `reward ${failed_by.includes(arm) ? "below" : this.names[arm] === baseline ? "baseline" : "above"}`, href: this.armAddress(this.names[arm]) }, ...breakable(this.names[arm]), make("b", {}, ` ${texts[place]}`)), " ");
+    const shown = rewards.slice(0, texts.length).filter(([arm], index) => (letters += this.names[arm].length) <= longest || !index);
+    shown.forEach(([arm], index) => {
+      cell.append(make("a", { class: `reward ${failed_by.includes(arm) ? "below" : this.names[arm] === baseline ? "baseline" : "above"}`, href: this.armAddress(this.names[arm]) }, ...breakable(this.names[arm]), make("b", {}, ` ${texts[index]}`)), " ");
     });
     const rest = failed + passed - shown.length;
     if (rest) cell.append(make("span", { class: "quiet" }, `and ${grouped(rest)} more`));

@@ -70,7 +70,7 @@ function armRow(table, arm, head, ends, address) {
   if (sure) cell.append(make("span", { class: "hidden" }, "certified"));
   const base = label === "baseline"; // it is compared with nothing
   const [key, ...numbers] = table.texts[arm].map((text) => parts(text, head.unit));
-  const more = Object.values(head.details).map((title, place) => figure(title, numbers[place]));
+  const more = Object.values(head.details).map((title, index) => figure(title, numbers[index]));
   return make("tr", { class: style(label, head.lower_is_better) },
     make("td", { class: "name" }, make("a", { href: address }, ...breakable(table.names[arm]))), cell,
     base ? make("td", { class: "n key" }) : figure(head.estimate_head, key, "key"),
@@ -111,12 +111,12 @@ export class Rows {
   show(table, arms, head) {
     const ends = scale(table, head);
     const made = new Map();
-    arms.forEach((arm, place) => {
+    arms.forEach((arm, index) => {
       const text = JSON.stringify([ends, ...table.columns.map((name) => table[name][arm])]);
       let row = this.made.get(arm);
       if (row?.text !== text) row = { text, node: this.renewed(row?.node, armRow(table, arm, head, ends, this.address(table.names[arm]))) };
       made.set(arm, row);
-      if (this.body.children[place] !== row.node) this.body.insertBefore(row.node, this.body.children[place] ?? null);
+      if (this.body.children[index] !== row.node) this.body.insertBefore(row.node, this.body.children[index] ?? null);
     });
     while (this.body.children.length > arms.length) this.body.lastChild.remove();
     this.made = made;

@@ -30,9 +30,9 @@ async function look() {
   set("lead", studies.length ? `${grouped(studies.length)} in this store.` : "This store has no studies yet. Create one with `thresher run` or `thresher create`.");
   for (const name of known.keys()) if (!studies.includes(name)) { known.get(name).item.remove(); known.delete(name); }
   for (const name of studies) if (!known.has(name)) known.set(name, card(name));
-  studies.forEach((name, place) => {
+  studies.forEach((name, index) => {
     const { item } = known.get(name);
-    if (at("studies").children[place] !== item) at("studies").insertBefore(item, at("studies").children[place] ?? null);
+    if (at("studies").children[index] !== item) at("studies").insertBefore(item, at("studies").children[index] ?? null);
   });
   for (const [name, part] of known) if (!part.over) await fill(name, part);
 }

@@ -22,11 +22,11 @@ function showHead(news) {
     say(head.answer);
   }
   set("origin", head.origin ?? "");
-  for (const place of ["above", "below", "close", "retired"]) { // those that reach the bar first, in the colour of above
-    const label = style(place, head.lower_is_better);
-    set(`l-${place}`, `${SIGNS[label]} ${label}`);
-    set(`n-${place}`, grouped(head.labels[label]));
-    set(`c-${place}`, head.confidence === null || label === "retired" ? "" : `${grouped(head.certified[label])} certified`);
+  for (const key of ["above", "below", "close", "retired"]) { // those that reach the bar first, in the colour of above
+    const label = style(key, head.lower_is_better);
+    set(`l-${key}`, `${SIGNS[label]} ${label}`);
+    set(`n-${key}`, grouped(head.labels[label]));
+    set(`c-${key}`, head.confidence === null || label === "retired" ? "" : `${grouped(head.certified[label])} certified`);
   }
   const certifies = head.confidence !== null; // without certificates nothing is settled: show the arms without a reward
   set("l-open", certifies ? "· still open" : "· undecided");

@@ -12,7 +12,7 @@ export function showProgress(bar, { done, budget, issued, settled, arms, baselin
   bar.setAttribute("aria-label", done ? "Done" : budget ? "Share of the budget that is issued" : "Share of the arms that are settled");
 }
 
-// The label of an arm in the table; the server sends its place among all labels.
+// The label of an arm in the table; the server sends its index among all labels.
 export const labelOf = (table, arm) => table.labels[table.label[arm]];
 // The colour of an arm: that of "above" for one that reaches the bar, whichever side of it that is.
 export const style = (label, lower) => (lower ? { above: "below", below: "above" }[label] ?? label : label);
@@ -29,9 +29,9 @@ export function make(tag, attributes = {}, ...children) {
   return node;
 }
 
-// A name that may be broken after a separator; text/pieces.py has the same rule.
+// A name that may be broken after a separator; text/line_breaks.py has the same rule.
 export const pieces = (name) => name.match(/.{3,}?[-/_[,=:\\]+(?=.{2})|.+/gsu) ?? [];
-export const breakable = (name) => pieces(name).flatMap((piece, place) => (place ? [make("wbr"), piece] : [piece]));
+export const breakable = (name) => pieces(name).flatMap((piece, index) => (index ? [make("wbr"), piece] : [piece]));
 
 // A cell with a number. On a narrow screen, where a row is a card, its heading stands before it.
 export const figure = (head, text, kind = "") => make("td", { class: `n ${kind}`.trim(), "data-head": head }, ...[text].flat());

@@ -14,8 +14,8 @@ import thresher
 from thresher.core.events import Event
 from thresher.errors import DamagedStudy
 from thresher.log.memory import MemoryStore
-from thresher.web.gate import Gate
-from thresher.web.house import House
+from thresher.web.request_checks import CheckedApp
+from thresher.web.served_studies import ServedStudies
 
 
 @pytest.fixture
@@ -24,13 +24,13 @@ def store() -> MemoryStore:
 
 
 @pytest.fixture
-def app(store: MemoryStore) -> Gate:
+def app(store: MemoryStore) -> CheckedApp:
     app = server(store)
     assert post(app, "", COINS).status == 201
     return app
 
 
-def test_a_damaged_log_is_reported_and_affects_no_other_study(app: Gate, store: MemoryStore) -> None:
+def test_a_damaged_log_is_reported_and_affects_no_other_study(app: CheckedApp, store: MemoryStore) -> None:
     post(app, "", {**COINS, "name": "broken"})
     append(store, "broken", [Event(2, "told", pull=7, arm=0, reward=1.0, key="x")])
     for path in ("/broken", "/broken/arms", "/broken/verdict", "/broken/arms/fair", "/broken/stream"):
@@ -43,7 +43,7 @@ def test_a_damaged_log_is_reported_and_affects_no_other_study(app: Gate, store: 
     assert get(app, "/coins").status == 200
 
 
-def test_a_damaged_study_is_never_reported_as_temporary(app: Gate, store: MemoryStore) -> None:
+def test_a_damaged_study_is_never_reported_as_temporary(app: CheckedApp, store: MemoryStore) -> None:
     post(app, "", {**COINS, "name": "broken"})
     append(store, "broken", [Event(2, "told", pull=7, arm=0, reward=1.0, key="x")])
     for path, data in {"/ask": {}, "/tell": {"pull": 1, "reward": 1}, "/extend": {"budget": 50}}.items():
@@ -53,7 +53,9 @@ def test_a_damaged_study_is_never_reported_as_temporary(app: Gate, store: Memory
         assert "retry-after" not in reply.headers
 
 
-def test_a_damaged_file_is_not_named_to_clients(app: Gate, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_file_is_not_named_to_clients(
+    app: CheckedApp, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def read(*_: object) -> list[Event]:
         raise DamagedStudy("study", "coins", "cannot be read: /secret/place.db is damaged")
 
@@ -64,7 +66,7 @@ def test_a_damaged_file_is_not_named_to_clients(app: Gate, store: MemoryStore, m
 
 
 @pytest.mark.parametrize("name", ["trainer 7", "été 漢字", "x" * 100])
-def test_the_log_says_which_agent_asked_and_told(app: Gate, name: str) -> None:
+def test_the_log_says_which_agent_asked_and_told(app: CheckedApp, name: str) -> None:
     headers = {"thresher-agent": name.encode().decode("latin-1")}
     post(app, "/coins/ask", {"n": 3}, **headers)
     post(app, "/coins/tell", {"pull": 1, "reward": 1}, **headers)
@@ -78,7 +80,7 @@ def test_the_log_says_which_agent_asked_and_told(app: Gate, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "x" * 101, "a\tb", "\x7f", "\xff", "\u200b".encode().decode("latin-1")])
-def test_names_of_agents_are_checked(app: Gate, name: str) -> None:
+def test_names_of_agents_are_checked(app: CheckedApp, name: str) -> None:
     reply = post(app, "/coins/ask", {}, **{"thresher-agent": name})
     assert (reply.status, reply.data["error"]) == (422, "Thresher-Agent")
     assert get(app, "/coins").data["issued"] == 0
@@ -108,26 +110,26 @@ def test_readers_neither_write_nor_touch_the_store_of_the_writers(store: MemoryS
 def test_studies_that_were_deleted_or_not_requested_for_long_are_forgotten(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = House(store)
+    served = ServedStudies(store)
     names = ["deleted", "old", "watched", "new"]
     for name in names:
         thresher.create_study(name, arms=["a"], threshold=0.5, storage=store)
     now = time.monotonic()
 
     async def day() -> None:
-        viewer = house.feed("watched").view(1)
+        viewer = served.feed("watched").view(1)
         await anext(viewer)
         for name in names[:3]:
-            house.live(name)
-            house.study(name)
+            served.live(name)
+            served.study(name)
         store.delete("deleted")
-        await house.tidy()
-        assert [name for name in names if house.known(name)] == ["old", "watched"]
-        monkeypatch.setattr("thresher.web.house.time.monotonic", lambda: now + 3700)
-        house.live("new")
-        await house.tidy()
-        assert [name for name in names if house.known(name)] == ["watched", "new"]
+        await served.tidy()
+        assert [name for name in names if served.known(name)] == ["old", "watched"]
+        monkeypatch.setattr("thresher.web.served_studies.time.monotonic", lambda: now + 3700)
+        served.live("new")
+        await served.tidy()
+        assert [name for name in names if served.known(name)] == ["watched", "new"]
         await viewer.aclose()
 
     asyncio.run(day())
-    assert house.live("old").seq == 1  # and read again when somebody asks
+    assert served.live("old").seq == 1  # and read again when somebody asks

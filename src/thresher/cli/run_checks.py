@@ -16,16 +16,23 @@ from ..run.command.timing import MEASURED
 from ..run.engines import resources
 from ..study import Pull
 from ..text.quantities import SCALES
+from ..text.secretnames import MASK
 from .arms import Cases
 
-CODES = "exit codes"  # the name of the value: after --pass, it would be masked like a password
+CODES = "exit codes"  # the name of the value in every error: right after --pass, it would be masked like a password
+LIKE_CODES = re.compile(r"[\d\s,-]*[A-Za-z]{0,3}")  # what else is given there may be COMMAND's own --pass, a secret
 
 
-def check_start(argv: Sequence[str]) -> None:
-    """Raise if COMMAND begins too early, at a unit: the shell makes two words of 50 ms."""
-    if argv and argv[0] in SCALES and shutil.which(argv[0]) is None:
+def check_start(argv: Sequence[str], *, needs_arms: bool) -> None:
+    """Raise if COMMAND begins with a word that was meant for us: the unit of ``50 ms``, or a name before ``--arms``."""
+    if not argv or shutil.which(argv[0]) is not None:
+        return
+    if argv[0] in SCALES:
         rule = "is taken for COMMAND, because a space separates it from its number"
         raise InvalidInput("unit", argv[0], rule, f"write the two as one word, such as 50{argv[0]}")
+    if needs_arms and "{" not in argv[0] and any(word.partition("=")[0] in ("--arms", "--arm") for word in argv):
+        rule = "is taken for COMMAND, so all options after it belong to it"
+        raise InvalidInput("word", argv[0], rule, f"name a study with --study {argv[0]}, and put -- before COMMAND")
 
 
 def check_command(
@@ -151,16 +158,21 @@ def check_exits(reward: str, passing: str | None, failing: str | None) -> tuple[
     """
     for option, text in (("--pass", passing), ("--fail", failing)):
         if text is not None and reward != "exit-code":
-            rule = f"has no effect with --reward {reward}"
-            raise InvalidInput(option, text, rule, "add --reward exit-code, or leave it out")
+            rule = f"{option} has no effect with --reward {reward}"
+            raise refused_codes(text, rule, "add --reward exit-code, or leave it out")
     passes = PASSING if passing is None else _codes("--pass", passing)
     fails = FAILING if failing is None else _codes("--fail", failing)
     if both := passes & fails:
         option, other = ("--fail", "--pass") if passing is None else ("--pass", "--fail")
-        rule = f"{codes_text(both)} is in {other} {codes_text(fails if other == '--fail' else passes)} too"
+        rule = f"{codes_text(both)} of {option} is in {other} {codes_text(fails if other == '--fail' else passes)} too"
         given = failing if passing is None else passing
-        raise InvalidInput(option, given, rule, "put each code into only one of the two")
+        raise InvalidInput(CODES, given, rule, "put each code into only one of the two")
     return passes, fails
+
+
+def refused_codes(text: str, rule: str, remedy: str) -> InvalidInput:
+    """The error for exit codes; it shows only what looks like them."""
+    return InvalidInput(CODES, text if LIKE_CODES.fullmatch(text) else MASK, rule, remedy)
 
 
 def _codes(option: str, text: str) -> frozenset[int]:
@@ -169,7 +181,7 @@ def _codes(option: str, text: str) -> frozenset[int]:
     for part in text.split(","):
         found = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?", part)
         if found is None:
-            raise InvalidInput(CODES, text, "must be numbers or ranges", f"write them like {option} 0,5-7")
+            raise refused_codes(text, "must be numbers or ranges", f"write them like {option} 0,5-7")
         first, last = int(found[1]), int(found[2] or found[1])
         if last > 255:
             raise InvalidInput(

@@ -28,22 +28,22 @@ class Connection:
     _over = threading.Event()  # of a Ray of our own
 
     @classmethod
-    def open(cls, place: str, processors: int | None) -> bool:
+    def open(cls, address: str, processors: int | None) -> bool:
         """Connect, unless already connected. Returns whether it is a Ray that we started on this machine."""
         with cls._lock:
             if not ray.is_initialized():
                 try:
-                    cls._init(place, processors)
+                    cls._init(address, processors)
                 except BaseException:  # Ctrl-C
                     if ray.is_initialized():  # not in the middle of it
                         ray.shutdown()
                     cls._over.set()
                     raise
                 cls._ours = True
-            elif place != "ray":
-                log.warning(f"this process is connected to a Ray cluster already: that one is used, not {place}")
+            elif address != "ray":
+                log.warning(f"this process is connected to a Ray cluster already: that one is used, not {address}")
             cls._users += 1
-            return cls._ours and place == "ray"
+            return cls._ours and address == "ray"
 
     @classmethod
     def close(cls) -> None:
@@ -55,23 +55,23 @@ class Connection:
                 cls._over.set()
 
     @staticmethod
-    def _init(place: str, processors: int | None) -> None:
+    def _init(address: str, processors: int | None) -> None:
         quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
         try:
-            if place == "ray":
+            if address == "ray":
                 Connection._over = threading.Event()
                 _start_here({**quiet, "num_cpus": processors, "include_dashboard": False}, Connection._over)
             else:
-                _check_address(place)
+                _check_address(address)
                 before = signal.getsignal(signal.SIGTERM)
-                ray.init(address=place, **quiet)
+                ray.init(address=address, **quiet)
                 if threading.current_thread() is threading.main_thread():
                     signal.signal(signal.SIGTERM, before)  # Ray's own ends the program with another status
         except (RuntimeError, ValueError, OSError, RayError, ImportError) as error:
             remedy = "start one with: ray start --head"
             if "ray[client]" in str(error):
                 remedy = "pip install 'ray[client]'"
-            raise CannotGoOn("executor", place, f"no Ray cluster answers: {told_of(error)}", remedy) from None
+            raise CannotGoOn("executor", address, f"no Ray cluster answers: {told_of(error)}", remedy) from None
 
 
 def _start_here(settings: dict[str, Any], over: threading.Event) -> None:

@@ -1,4 +1,4 @@
-"""The loop in which rewards come back late, with a clock."""
+"""The loop in which rewards come back while other pulls are chosen, with a clock."""
 
 import math
 
@@ -10,20 +10,18 @@ from .loops import (
     CERTIFIES,
     IS_CUSTOM,
     RANKS,
-    draw_instance,
-    draw_truths,
+    begin_row,
     ended,
     issued_pull,
     learned,
     measured,
     note_asked,
     observed,
-    open_boards,
 )
-from .parts import Arms, Measures, Trace, is_refused, note
 from .proofs import Proof, rank
+from .repetition import Arms, Boards, Measures, Rules, Trace, is_refused, note
 from .slots import Slots, Timing, back_first, empty_slots, hangs, is_lost, owed, put_due, slot_for
-from .streams import DELAYS, REWARDS, Words, start
+from .streams import DELAYS, Words, start
 
 
 def came_back(
@@ -37,11 +35,11 @@ def came_back(
     slots: Slots,
     slot: int,
     timing: Timing,
-    late: Words,
+    delay_words: Words,
 ) -> None:
     """A pull is no longer pending: its reward came back, or it was lost."""
     arm, pull, reward = slots.arm[slot], slots.pull[slot], slots.reward[slot]
-    lost = is_lost(timing, reward < arms.threshold, late)
+    lost = is_lost(timing, reward < arms.threshold, delay_words)
     release(board, arm)
     if not lost:
         observed(board, arms, arm, reward)
@@ -50,18 +48,18 @@ def came_back(
     note(trace, -pull, arm, math.nan if lost else reward, 0.0)
 
 
-def run_late(
+def run_delayed(
     seed: int,
     begin: int,
     end: int,
-    boards: tuple[Board, Board],
-    rules: tuple[Rule, Rule],
+    boards: Boards,
+    rules: Rules,
     arms: Arms,
     measures: Measures,
     trace: Trace,
     state: Words,
     proof: Proof,
-    late: Words,
+    delay_words: Words,
     slots: Slots,
     timing: Timing,
 ) -> None:
@@ -69,12 +67,9 @@ def run_late(
     board, other = boards
     budget = measures.checkpoints[-1]
     for row in range(begin, end):
-        draw_instance(arms, seed, row, state)
-        start(state, seed, row, REWARDS)
-        start(late, seed, row, DELAYS)
-        draw_truths(arms, proof, state)
+        begin_row(seed, row, boards, rules, arms, state, proof)
+        start(delay_words, seed, row, DELAYS)
         rule, other_rule = rules
-        open_boards(board, other, rule, other_rule, proof, arms)
         free = capacity = empty_slots(slots)
         clock, barrier, column, told, hung = 0.0, 0.0, 0, 0, 0
         for issued in range(1, budget + 1):
@@ -89,8 +84,8 @@ def run_late(
             measures.used[row, 0] = issued  # before scoring: a score that divides by zero ends the loop there
             rule = rescore_asked(board, other, asked, rule, other_rule, issued)
             note_asked(trace, arms, issued, asked, reward)
-            lasts = service(timing.service, timing.seconds, timing.shape, reward < arms.threshold, late)
-            if hangs(timing, late):
+            lasts = service(timing.service, timing.seconds, timing.shape, reward < arms.threshold, delay_words)
+            if hangs(timing, delay_words):
                 lasts = math.inf
                 hung += 1
             else:
@@ -108,14 +103,14 @@ def run_late(
                 coming = capacity - free - hung  # every case is issued: what is lost may be tried again
             while coming > 0:
                 coming -= 1
-                slot = back_first(slots, timing.model, told, late)
+                slot = back_first(slots, timing.model, told, delay_words)
                 clock = slots.due[len(slots.due) // 2 + slot] if timing.model == WORKERS else barrier
                 arm = slots.arm[slot]
                 was_open = CERTIFIES and not ended(board, proof)
                 # no case is left to issue, but rewards are pending
                 if CERTIFIES and proof.sheet.cases > 0 and proof.open[0] == 0:
                     was_open = proof.docket.settled[arm] == OPEN
-                came_back(board, other, rule, other_rule, proof, arms, trace, slots, slot, timing, late)
+                came_back(board, other, rule, other_rule, proof, arms, trace, slots, slot, timing, delay_words)
                 rescore_both(board, other, arm, rule, other_rule)
                 slots.pull[slot] = 0
                 slots.free[free] = slot

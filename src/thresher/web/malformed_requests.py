@@ -8,6 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 
 from ..core.checks import nearest
+from ..core.events import CALLERS
 from .refusals import DOCS, Refusal
 
 OBJECT = ("model_attributes_type", "model_type", "dict_type")  # pydantic's names for what is no JSON object
@@ -16,12 +17,13 @@ RULES = {  # of fields that take several types: pydantic has an error for each
     "arms": f"must be {NAMED}",
     "bounds": "must be two numbers, or null",
     "cases": f"must be a whole number, {NAMED}",
+    "cause": CALLERS,
     "failure": "must be a number, 'worst' or 'ignore'",
     "reward": "must be a number or a bool, or two of them",
 }
 
 
-def misshapen(request: Request, error: RequestValidationError) -> Refusal:
+def malformed(request: Request, error: RequestValidationError) -> Refusal:
     """The first thing that is wrong. A misspelt field comes before the one that is missing because of it."""
     found: list[dict[str, Any]] = list(error.errors())
     first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])

@@ -1,4 +1,4 @@
-"""The parts of the stores: locks, turns, flushes and files."""
+"""Units of the stores: locks, turns, flushes and files."""
 
 import errno
 import os

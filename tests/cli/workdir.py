@@ -11,7 +11,7 @@ import thresher as library
 from thresher.log.stores import open_store
 
 
-class Place:
+class Workdir:
     """A folder with a store in it."""
 
     def __init__(self, folder: Path) -> None:
@@ -34,14 +34,14 @@ class Place:
         return library.open_study(name, storage=self.url)
 
 
-@pytest.fixture(name="place")
-def a_place(tmp_path: Path) -> Place:
-    place = Place(tmp_path)
+@pytest.fixture(name="workdir")
+def a_workdir(tmp_path: Path) -> Workdir:
+    workdir = Workdir(tmp_path)
     study = library.create_study(
-        "s", arms={"a": {"depth": 1}, "b": {"depth": 2}}, threshold=0.5, budget=40, storage=place.url
+        "s", arms={"a": {"depth": 1}, "b": {"depth": 2}}, threshold=0.5, budget=40, storage=workdir.url
     )
     study.store.close()
-    return place
+    return workdir
 
 
 def only_study(folder: Path) -> library.Study:

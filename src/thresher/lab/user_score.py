@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numba
 
-from ..core import kernel, scores, sources
+from ..core import kernel, score_source, scores
 from ..core.kernel import Board, Rule
 from ..core.policies import DOUBLING, Policy
 from ..core.steps import doubled
 from ..errors import InvalidInput, ScoreFailed
 from .linking import rebuilt
-from .parts import Measures
-from .plain import Trouble, trouble
+from .repetition import Measures
+from .uncompilable import Trouble, trouble
 
 njit: Any = numba.njit  # its annotations lack the options below
 # as in `compiler.py`, except that a division by zero is an error, as it is in a live study
@@ -43,7 +43,7 @@ def score_failed(policy: Policy, found: NoNumber, measures: Measures, board: Any
     where = f" in repetition {found.row}"
     if policy.exploration == DOUBLING:
         kept = int(board.seen.sum() + board.pending.sum())
-        issued = max(kept, int(measures.used[found.row, 0]))  # only the loop with late rewards loses pulls, and counts
+        issued = max(kept, int(measures.used[found.row, 0]))  # only the delayed loop loses pulls, and counts
         rule = rule._replace(exploration=doubled(rule.exploration, issued, len(board.seen)))
     plain: Any = Board(*(column.tolist() for column in board))
     rule = rule._replace(formula=policy.scored_by())
@@ -70,7 +70,7 @@ def compiled(formula: str, digest: str) -> Any:
 def _compiled(function: FunctionType, name: str, done: dict[FunctionType, Any], **options: Any) -> Any:
     """The function with its own globals, where the functions that it calls are compiled too."""
     namespace = dict(function.__globals__)
-    for called, value in sources.referred(function).items():
+    for called, value in score_source.referred(function).items():
         if isinstance(value, FunctionType) and value is not function:
             if value not in done:
                 done[value] = _compiled(value, name, done, **options)
@@ -108,8 +108,8 @@ def _told(error: Exception, function: FunctionType) -> Trouble:
     """What numba says, as far as people can read it, and the line of the source."""
     text = str(getattr(error, "msg", error))
     file = function.__code__.co_filename
-    places = re.findall(r'(?:File "([^"]+)", line |from (\S+) \()(\d+)', text)
-    mine = [int(line) for one, other, line in places if (one or other).endswith(file)]
+    lines = re.findall(r'(?:File "([^"]+)", line |from (\S+) \()(\d+)', text)
+    mine = [int(line) for one, other, line in lines if (one or other).endswith(file)]
     line = mine[-1] if mine else getattr(getattr(error, "loc", None), "line", None) or function.__code__.co_firstlineno
     first = next((part.strip() for part in text.splitlines() if part.strip()), type(error).__name__)
     if unknown := re.search(r"Function\(<[\w-]+ (?:function )?(\w+)", text):

@@ -9,8 +9,8 @@ from ..core.evidence import FREED, PENDING
 from ..core.kernel import SHUT, Board, observe
 from ..core.places import KNOWN, case_at, fill, free, key_of, take
 from ..core.question import count
-from .parts import Arms, saw
 from .proofs import Proof, is_over, reconsider
+from .repetition import Arms, saw
 
 
 def shut_baseline(board: Board, arms: Arms) -> None:

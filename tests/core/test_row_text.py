@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from thresher.core import layout
-from thresher.core.row import Row
+from thresher.core import row_text
+from thresher.core.verdict_row import Row
 from thresher.core.wording import Look
 
 LOOK = Look(0.5)
@@ -20,7 +20,7 @@ def row(arm: str, label: Any = "above", **given: Any) -> Row:
 
 
 def shown(rows: list[Row], look: Look = LOOK, width: int | None = None) -> list[str]:
-    return ["".join(text for text, _ in line) for line in layout.table(rows, look, width)]
+    return ["".join(text for text, _ in line) for line in row_text.table(rows, look, width)]
 
 
 def test_names_and_labels_are_at_the_left_and_numbers_at_the_right() -> None:
@@ -39,12 +39,12 @@ def test_the_head_of_a_column_ends_where_its_numbers_end() -> None:
 
 
 def test_a_column_without_anything_in_it_is_left_out() -> None:
-    assert list(layout.columns([row("a")], LOOK)) == ["arm", "", "certified", "mean", "between", "pulls"]
+    assert list(row_text.columns([row("a")], LOOK)) == ["arm", "", "certified", "mean", "between", "pulls"]
     bare = row("a", "retired", low=None, high=None, progress=0.5, mean=None, seen=0)
-    assert list(layout.columns([bare], LOOK)) == ["arm", "", "mean", "pulls"]
+    assert list(row_text.columns([bare], LOOK)) == ["arm", "", "mean", "pulls"]
     full = row("a", pending=1, failures=2, charged=3, missing=4)
-    assert list(layout.columns([full], LOOK))[6:] == ["pending", "failed", "charged", "missing"]
-    assert layout.columns([full], LOOK)["failed"] == [("2", "")]
+    assert list(row_text.columns([full], LOOK))[6:] == ["pending", "failed", "charged", "missing"]
+    assert row_text.columns([full], LOOK)["failed"] == [("2", "")]
 
 
 @pytest.mark.parametrize(
@@ -58,14 +58,14 @@ def test_a_column_without_anything_in_it_is_left_out() -> None:
     ],
 )
 def test_a_label_is_certified_or_has_some_evidence(given: dict[str, Any], expected: tuple[str, str]) -> None:
-    assert layout.certainty(row("a", **given)) == expected
+    assert row_text.certainty(row("a", **given)) == expected
 
 
 @pytest.mark.parametrize(
     ("label", "reached", "style"), [("above", None, "above"), ("above", False, "below"), ("below", True, "above")]
 )
 def test_the_style_says_whether_the_bar_is_reached(label: str, reached: bool | None, style: str) -> None:
-    assert layout.style_of(row("a", label, reached=reached)) == style
+    assert row_text.style_of(row("a", label, reached=reached)) == style
 
 
 @pytest.mark.parametrize(
@@ -79,27 +79,27 @@ def test_the_style_says_whether_the_bar_is_reached(label: str, reached: bool | N
     ],
 )
 def test_each_question_has_its_columns(look: Look, head: str, heads: list[str]) -> None:
-    assert layout.head_of(look) == head
-    assert list(layout.further(look).values()) == heads
+    assert row_text.head_of(look) == head
+    assert list(row_text.further(look).values()) == heads
 
 
 def test_the_baseline_is_compared_with_nothing() -> None:
     look = Look(0.0, baseline="old")
-    assert layout.estimate_of(row("old", "baseline", difference=0.25), look) is None
-    assert layout.estimate_of(row("new", difference=0.25), look) == 0.25
-    assert layout.estimate_of(row("old", "baseline"), LOOK) == 0.75
+    assert row_text.estimate_of(row("old", "baseline", difference=0.25), look) is None
+    assert row_text.estimate_of(row("new", difference=0.25), look) == 0.25
+    assert row_text.estimate_of(row("old", "baseline"), LOOK) == 0.75
     ratio = Look(0.0, share=0.5, baseline="old", ratio=1.1, unit="s")
-    assert layout.details([row("new", baseline=0.5, median=0.25)], ratio)["median"] == ["0.25×"]
-    assert layout.details([row("new", baseline=0.5)], ratio)["baseline"] == ["500 ms"]
-    assert layout.details([row("new", baseline=0.5), row("old", "baseline", mean=None)], look) == {
+    assert row_text.details([row("new", baseline=0.5, median=0.25)], ratio)["median"] == ["0.25×"]
+    assert row_text.details([row("new", baseline=0.5)], ratio)["baseline"] == ["500 ms"]
+    assert row_text.details([row("new", baseline=0.5), row("old", "baseline", mean=None)], look) == {
         "mean": ["0.75", look.amount(None)],
         "baseline": ["0.5", ""],
     }
 
 
 def test_cases_are_counted_of_all() -> None:
-    assert (layout.seen(row("a"), None), layout.seen(row("a"), 5000)) == ("1,234", "1,234 of 5,000")
-    assert "cases" in layout.columns([row("a")], Look(0.5, cases=5000))
+    assert (row_text.seen(row("a"), None), row_text.seen(row("a"), 5000)) == ("1,234", "1,234 of 5,000")
+    assert "cases" in row_text.columns([row("a")], Look(0.5, cases=5000))
 
 
 # -- narrow and wide -------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def test_a_table_for_people_has_300_arms(count: int, words: str | None) -> None:
     lines = shown(rows)
     assert len(lines) == 302 + (words is not None)
     assert (lines[-2] == f"… and {words}; CSV has all") == (words is not None)
-    page = layout.html(rows, LOOK, "question", "answer", [])
+    page = row_text.html(rows, LOOK, "question", "answer", [])
     assert page.count("<tr>") == 301
     assert (f"<p>… and {words}</p>" in page) == (words is not None)
 
@@ -153,7 +153,7 @@ def test_a_table_for_people_has_300_arms(count: int, words: str | None) -> None:
 
 
 def reasons(*rows: Row) -> list[str]:
-    return ["".join(text for text, _ in line) for line in layout.failures(rows)]
+    return ["".join(text for text, _ in line) for line in row_text.failures(rows)]
 
 
 def test_retired_arms_are_explained_and_of_the_others_the_worst() -> None:
@@ -183,7 +183,7 @@ def test_markdown_has_a_sentence_a_table_and_remarks() -> None:
         row("c", "below", certified=True, reached=False, mean=None, low=None, high=None),
         row("d", "undecided"),
     ]
-    assert layout.markdown(rows, LOOK, "first", ["last"]).splitlines() == [
+    assert row_text.markdown(rows, LOOK, "first", ["last"]).splitlines() == [
         "first",
         "",
         "| arm | reached | label | certified | mean | low | high | pulls | failures |",
@@ -194,13 +194,13 @@ def test_markdown_has_a_sentence_a_table_and_remarks() -> None:
         "",
         "last",
     ]
-    cases = layout.markdown([row("a", baseline=0.5, difference=0.25)], Look(0.0, baseline="old", cases=9), "", [])
+    cases = row_text.markdown([row("a", baseline=0.5, difference=0.25)], Look(0.0, baseline="old", cases=9), "", [])
     assert "| difference | low | high | mean | baseline | cases | failures |" in cases
     assert "| +0.25 | +0.5 | +1 | 0.75 | 0.5 | 1,234 of 9 | 0 |" in cases
 
 
 def test_html_shows_names_and_never_obeys_them() -> None:
-    page = layout.html([row("<b>$x$")], LOOK, "which?", "a & b", ["note"])
+    page = row_text.html([row("<b>$x$")], LOOK, "which?", "a & b", ["note"])
     assert page.startswith("<div><p><strong>which?</strong> a &amp; b</p><table><thead><tr><th>arm</th><th></th>")
     assert "<td>&lt;b&gt;<span>$</span>x<span>$</span></td><td>▲ above</td>" in page
     assert page.endswith("</tbody></table><p>note</p></div>")

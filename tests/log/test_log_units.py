@@ -1,4 +1,4 @@
-"""The parts of the log that interrupts, forks and old stores meet, one at a time."""
+"""Units of the log that interrupts, forks and old stores meet, one at a time."""
 
 import errno
 import fcntl
@@ -150,7 +150,7 @@ def test_a_forked_child_writes_under_its_own_name_and_reads_again_what_was_half_
     holding.wait(10)
     journal._forked()
     assert journal._ledger is None
-    assert journal.look(lambda newest: newest.seq) == 1, "its lock is another one"
+    assert journal.peek(lambda newest: newest.seq) == 1, "its lock is another one"
     let_go.set()
     thread.join()
 

@@ -9,10 +9,10 @@ from typing import Any
 from ..errors import CannotGoOn
 from ..text.escapes import cell, csv_line, remark, visible
 from ..text.escapes import markdown as marked
+from ..text.line_breaks import folded
 from ..text.masking import one_line
-from ..text.pieces import folded
 from ..text.plural import plural
-from .row import Row, ranked
+from .verdict_row import Row, ranked
 from .wording import SIGNS, Look
 
 MOST_ROWS, MOST_REASONS = 300, 20  # in a table for people; the other formats have all

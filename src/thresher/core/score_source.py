@@ -127,8 +127,8 @@ class _Reading:
             yield f"{name} = {value!r}"
         elif kind is tuple:
             yield f"{name} = tuple of {len(value)}"
-            for place, part in enumerate(value):
-                yield from self.value(f"{name}[{place}]", part)
+            for index, part in enumerate(value):
+                yield from self.value(f"{name}[{index}]", part)
         elif isinstance(value, ModuleType):
             yield f"{name} = module {value.__name__}"
         elif library := _library(value):

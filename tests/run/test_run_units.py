@@ -1,4 +1,4 @@
-"""The parts of a run, one at a time: who is blamed, which pulls wait, and what has begun."""
+"""Units of a run, one at a time: who is blamed, which pulls wait, and what has begun."""
 
 import functools
 import os

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
-from ..core import scores, sources
+from ..core import score_source, scores
 
 DRAWN = ("random", "numpy.random", "secrets", "time", "uuid", "os")  # modules whose answers differ from call to call
 NODES: dict[type[ast.AST], str] = {
@@ -76,7 +76,7 @@ def trouble(function: FunctionType, outer: tuple[FunctionType, ...] = ()) -> Tro
     for node in _in_order(body):
         if reason := _reason(node, function):
             return Trouble(first + node.lineno - 1, reason, function.__code__.co_filename)
-        called = sources.meaning(node.func, function) if isinstance(node, ast.Call) else None
+        called = score_source.meaning(node.func, function) if isinstance(node, ast.Call) else None
         if isinstance(called, FunctionType):
             if called in (function, *outer):
                 reason = f"{called.__name__} calls itself; write a loop"
@@ -87,7 +87,7 @@ def trouble(function: FunctionType, outer: tuple[FunctionType, ...] = ()) -> Tro
 
 
 def _in_order(body: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Any]:
-    """The function's nodes with a place in the source, except its docstring, annotations and defaults."""
+    """The function's nodes with a line in the source, except its docstring, annotations and defaults."""
     if isinstance(body, ast.AsyncFunctionDef):
         yield body
     docstring = body.body[:1] if ast.get_docstring(body) is not None else []
@@ -108,9 +108,9 @@ def _reason(node: Any, function: FunctionType) -> str | None:
     if isinstance(node, ast.Attribute):
         return _attribute(node, function)
     if isinstance(node, ast.Call):
-        if sources.meaning(node.func, function) is print:
+        if score_source.meaning(node.func, function) is print:
             return "it prints"
-        if node.keywords and getattr(sources.meaning(node.func, function), "__module__", None) == "math":
+        if node.keywords and getattr(score_source.meaning(node.func, function), "__module__", None) == "math":
             return f"{ast.unparse(node.func)} takes no argument by name"
     return None
 
@@ -139,12 +139,15 @@ def _attribute(node: ast.Attribute, function: FunctionType) -> str | None:
     root = node.value
     while isinstance(root, ast.Attribute):
         root = root.value
-    owner = sources.meaning(node.value, function)
+    owner = score_source.meaning(node.value, function)
     text = ast.unparse(node)
     if isinstance(owner, ModuleType):
         if owner.__name__ in DRAWN:
             return f"{text} gives another answer each time; a score may only depend on its arguments"
-        if isinstance(sources.meaning(node, function), FunctionType) and owner.__name__.partition(".")[0] != "numpy":
+        if (
+            isinstance(score_source.meaning(node, function), FunctionType)
+            and owner.__name__.partition(".")[0] != "numpy"
+        ):
             return f"{text} is called through its module; write from {owner.__name__} import {node.attr}"
         return None if hasattr(owner, node.attr) else f"{owner.__name__} has no {node.attr}"
     if isinstance(root, ast.Name) and root.id in function.__code__.co_varnames:

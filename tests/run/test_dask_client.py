@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from thresher.errors import CannotGoOn, InvalidInput
-from thresher.run.engines import dask_place
-from thresher.run.engines.dask_place import PATIENCE, _cluster_here, connected, weakly
+from thresher.run.engines import dask_client
+from thresher.run.engines.dask_client import PATIENCE, _cluster_here, connected, weakly
 
 
 class Client:
@@ -20,10 +20,10 @@ class Client:
     made: list["Client"]
     error: Exception | None
 
-    def __init__(self, place: object = None, **settings: Any) -> None:
+    def __init__(self, executor: object = None, **settings: Any) -> None:
         if Client.error is not None:
             raise Client.error
-        self.place, self.settings = place, settings
+        self.executor, self.settings = executor, settings
         self.asynchronous, self.status = False, "running"
         self.closed: list[float] = []
         Client.made.append(self)
@@ -45,8 +45,8 @@ class Cluster(Client):
 @pytest.fixture(autouse=True)
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Client]:
     Client.made, Client.error = [], None
-    monkeypatch.setattr(dask_place, "Client", Client)
-    monkeypatch.setattr(dask_place, "LocalCluster", Cluster)
+    monkeypatch.setattr(dask_client, "Client", Client)
+    monkeypatch.setattr(dask_client, "LocalCluster", Cluster)
     monkeypatch.setattr(logging.getLogger("distributed.client"), "level", logging.WARNING)
     return Client.made
 
@@ -65,23 +65,23 @@ def test_a_users_client_is_used_and_left_open(made: list[Client]) -> None:
 
 
 @pytest.mark.parametrize(
-    "place",
+    "executor",
     ["tcp://host:8786", "host:8786", "tls://host:1/", "ws://h:1", "wss://h:1", "ucx://h:1", "inproc://x", object()],
 )
-def test_a_client_is_made_for_an_address_or_a_cluster_and_closed_at_the_end(place: Any, made: list[Client]) -> None:
+def test_a_client_is_made_for_an_address_or_a_cluster_and_closed_at_the_end(executor: Any, made: list[Client]) -> None:
     with contextlib.ExitStack() as closing:
-        client, own = connected(place, 2, closing)
-        assert (made, own, made[0].place) == ([client], None, place)
+        client, own = connected(executor, 2, closing)
+        assert (made, own, made[0].executor) == ([client], None, executor)
         assert made[0].settings == {"set_as_default": False, "timeout": PATIENCE}
     assert made[0].closed == [PATIENCE]
     assert logging.getLogger("distributed.client").level == logging.CRITICAL
 
 
-@pytest.mark.parametrize("place", ["host", "http://host:1", "tcp://host", "host:port", "inproc://", "a/b:1", ""])
-def test_what_is_no_address_is_refused(place: str, made: list[Client]) -> None:
+@pytest.mark.parametrize("executor", ["host", "http://host:1", "tcp://host", "host:port", "inproc://", "a/b:1", ""])
+def test_what_is_no_address_is_refused(executor: str, made: list[Client]) -> None:
     words = "is not the address of a Dask scheduler; write HOST:PORT, as in dask://host:8786"
     with pytest.raises(InvalidInput, match=words):
-        connected(place, 2, contextlib.ExitStack())
+        connected(executor, 2, contextlib.ExitStack())
     assert made == []
 
 
@@ -98,7 +98,7 @@ def test_a_cluster_of_our_own_repeats_no_task_and_ignores_ctrl_c_from_the_start(
     with contextlib.ExitStack() as closing:
         client, own = connected("dask", 3, closing)
         assert made == [own, client]
-        assert made[1].place is own
+        assert made[1].executor is own
         assert made[0].settings == {
             "n_workers": 3,
             "threads_per_worker": 1,

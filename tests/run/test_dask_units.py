@@ -1,4 +1,4 @@
-"""The parts of the engine for Dask, without a cluster."""
+"""Units of the engine for Dask, without a cluster."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ import pytest
 from distributed import KilledWorker
 
 from thresher.errors import CannotGoOn
-from thresher.run.engines import dask_parts as parts
+from thresher.run.engines import dask_remote as remote
 from thresher.run.engines.dask import Dask
 from thresher.run.engines.outcome import opened, outcome
 from thresher.run.lost import WorkerLost
@@ -25,7 +25,7 @@ def a_dask(**given: Any) -> Any:
     engine = Dask.__new__(Dask)
     engine._keys, engine._pulls, engine._given_up, engine._arrived = {}, {"key": PULL}, set(), {}
     engine._failed, engine._own, engine._most, engine._needed, engine._name = None, None, None, {}, "thresher-1"
-    engine._hung, engine._looking, engine._gate = defaultdict(set), Future(), contextlib.nullcontext()
+    engine._hung, engine._looking, engine._room = defaultdict(set), Future(), contextlib.nullcontext()
     for name, value in given.items():
         setattr(engine, name, value)
     return engine
@@ -38,7 +38,7 @@ def test_a_worker_sends_its_outcome_with_the_message_that_the_task_is_done(monke
         return given == {"what": "begin", "key": "key", "worker": "tcp://here"}
 
     def evaluate(pull: Pull) -> float:
-        assert parts.still_running(["key", "other"]) == ["key"]
+        assert remote.still_running(["key", "other"]) == ["key"]
         return 0.25
 
     async def called() -> bytes:
@@ -49,13 +49,13 @@ def test_a_worker_sends_its_outcome_with_the_message_that_the_task_is_done(monke
             plugins={"thresher-1": SimpleNamespace(evaluate=evaluate)},
             state=SimpleNamespace(tasks={"key": task}),
         )
-        monkeypatch.setattr(parts, "get_worker", lambda: worker)
-        return await asyncio.to_thread(parts.evaluate_once, "thresher-1", "key", PULL)
+        monkeypatch.setattr(remote, "get_worker", lambda: worker)
+        return await asyncio.to_thread(remote.evaluate_once, "thresher-1", "key", PULL)
 
     data = asyncio.run(called())
     assert opened(data) == 0.25
     assert task.metadata == {"thresher-1": data}
-    assert parts.still_running(["key"]) == []
+    assert remote.still_running(["key"]) == []
 
 
 def test_a_pull_that_is_given_up_no_longer_waits_on_the_scheduler() -> None:
@@ -133,7 +133,7 @@ def test_a_worker_with_hung_pulls_is_ended_only_if_that_harms_nobody(
     left = []
 
     async def run(function: Any, *args: Any, workers: list[str]) -> dict[str, list[str]]:
-        if function is parts.leave:
+        if function is remote.leave:
             left.append(workers)
         return {"w": ["key"]}
 
@@ -144,7 +144,7 @@ def test_a_worker_with_hung_pulls_is_ended_only_if_that_harms_nobody(
     assert engine._hung == ({} if leaves else {"w": {"key"}})
 
 
-def test_a_question_to_a_scheduler_that_is_gone_is_withdrawn() -> None:
+def test_a_question_to_a_scheduler_that_is_gone_is_cancelled() -> None:
     ended: list[str] = []
 
     async def never(what: str) -> None:
@@ -168,8 +168,8 @@ def test_a_question_to_a_scheduler_that_is_gone_is_withdrawn() -> None:
 # -- on the scheduler ------------------------------------------------------------------------------------------------
 
 
-def some_marks(**scheduler: Any) -> parts.Marks:
-    marks = parts.Marks("thresher-1", "client", {"GPU": 1.0})
+def some_marks(**scheduler: Any) -> remote.Marks:
+    marks = remote.Marks("thresher-1", "client", {"GPU": 1.0})
     marks._scheduler = SimpleNamespace(**{"handlers": {}, "tasks": dict.fromkeys(("x", "y", "z"))} | scheduler)
     return marks
 
@@ -259,7 +259,7 @@ def test_a_pull_that_died_is_lost_with_the_others_unless_it_never_began(
         return KilledWorker("key", worker, 0) if how == "killed" else None
 
     async def result() -> bytes:
-        return parts.REFUSED
+        return remote.REFUSED
 
     async def question(what: str, key: str) -> list[str] | None:
         assert (what, key) == ("death", "key")
@@ -268,7 +268,7 @@ def test_a_pull_that_died_is_lost_with_the_others_unless_it_never_began(
     task = SimpleNamespace(exception=exception, result=result, release=lambda: None)
     engine = a_dask(client=SimpleNamespace(submit=lambda *_, **__: task, status="running"), _question=question)
     if blamed is None:
-        engine._given_up.add("key")  # a worker refuses a pull that never began only if it was withdrawn
+        engine._given_up.add("key")  # a worker refuses a pull that never began only if it was taken back
         with pytest.raises(asyncio.CancelledError):
             asyncio.run(engine._evaluate("key", PULL))
         return

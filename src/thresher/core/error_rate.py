@@ -1,4 +1,4 @@
-"""Bounding the error rate: among the arms certified above, at most the risk is wrong on average; likewise the others.
+"""The error rate: on average, at most a share `risk` of the arms certified above is wrong; the same for other labels.
 
 The rule is e-BH (Wang and Ramdas 2022), for each list by itself. With an arm's capitals for a label as e-values, an arm
 has the *rank* k if k is the smallest number with e ≥ K / (risk · k). The list holds every arm whose rank is at most k*,
@@ -7,7 +7,8 @@ could be entirely wrong.
 
 1. For e, an arm's pending pulls count as charged. What is left is below the true capital over all issued pulls, whose
    number is a stopping time. The committed capital as it stands would let a slow bad reward choose the moment.
-2. A settled arm keeps its rank in its list and leaves the others, so k* never falls.
+2. A settled arm keeps its rank in its list and leaves the others; one that counting has settled has rank 1. So k* falls
+   only if a reward outside the bounds disproves an arm (`leave`): what was settled on its strength is open again.
 
 The rules of this file are those of `kernel.py`. A reward costs O(log K): the tree of each list holds, for every k, how
 many arms have a rank of at most k, less k.

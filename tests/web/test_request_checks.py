@@ -9,7 +9,7 @@ from thresher.errors import InvalidInput
 from thresher.log.memory import MemoryStore
 from thresher.web import serving
 from thresher.web.access import Access
-from thresher.web.gate import Gate
+from thresher.web.request_checks import CheckedApp
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"]
 PATHS = [
@@ -54,7 +54,9 @@ KNOCKS = {  # what comes with the request, and what it must get
 
 @pytest.mark.parametrize("knock", KNOCKS)
 @pytest.mark.parametrize("method", METHODS)
-def test_requests_without_access_are_refused_whatever_their_method_and_path(app: Gate, method: str, knock: str) -> None:
+def test_requests_without_access_are_refused_whatever_their_method_and_path(
+    app: CheckedApp, method: str, knock: str
+) -> None:
     headers, host, statuses = KNOCKS[knock]
     for path in PATHS:
         reply = request(app, method, path, headers=headers, host=host)
@@ -67,18 +69,18 @@ def test_requests_without_access_are_refused_whatever_their_method_and_path(app:
 
 
 @pytest.mark.parametrize("knock", [name for name in KNOCKS if "host" in name or "origin" in name])
-def test_health_is_open_but_not_to_other_names(app: Gate, knock: str) -> None:
+def test_health_is_open_but_not_to_other_names(app: CheckedApp, knock: str) -> None:
     headers, host, statuses = KNOCKS[knock]
     assert request(app, "GET", "/healthz").data == {"ok": True}
     assert request(app, "GET", "/healthz", headers=headers, host=host).status in statuses
 
 
 @pytest.mark.parametrize("path", ["/x/../api/studies", "//api//studies", "/./api/%73tudies", "/../../api/studies/"])
-def test_a_path_means_the_same_however_it_is_written(app: Gate, path: str) -> None:
+def test_a_path_means_the_same_however_it_is_written(app: CheckedApp, path: str) -> None:
     assert request(app, "GET", path, headers=BEARER).data == {"format": 1, "studies": ["coins"]}
 
 
-def test_a_caller_refused_at_the_gate_is_disconnected(app: Gate) -> None:
+def test_a_caller_refused_by_the_checks_is_disconnected(app: CheckedApp) -> None:
     wrong = {"authorization": "Bearer wrong"}
     found = {
         401: request(app, "GET", "/api/studies"),
@@ -93,18 +95,18 @@ def test_a_caller_refused_at_the_gate_is_disconnected(app: Gate) -> None:
     assert "connection" not in request(app, "GET", "/api/nothing", headers=BEARER).headers
 
 
-def test_a_redirect_never_leads_to_another_host(app: Gate) -> None:
+def test_a_redirect_never_leads_to_another_host(app: CheckedApp) -> None:
     for path in ["//evil.example/", "/%2F/evil.example", "/\\evil.example", "/x/..//evil.example"]:
         where = request(app, "GET", f"{path}?token={TOKEN}").headers["location"]
         assert where.startswith("/")
         assert not where.startswith(("//", "/\\"))
 
 
-def test_a_token_in_the_address_does_not_allow_writing(app: Gate) -> None:
+def test_a_token_in_the_address_does_not_allow_writing(app: CheckedApp) -> None:
     assert request(app, "POST", f"/api/studies/coins/ask?token={WRITE_TOKEN}").status == 401
 
 
-def test_its_own_pages_may_call_it(app: Gate) -> None:
+def test_its_own_pages_may_call_it(app: CheckedApp) -> None:
     reply = request(app, "POST", "/api/studies/coins/ask", headers={**BEARER, "origin": f"http://{HOST}"})
     assert reply.status == 200
 
@@ -116,7 +118,7 @@ def test_without_write_nothing_can_be_changed(method: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/", "/api/studies", "/nothing", "/static/style.css", "/docs"])
-def test_every_reply_carries_security_headers(app: Gate, path: str) -> None:
+def test_every_reply_carries_security_headers(app: CheckedApp, path: str) -> None:
     headers = request(app, "GET", path, headers=BEARER).headers
     policy = headers["content-security-policy"]
     scripts = next(part for part in policy.split("; ") if part.startswith("script-src"))
@@ -128,7 +130,7 @@ def test_every_reply_carries_security_headers(app: Gate, path: str) -> None:
 
 
 def test_an_internal_error_is_one_sentence(
-    app: Gate, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    app: CheckedApp, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(MemoryStore):
         def studies(self) -> list[str]:
@@ -143,7 +145,7 @@ def test_an_internal_error_is_one_sentence(
     assert TOKEN not in caplog.text
 
 
-def test_a_browser_gets_an_error_page(app: Gate) -> None:
+def test_a_browser_gets_an_error_page(app: CheckedApp) -> None:
     reply = request(app, "GET", "/", headers={"accept": "text/html"})
     assert reply.status == 401
     assert reply.headers["content-type"].startswith("text/html")
@@ -179,9 +181,9 @@ def test_an_error_is_logged_without_the_query(method: str, caplog: pytest.LogCap
     async def broken(scope: object, receive: object, send: object) -> None:
         raise RuntimeError("it broke")
 
-    gate = Gate(broken, Access(TOKEN, {HOST}, WRITE_TOKEN))
+    app = CheckedApp(broken, Access(TOKEN, {HOST}, WRITE_TOKEN))
     with caplog.at_level(logging.DEBUG):
-        reply = request(gate, method, "/api/ab?key=hidden-in-the-query", headers=BEARER)
+        reply = request(app, method, "/api/ab?key=hidden-in-the-query", headers=BEARER)
     assert reply.status == 500
     assert f"{method} /api/ab failed" in caplog.text
     assert "hidden-in-the-query" not in caplog.text

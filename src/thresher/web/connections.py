@@ -1,8 +1,8 @@
-"""The door: it accepts as many connections as there are descriptors for, and closes those that block others.
+"""The server's connections: as many as there are descriptors for; those that block others are closed.
 
 asyncio's own loop has no limits: it accepts until the descriptors are used up, and then logs a traceback for every try.
 Here a full server makes room by closing the connection that has been idle longest, at the address that has the most.
-Connections with a request that the gate has let in stay open until it is answered. A client without a token never
+Connections with a request that passed the checks stay open until it is answered. A client without a token never
 blocks others, whatever it sends and does not read.
 """
 
@@ -21,7 +21,7 @@ from uvicorn.server import ServerState
 
 from ..errors import InvalidInput
 from .access import Rarely, caller_of
-from .gate import LET_IN
+from .request_checks import PASSED
 
 MOST = 4096  # connections, however many descriptors there are
 ROOM = 100  # descriptors that stores, logs and files need, at least
@@ -64,9 +64,9 @@ def limits(connections: int | None = None, each: int | None = None, descriptors:
 class Connection(H11Protocol):
     """One connection, from accept to close: uvicorn's, with limits on the time for requests and for reading replies."""
 
-    def __init__(self, config: Config, state: ServerState, door: "Door", caller: "Caller") -> None:
-        super().__init__(config=config, server_state=state, app_state={LET_IN: self.busy})
-        self._door, self._caller = door, caller
+    def __init__(self, config: Config, state: ServerState, acceptor: "Acceptor", caller: "Caller") -> None:
+        super().__init__(config=config, server_state=state, app_state={PASSED: self.busy})
+        self._acceptor, self._caller = acceptor, caller
         self.entering: asyncio.Task[None] | None = None  # until it is open: TLS takes a handshake
         self._head: float | None = None  # when the head of a request is due; None: no request has begun
         self._left, self._since = 0, 0.0  # unread bytes, and since when their number has not fallen
@@ -88,7 +88,7 @@ class Connection(H11Protocol):
         super().data_received(data)
 
     def handle_events(self) -> None:
-        """A request may have begun. Until the gate lets it in, it may be closed to make room."""
+        """A request may have begun. Until it has passed the checks, it may be closed to make room."""
         super().handle_events()
         if self._is_answering:
             self._head = None
@@ -122,7 +122,7 @@ class Connection(H11Protocol):
             self._caller.idle[self] = None
 
     def busy(self) -> None:
-        """A request was let in, and is being answered."""
+        """A request passed the checks, and is being answered."""
         self._caller.idle.pop(self, None)
 
     def leave(self) -> None:
@@ -130,7 +130,7 @@ class Connection(H11Protocol):
         if self in self._caller.connections:
             self._caller.connections.discard(self)
             self._caller.idle.pop(self, None)
-            self._door.left(self._caller)
+            self._acceptor.left(self._caller)
 
     def cut(self) -> None:
         """Close it now, even if something is left to send."""
@@ -150,13 +150,13 @@ class Caller:
         self.idle: dict[Connection, None] = {}
 
 
-class Door:
+class Acceptor:
     """Accepts connections on a socket, in place of the `asyncio.Server` that uvicorn expects."""
 
     def __init__(
         self,
         listener: socket.socket,
-        make: Callable[["Door", Caller], Connection],
+        make: Callable[["Acceptor", Caller], Connection],
         *,
         limits: Limits,
         tls: ssl.SSLContext | None = None,

@@ -14,12 +14,12 @@ from ..core.events import Event, moment, remarks_of, to_json
 from ..core.ledger import Ledger
 from ..errors import DamagedStudy, UnknownStudy
 from ..log.tail import event_at, pages
-from ..study import Study, look
+from ..study import Study, peek
 from ..text.masking import masked, one_line
 from ..text.plural import listed
 from ..text.quantities import amount, duration
 from . import put
-from .options import FORMATS, Whole, format_option, on_study, option, place_of
+from .options import FORMATS, Whole, address_of, format_option, on_study, option
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
 SHOWN = (  # in a status for people
@@ -125,7 +125,7 @@ def summary_of(study: Study) -> dict[str, Any]:
             "head": ledger.head,
         }
 
-    return {**look(study, read), "created": study.created, "storage": place_of(study.store)}
+    return {**peek(study, read), "created": study.created, "storage": address_of(study.store)}
 
 
 def _people(study: Study) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def log(study: Study, follow: bool, after: int, style: str) -> None:
       thresher log prompts --after 1000 --format json
     """
     names, last = study.spec.arms, event_at(study.store, study.name, after)
-    last = look(study, lambda ledger: ledger.last) if last is None and after else last  # that event does not exist yet
+    last = peek(study, lambda ledger: ledger.last) if last is None and after else last  # that event does not exist yet
     while True:
         try:
             for page in pages(study.store, study.name, last):
@@ -191,12 +191,12 @@ def log(study: Study, follow: bool, after: int, style: str) -> None:
                     if event.seq > after:
                         put(json.dumps(to_json(event)) if style == "json" else line(event, names))
                 last = page[-1]
-        except (DamagedStudy, UnknownStudy):  # look raises the reason, unless a crash cut off the log's end
-            last = look(study, lambda ledger: ledger.last)
+        except (DamagedStudy, UnknownStudy):  # peek raises the reason, unless a crash cut off the log's end
+            last = peek(study, lambda ledger: ledger.last)
         if not follow:
             return
         time.sleep(POLL)
-        look(study, lambda ledger: None)  # raises if the study was deleted or replaced
+        peek(study, lambda ledger: None)  # raises if the study was deleted or replaced
 
 
 def line(event: Event, names: tuple[str, ...]) -> str:

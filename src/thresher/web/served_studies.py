@@ -31,7 +31,7 @@ OPENING = 256  # locks, so that one study is read once, and hardly ever waits fo
 LONG = 3600.0  # seconds without requests after which a study is forgotten
 
 
-class House:
+class ServedStudies:
     """Studies: each is read when it is first asked for, and forgotten after an hour without requests."""
 
     def __init__(self, store: Store, reader: Store | None = None) -> None:
@@ -55,7 +55,7 @@ class House:
         """The study as it is now; the first read takes time in proportion to its log."""
         try:
             found = self.feed(name).live
-            found.look()
+            found.catch_up()
         except UnknownStudy:  # perhaps it was deleted and created again
             self.forget(name)
             found = self.feed(name).live

@@ -14,8 +14,8 @@ from thresher.errors import CannotGoOn
 
 pytest.importorskip("ray")
 
-from thresher.run.engines import ray_place
-from thresher.run.engines.ray_place import Connection
+from thresher.run.engines import ray_connection
+from thresher.run.engines.ray_connection import Connection
 
 AT_FIRST = (Connection._users, Connection._ours)  # nothing has run when this module is imported
 
@@ -40,7 +40,7 @@ def fake_ray(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     for name, value in {"init": init, "shutdown": shutdown, "is_initialized": lambda: fake.on}.items():
         monkeypatch.setattr(f"ray.{name}", value)
-    monkeypatch.setattr(ray_place, "_check_address", lambda _: None)
+    monkeypatch.setattr(ray_connection, "_check_address", lambda _: None)
     return fake
 
 
@@ -150,9 +150,9 @@ def test_ctrl_c_in_the_moment_in_which_ray_has_started_is_obeyed(
         (ImportError("pip install ray[client]"), r"no Ray cluster answers: .*; pip install 'ray\[client\]'"),
     ],
 )
-@pytest.mark.parametrize("place", ["ray", "host:6379"])
+@pytest.mark.parametrize("address", ["ray", "host:6379"])
 def test_a_ray_that_does_not_start_is_explained_and_left_to_no_one(
-    place: str, error: Exception, words: str, fake_ray: Any, monkeypatch: pytest.MonkeyPatch
+    address: str, error: Exception, words: str, fake_ray: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def init(**_: Any) -> None:
         fake_ray.on = True
@@ -160,7 +160,7 @@ def test_a_ray_that_does_not_start_is_explained_and_left_to_no_one(
 
     monkeypatch.setattr("ray.init", init)
     with pytest.raises(CannotGoOn, match=words):
-        Connection.open(place, 1)
+        Connection.open(address, 1)
     assert fake_ray.stopped == 1
     assert Connection._over.is_set()
     assert (Connection._users, Connection._ours) == (0, False)
@@ -199,8 +199,8 @@ def test_a_second_ctrl_c_does_not_wait_for_ray(fake_ray: Any, monkeypatch: pytes
 def test_an_address_is_tried_before_ray_tries_it_for_minutes() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        for place in (address, f"ray://{address}", "auto", "[::1]"):
-            ray_place._check_address(place)
+        for each in (address, f"ray://{address}", "auto", "[::1]"):
+            ray_connection._check_address(each)
         server.settimeout(10)
         for _ in range(2):
             server.accept()[0].close()

@@ -13,7 +13,7 @@ from ..core.ledger import Ledger
 from ..core.pulls import pull_json
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..inner import ask_for_reply, tell_for_reply
-from ..study import Pull, Study, look
+from ..study import Pull, Study, peek
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, print_lines, say, say_done
 from .options import (
@@ -114,7 +114,7 @@ def tell(
     late = tell_for_reply(study, pull, told, note=note, cost=cost)
     if style == "json":
         print_lines([json.dumps({"format": 1, "pull": pull, "reward": told, "late": late})])
-    elif said := look(study, lambda ledger: _what_counts(ledger, pull, late=late)):
+    elif said := peek(study, lambda ledger: _what_counts(ledger, pull, late=late)):
         say(f"the reward of pull {pull} {said}")
 
 
@@ -152,7 +152,7 @@ def renew(study: Study, pulls: tuple[int, ...], lease: float) -> int:
       thresher renew prompts 17 18 --lease 2h
     """
     study.renew(pulls, lease)
-    over = look(study, lambda ledger: [pull for pull in pulls if ledger.state_of(pull) != PENDING])
+    over = peek(study, lambda ledger: [pull for pull in pulls if ledger.state_of(pull) != PENDING])
     if over:
         say(f"no longer pending, so there is nothing to renew: {shown(over)}")
     return NOT_MET if over else FINISHED

@@ -17,30 +17,33 @@ from .. import signals
 PATIENCE = 20.0  # seconds for an answer of the scheduler
 
 
-def connected(place: Any, workers: int, closing: contextlib.ExitStack) -> tuple[Client, LocalCluster | None]:
-    """The client of a place, and the cluster if it is ours. What is made here is closed with ``closing``."""
+def connected(executor: Any, workers: int, closing: contextlib.ExitStack) -> tuple[Client, LocalCluster | None]:
+    """The client for what was passed as ``executor``, and the cluster if it is ours.
+
+    What is made here is closed with ``closing``.
+    """
     own = None
-    if place == "dask":
+    if executor == "dask":
         with signals.later():
-            place = own = _cluster_here(workers)
-            closing.callback(place.close, timeout=PATIENCE)
-    elif isinstance(place, Client):
-        if place.asynchronous:
+            executor = own = _cluster_here(workers)
+            closing.callback(executor.close, timeout=PATIENCE)
+    elif isinstance(executor, Client):
+        if executor.asynchronous:
             remedy = "pass its cluster's address, or Client(…) without asynchronous=True"
-            raise InvalidInput("executor", place, "is an asynchronous client, and run is not", remedy)
-        if place.status != "running":
+            raise InvalidInput("executor", executor, "is an asynchronous client, and run is not", remedy)
+        if executor.status != "running":
             rule = "is a client that is closed, or has lost its scheduler"
-            raise CannotGoOn("executor", place, rule, "connect again")
-        return place, None
-    elif isinstance(place, str) and not re.fullmatch(r"((tcp|tls|ws|wss|ucx)://)?[^/]+:\d+/?|inproc://.+", place):
+            raise CannotGoOn("executor", executor, rule, "connect again")
+        return executor, None
+    elif isinstance(executor, str) and not re.fullmatch(r"((tcp|tls|ws|wss|ucx)://)?[^/]+:\d+/?|inproc://.+", executor):
         rule = "is not the address of a Dask scheduler"
-        raise InvalidInput("executor", place, rule, "write HOST:PORT, as in dask://host:8786")
+        raise InvalidInput("executor", executor, rule, "write HOST:PORT, as in dask://host:8786")
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we report the same in one line
     try:
-        client = Client(place, set_as_default=False, timeout=PATIENCE)
+        client = Client(executor, set_as_default=False, timeout=PATIENCE)
     except (OSError, ValueError) as error:
         remedy = "start one with: dask scheduler; and workers with: dask worker ADDRESS"
-        raise CannotGoOn("executor", place, f"no Dask scheduler answers: {told_of(error)}", remedy) from None
+        raise CannotGoOn("executor", executor, f"no Dask scheduler answers: {told_of(error)}", remedy) from None
     closing.callback(client.close, timeout=PATIENCE)
     return client, own
 

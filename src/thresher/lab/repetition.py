@@ -5,13 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.kernel import Board, is_above, observe
+from ..core.kernel import Board, Rule, is_above, observe
 from ..core.question import Measure
 from .families import Reals
 from .streams import PULLS, Words, start
 
 Counts = np.ndarray[tuple[int], np.dtype[np.int64]]
 Table = np.ndarray[tuple[int, int], np.dtype[np.int64]]
+Boards = tuple[Board, Board]  # of the first tournament and of the second
+Rules = tuple[Rule, Rule]
 Times = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 
@@ -40,7 +42,7 @@ class Arms(NamedTuple):
     tolerance: float
     measure: Measure
     base: int  # the arm that is the baseline; −1: there is none
-    drawn: Reals  # two entries: the rewards of the last pull, the arm's and the baseline's
+    drawn: Reals  # three entries: the rewards of the last pull, the arm's and the baseline's; see `saw`
     order: Counts  # with cases: the seed of a live study that meets them in the same order; then seed and repetition
     common: bool  # whether the n-th pull of an arm draws the same reward whatever was chosen before
     asked: Counts  # if so: how many pulls of each arm were issued, lost ones included
@@ -127,23 +129,28 @@ def wipe(board: Board) -> None:
 
 
 def saw(board: Board, arms: Arms, arm: int, reward: float) -> None:
-    """Observe what counts, scaled by its bounds."""
-    if arms.least == 0.0 and arms.most == 1.0:  # saves a division; the result is the same
-        observe(board, arm, reward, reward)
-    else:
-        observe(board, arm, (reward - arms.least) / (arms.most - arms.least), reward)
+    """Observe what counts, scaled by its bounds.
+
+    From 0 to 1, the division changes nothing and takes a sixth of a pull. Where only a number depends on the condition,
+    the compiler divides in any case and drops the result; it may not store in any case.
+    """
+    scaled = reward
+    if arms.least != 0.0 or arms.most != 1.0:
+        scaled = (reward - arms.least) / (arms.most - arms.least)
+        arms.drawn[2] = scaled
+    observe(board, arm, scaled, reward)
 
 
 def note(trace: Trace, pull: int, arm: int, reward: float, other: float) -> None:
     """Record an event, if this run is traced."""
     if len(trace.pull) == 0:
         return
-    place = trace.length[0]
-    trace.pull[place] = pull
-    trace.arm[place] = arm
-    trace.reward[place] = reward
-    trace.other[place] = other
-    trace.length[0] = place + 1
+    index = trace.length[0]
+    trace.pull[index] = pull
+    trace.arm[index] = arm
+    trace.reward[index] = reward
+    trace.other[index] = other
+    trace.length[0] = index + 1
 
 
 def is_refused(board: Board, measures: Measures, row: int, arm: int) -> bool:
@@ -176,7 +183,10 @@ def measure(board: Board, arms: Arms, measures: Measures, row: int, column: int)
     """Count the arms on the wrong side of the bar, and the pulls of each arm."""
     wrong = 0
     for arm in range(len(board.seen)):
-        if len(measures.issued) > 0:
-            measures.issued[column, arm] += board.seen[arm] + board.pending[arm]
-        wrong += arm != arms.base and misjudged(board, arms, arm)
+        wrong += misjudged(board, arms, arm)
+    if arms.base >= 0:
+        wrong -= misjudged(board, arms, arms.base)
     measures.wrong[row, column] = wrong
+    if len(measures.issued) > 0:
+        for arm in range(len(board.seen)):
+            measures.issued[column, arm] += board.seen[arm] + board.pending[arm]

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thresher
-from thresher.core import columns, evidence, rate
+from thresher.core import columns, error_rate, evidence
 from thresher.core.events import Event
 from thresher.core.evidence import ABOVE, BELOW, CLOSE, OPEN
 from thresher.core.kernel import SKIPPED
 from thresher.core.ledger import Ledger, begun
-from thresher.study import Study, give_up, look
+from thresher.study import Study, give_up, peek
 
 STEPS = ("ask",) * 10 + ("tell",) * 20 + ("fail", "lose", "cancel", "late", "late", "retire", "restore")
 
@@ -48,7 +48,7 @@ class ByHand:
                 evidence.bet(capital, ledger.stakes, low, high, low_bar, high_bar, tolerance)
                 low_sum, high_sum, left = low_sum + low, high_sum + high, left - 1
             pull = docket.following[pull]
-        return [rate.e_value(capital, which, ledger.stakes) for which in range(3)]
+        return [error_rate.e_value(capital, which, ledger.stakes) for which in range(3)]
 
     def follow(self, ledger: Ledger) -> None:
         """Settle what is reached, list by list, until nothing more is."""
@@ -57,9 +57,9 @@ class ByHand:
                 known, missing = ledger.board.total[arm], ledger.cases.count - ledger.board.seen[arm]
                 bar = self.spec.threshold * ledger.cases.count
                 if known >= bar:
-                    self.kept[arm] = ABOVE, rate.CERTAIN
+                    self.kept[arm] = ABOVE, error_rate.CERTAIN
                 elif known + missing < bar:
-                    self.kept[arm] = BELOW, rate.CERTAIN
+                    self.kept[arm] = BELOW, error_rate.CERTAIN
         for which in (ABOVE, BELOW, CLOSE):
             values = {arm: e for arm, (label, e) in self.kept.items() if label == which}
             for arm in range(self.arms):
@@ -85,7 +85,7 @@ def step(study: Study, chance: random.Random, gone: "list[int]", means: "list[fl
     elif pending:
         pull = chance.choice(pending)
         if kind == "tell":
-            arm = look(study, lambda ledger: ledger.pull_arm[pull - 1])
+            arm = peek(study, lambda ledger: ledger.pull_arm[pull - 1])
             study.tell(pull, float(chance.random() < means[arm]))
         else:
             give_up(study, pull, cause={"fail": "failed", "cancel": "cancelled"}.get(kind, "lost"), reason=kind)  # type: ignore[arg-type]
@@ -137,17 +137,17 @@ def test_ranks_and_the_largest_list(changes: "list[tuple[int, float]]", level: i
     ranking, values = columns.ranking(12, float(level), 32), [0.0] * 12
     for arm, value in changes:
         values[arm] = value
-        rank = rate.rank_of(ranking, value)
+        rank = error_rate.rank_of(ranking, value)
         assert rank == next((k for k in range(1, 13) if value * k >= level), 0)
-        rate.enter(ranking, 1, arm, rank)
+        error_rate.enter(ranking, 1, arm, rank)
         ranked = sorted(values, reverse=True)
         expected = max((k for k in range(1, 13) if ranked[k - 1] * k >= level), default=0)
-        assert rate.largest(ranking, 1) == expected
-        assert rate.largest(ranking, 0) == rate.largest(ranking, 2) == 0
-    rate.leave(ranking, 3)
+        assert error_rate.largest(ranking, 1) == expected
+        assert error_rate.largest(ranking, 0) == error_rate.largest(ranking, 2) == 0
+    error_rate.leave(ranking, 3)
     values[3] = 0.0
     ranked = sorted(values, reverse=True)
-    assert rate.largest(ranking, 1) == max((k for k in range(1, 13) if ranked[k - 1] * k >= level), default=0)
+    assert error_rate.largest(ranking, 1) == max((k for k in range(1, 13) if ranked[k - 1] * k >= level), default=0)
 
 
 def rated(**given: Any) -> Study:
@@ -173,7 +173,7 @@ def test_an_arm_that_only_waits_for_its_pending_pulls_is_skipped_while_another_c
     pulls = [pull for pull in study.ask_many(60) if pull.arm == "a"]
     for pull in pulls[:20]:
         study.tell(pull, 1)
-    assert look(study, lambda ledger: list(ledger.board.shut)) == [SKIPPED, 0]
+    assert peek(study, lambda ledger: list(ledger.board.shut)) == [SKIPPED, 0]
     assert {pull.arm for pull in study.ask_many(20)} == {"b"}
     study.retire("b")
     assert not study.done
@@ -200,7 +200,7 @@ def test_an_open_arm_outside_the_bounds_counts_for_no_other() -> None:
     assert counts[True] > counts[False]
 
 
-def listed(ranking: rate.Ranking, which: int, rank: int) -> list[int]:
+def listed(ranking: error_rate.Ranking, which: int, rank: int) -> list[int]:
     """The arms of a rank, as the list links them; each must know the one before it."""
     found, arm = list[int](), ranking.head[which * ranking.arms - 1 + rank]
     while arm:
@@ -215,15 +215,15 @@ def listed(ranking: rate.Ranking, which: int, rank: int) -> list[int]:
 def test_an_arm_that_leaves_its_rank_leaves_the_others_there(which: int, gone: int) -> None:
     ranking = columns.ranking(5, 20.0, 32)
     for arm in range(4):
-        assert rate.enter(ranking, which, arm, 3)
+        assert error_rate.enter(ranking, which, arm, 3)
     assert listed(ranking, which, 3) == [3, 2, 1, 0]
-    assert rate.enter(ranking, which, gone, 2), "it rose"
+    assert error_rate.enter(ranking, which, gone, 2), "it rose"
     assert listed(ranking, which, 2) == [gone]
     assert listed(ranking, which, 3) == [arm for arm in (3, 2, 1, 0) if arm != gone]
-    assert not rate.enter(ranking, which, gone, 2), "nothing changed"
-    assert not rate.enter(ranking, which, gone, 3), "it fell"
+    assert not error_rate.enter(ranking, which, gone, 2), "nothing changed"
+    assert not error_rate.enter(ranking, which, gone, 3), "it fell"
     assert listed(ranking, which, 3)[0] == gone
-    assert rate.is_ranked(ranking, gone)
-    rate.leave(ranking, gone)
-    assert not rate.is_ranked(ranking, gone)
+    assert error_rate.is_ranked(ranking, gone)
+    error_rate.leave(ranking, gone)
+    assert not error_rate.is_ranked(ranking, gone)
     assert listed(ranking, which, 3) == [arm for arm in (3, 2, 1, 0) if arm != gone]

@@ -1,4 +1,4 @@
-"""The gate: the checks that every request must pass before it is routed, whatever its method and path.
+"""The checks that every request must pass before it is routed, whatever its method and path.
 
 In this order: the path is normalised, the framing of the body checked, the Host header, the Origin header where there
 is one, headers that must not be repeated, the token or the session, whether it may write, the size of the body. Only
@@ -23,7 +23,7 @@ MOST_BYTES = 1_000_000  # of a body
 SLOW = 60.0  # seconds for a body to arrive
 HEALTHY = b'{"ok":true}'
 READING = ("GET", "HEAD", "OPTIONS")
-LET_IN = "thresher.let_in"  # in a request's state: what to call when it has passed the checks
+PASSED = "thresher.passed"  # in a request's state: what to call when it has passed the checks
 ONCE = ("authorization", "thresher-agent", "last-event-id", "idempotency-key")  # headers that may come only once
 # After these the connection is closed: the rest of the body is not read, or the sender is unknown.
 CLOSED = (400, 401, 403, 408, 413, 421, 429)
@@ -42,7 +42,7 @@ SAFETY = {
 }
 
 
-class Gate:
+class CheckedApp:
     """The application behind its checks."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -71,7 +71,7 @@ class Gate:
             if await self._entered(passed, answer):
                 return
             self._check_writing(scope["method"], self._role(headers, passed))
-            scope.get("state", {}).get(LET_IN, lambda: None)()
+            scope.get("state", {}).get(PASSED, lambda: None)()
             await self.app(passed, await _bounded(passed, headers, receive), answer)
         except Refusal as refusal:
             await answer.refuse(refusal)

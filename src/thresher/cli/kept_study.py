@@ -9,19 +9,19 @@ from pathlib import Path
 
 from ..core.checks import MAX_NAME
 from ..core.spec import Spec
-from ..create import compare, create, open_study, resume
+from ..create import check_storable, compare, create, open_study, resume
 from ..errors import Conflict, StudyExists, UnknownStudy
 from ..log.journal import plain
 from ..log.store import Store
 from ..run.command.process import Command
 from ..run.command.readings import codes_text
 from ..run.command.staying import Staying
-from ..study import Study, look
+from ..study import Study, peek
 from ..text.masking import masked_words
 from ..text.plural import plural
 from . import say
 from .baselines import BaselineResults
-from .options import is_kept, place_of
+from .options import address_of, is_kept
 
 
 def _is_here(word: str) -> bool:
@@ -72,6 +72,7 @@ class Kept:
         found = self._found()
         if found is not None:
             self._check(found)
+        check_storable(store, spec, is_new=fresh or found is None)
 
     def begin(self) -> Study:
         """The study: a new one, or the one that is there; a larger budget extends it."""
@@ -98,7 +99,7 @@ class Kept:
         """Raise unless the study can be resumed, or set aside."""
         if self.fresh:
             study.sweep()
-            pending = look(study, lambda ledger: ledger.pending)
+            pending = peek(study, lambda ledger: ledger.pending)
             if pending:
                 rule = f"has {plural(pending, 'pull')} pending: another agent may be working on it"
                 remedy = "stop it, wait a minute if it was killed, or name another --study"
@@ -106,7 +107,7 @@ class Kept:
             return
         found = compare(study, self.spec)
         if found.differences:
-            rule = f"is in {place_of(self.store)} with another specification: {'; '.join(found.differences)}"
+            rule = f"is in {address_of(self.store)} with another specification: {'; '.join(found.differences)}"
             larger = "" if found.budget is None else "; a larger --budget is fine"
             remedy = f"name another --study, or ask as before{larger}"
             raise StudyExists("study", self.name, rule, remedy)
@@ -123,8 +124,8 @@ class Kept:
     def _resume(self, study: Study) -> None:
         self._check(study)
         resume(study, self.spec)
-        verdict, where = study.verdict(), f"study {study.name!r} in {place_of(self.store)}"
-        if verdict.done and not look(study, lambda ledger: ledger.waits):
+        verdict, where = study.verdict(), f"study {study.name!r} in {address_of(self.store)}"
+        if verdict.done and not peek(study, lambda ledger: ledger.waits):
             more = "a larger --budget extends it, " if verdict.open and verdict.budget is not None else ""
             say(f"nothing is run: {where} is finished; {more}--fresh starts over")
         elif verdict.issued:
@@ -147,7 +148,7 @@ class Kept:
 
 
 def _names_aside(name: str, created: str | None) -> Iterator[str]:
-    """Names for a study that makes room, the best first."""
+    """New names for the study that --fresh sets aside, the best first."""
     first = f"{name[: MAX_NAME - 40]}-{created or 'old'}"
     yield first
     for number in range(2, 1000):
