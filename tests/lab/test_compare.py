@@ -109,7 +109,7 @@ def test_the_command_prints_a_table_and_draws_a_picture(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (("--policy=evt",), "there must be at least two to compare; give another --policy"),
+        (("--policy=evt",), "there must be at least two to compare; give one more"),
         ((), "there must be at least two to compare"),
         (("--policy=evt", "--policy=evt"), "policy 'evt': is given twice"),
         (("--policy=evt", "--policy=nothing"), "is not a policy that thresher knows"),

@@ -27,9 +27,9 @@ def still(monkeypatch: pytest.MonkeyPatch) -> Still:
 # -- how long to wait ------------------------------------------------------------------------------------------------
 
 
-def test_a_run_waits_until_something_happens() -> None:
-    assert a_run()[0]._patience() is None
-    assert a_run(timeout=5.0)[0]._patience() is None, "nothing runs that could time out"
+def test_a_run_waits_until_something_happens_but_sees_a_missed_signal_within_a_second() -> None:
+    assert a_run()[0]._patience() == 1.0
+    assert a_run(timeout=5.0)[0]._patience() == 1.0, "nothing runs that could time out"
 
 
 @pytest.mark.parametrize(("timeout", "wait"), [(1.0, 0.1), (60.0, 0.25), (0.001, 0.001)])
@@ -41,13 +41,11 @@ def test_a_run_looks_often_enough_for_timeouts(timeout: float, wait: float) -> N
 
 def test_a_run_looks_again_when_something_is_due(still: Still) -> None:
     runner, engine = a_run(seconds=5000.0)
-    assert runner._patience() == 3600.0, "an hour at most"
-    still.now += 4990.0
-    assert runner._patience() == 10.0
-    runner._evaluations.try_at(still.now + 3.0, SimpleNamespace(pull=Pull(1, "a", 1, {}, 7), attempt=1))
-    assert runner._patience() == 3.0
-    engine.elastic = True
-    assert runner._patience() == thresher.study.SWEEP == 1.0
+    assert runner._patience() == 1.0
+    still.now += 4999.5
+    assert runner._patience() == 0.5
+    runner._evaluations.try_at(still.now + 0.25, SimpleNamespace(pull=Pull(1, "a", 1, {}, 7), attempt=1))
+    assert runner._patience() == 0.25
     runner._no_workers.since = still.now
     assert runner._patience() == 0.1
     runner._no_workers.since = None
@@ -56,8 +54,8 @@ def test_a_run_looks_again_when_something_is_due(still: Still) -> None:
     runner._evaluations.try_at(still.now - 3.0, SimpleNamespace(pull=Pull(2, "a", 1, {}, 7), attempt=1))
     assert runner._patience() == 0.001
     still.now += 10.0
-    engine.elastic, runner._meter.tell, runner._evaluations._busy = False, None, []
-    assert runner._patience() is None, "its seconds are over"
+    runner._meter.tell, runner._evaluations._busy = None, []
+    assert runner._patience() == 1.0, "its seconds are over"
 
 
 def test_a_run_with_leases_looks_for_dead_agents(still: Still) -> None:
@@ -76,14 +74,14 @@ def test_a_run_with_leases_looks_for_dead_agents(still: Still) -> None:
 
 def test_in_an_outage_a_run_waits_for_the_next_try_or_until_it_gives_up(still: Still) -> None:
     runner, _ = a_run(give_up=50.0)
-    runner._watch.since, runner._watch.next_try = 70.0, 104.0
-    assert runner._patience() == 4.0
+    runner._watch.since, runner._watch.next_try = 50.75, 100.5
+    assert runner._patience() == 0.5
     runner._watch.next_try = 160.0
-    assert runner._patience() == 20.0
+    assert runner._patience() == 0.75
     runner._evaluations.running[Future()] = None
     assert runner._patience() == 0.1
     runner._signals = 1
-    assert runner._patience() is None
+    assert runner._patience() == 1.0
 
 
 # -- handing out -----------------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def runner(tmp_path: Path) -> Iterator[Runner]:
 
 def test_a_run_that_waits_looks_for_dead_agents_every_second(runner: Runner) -> None:
     runner._sweep()
-    assert 0 < (runner._patience() or 0) <= SWEEP
+    assert 0 < runner._patience() <= SWEEP
 
 
 def test_an_outage_needs_two_failures_of_every_worker(runner: Runner) -> None:

@@ -131,7 +131,7 @@ def named(given: Sequence[Policy | str], *, certificates: bool = False) -> dict[
     found = labelled(given, certificates=certificates)
     if len(found) < 2:
         only = next(iter(found), UNSAID)
-        remedy = "give another --policy" if found else "write --policy evt --policy uniform"
+        remedy = "give one more" if found else "give two, for example evt and uniform"
         raise InvalidInput("policy", only, "there must be at least two to compare", remedy)
     return found
 

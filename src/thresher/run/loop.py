@@ -26,7 +26,9 @@ from .runner import Limits
 from .starting import WINDOW, Failure
 from .tracebacks import is_transient, log_first, same_error
 
-LONGEST_WAIT = 3600.0
+# Seconds. After it, the run looks whether workers came or went. Python notices a signal that comes just before a wait
+# only when the wait ends.
+LONGEST_WAIT = 1.0
 STOP = object()
 
 
@@ -139,16 +141,15 @@ class Runner:
         finally:
             self._rewards.write()
 
-    def _patience(self) -> float | None:
-        """How long to wait before something must be checked again; None: until something happens."""
-        now = time.monotonic()
-        waits = [] if self._evaluations.next_try is None else [self._evaluations.next_try - now]
+    def _patience(self) -> float:
+        """How long to wait before something must be checked again."""
+        now, waits = time.monotonic(), [LONGEST_WAIT]
+        if self._evaluations.next_try is not None:
+            waits.append(self._evaluations.next_try - now)
         if self.study.store.leased:
             waits.append(self._next_sweep - now)
         if self._meter.tell or self._no_workers.since is not None:
             waits.append(TICK)
-        if self._engine.elastic:
-            waits.append(SWEEP)
         if self.limits.timeout is not None and self._evaluations.running:
             waits.append(min(0.25, self.limits.timeout / 10))
         if self._end is not None and not self._stopping:
@@ -156,7 +157,7 @@ class Runner:
         if self._watch.since is not None and not self._stopping:
             waits.append(TICK if self._evaluations.running else self._watch.next_try - now)
             waits.append(self._watch.since + self.limits.give_up - now)
-        return max(0.001, min(*waits, LONGEST_WAIT)) if waits else None
+        return max(0.001, min(waits))
 
     # -- results ------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,6 @@ class Coroutines(Engine):
     """Coroutines on an event loop that is already running. Whoever runs it waits for what `cancel_all` returns."""
 
     passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)  # from an evaluator to the loop
-    elastic = True  # the run looks once a second whether the loop was closed
     grace = 0.05  # seconds until a cancelled task is a failure
 
     def __init__(self, evaluate: Any, workers: int, loop: asyncio.AbstractEventLoop) -> None:
@@ -112,7 +111,6 @@ class Loop(Coroutines):
     """The same on an event loop of our own, in its own thread."""
 
     passed_on = ()
-    elastic = False
     grace = 0.0
 
     def __init__(self, evaluate: Any, workers: int, shared: Shared | None = None) -> None:

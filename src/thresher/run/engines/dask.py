@@ -29,8 +29,6 @@ LOOK = 0.25  # seconds between two looks at the cluster
 class Dask(Engine):
     """A run's part of a Dask cluster. Coroutines on the client's own loop talk to the scheduler."""
 
-    elastic = True
-
     def __init__(
         self,
         evaluate: Evaluate,

@@ -14,11 +14,10 @@ EvaluateSharing = Callable[[Pull, Any], object]  # with what evaluators share
 class Engine(ABC):
     """Evaluates pulls, each of them once, and gives a future for each."""
 
-    elastic = False  # whether the number of workers changes by itself
     sought = "worker"  # what is missing when there is none
 
     def __init__(self, workers: int) -> None:
-        self.workers = workers  # how many pulls it evaluates at once; may change while it runs
+        self.workers = workers  # how many pulls it evaluates at once; the run looks once a second whether it changed
 
     @property
     def room(self) -> int:

@@ -46,8 +46,6 @@ class Worker:
 class Ray(Engine):
     """A run's part of a Ray cluster."""
 
-    elastic = True
-
     def __init__(
         self, evaluate: Evaluate, address: str, workers: int | None, needed: dict[str, float] | None = None
     ) -> None:
