@@ -90,9 +90,18 @@ def complaint(result: Result, status: int = 2) -> str:
 def runs(pid: int) -> bool:
     """Whether a process exists and is not a zombie."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        return _state(pid) not in "ZX"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def sleeps(pid: int) -> bool:
+    """Whether a process is inside a system call that waits: there, a signal interrupts it."""
+    return _state(pid) == "S"
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def pids(folder: Path) -> list[int]:

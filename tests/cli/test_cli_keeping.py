@@ -110,9 +110,14 @@ def held(folder: Path) -> list[str]:
     return ["--budget=40", "--format=json", "--", "sh", "-c", f": $THRESHER_ARM; {note}; {wait}; echo 1"]
 
 
+def noted(folder: Path) -> list[str]:
+    """What the pulls have written: an empty note is about to be."""
+    return [text for file in folder.glob("*.run") if (text := file.read_text())]
+
+
 def test_after_ctrl_c_the_same_command_resumes(tmp_path: Path) -> None:
     process = start(tmp_path, *held(tmp_path))
-    until(lambda: len(list(tmp_path.glob("*.run"))) > 5, "a few pulls")
+    until(lambda: len(noted(tmp_path)) > 5, "a few pulls")
     process.send_signal(signal.SIGINT)
     assert process.stderr
     assert b"stopping: waiting for 2 pending pulls" in process.stderr.readline()
@@ -129,7 +134,7 @@ def test_after_ctrl_c_the_same_command_resumes(tmp_path: Path) -> None:
 
 def test_after_kill_9_the_same_command_resumes_and_no_pull_runs_twice(tmp_path: Path) -> None:
     process = start(tmp_path, *held(tmp_path))
-    until(lambda: len(list(tmp_path.glob("*.run"))) > 5, "a few pulls")
+    until(lambda: len(noted(tmp_path)) > 5, "a few pulls")
     until(lambda: only_study(tmp_path).verdict().told > 0, "a reward")
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
@@ -138,7 +143,7 @@ def test_after_kill_9_the_same_command_resumes_and_no_pull_runs_twice(tmp_path: 
     assert found["issued"] == 40
     assert found["told"] + found["pending"] == 40
     assert found["pending"] <= 2, "what the dead one had pending, until its lease is over"
-    assert {file.read_text() for file in tmp_path.glob("*.run")} == {".\n"}
+    assert set(noted(tmp_path)) == {".\n"}
 
 
 def test_several_runs_at_once_share_the_work(tmp_path: Path) -> None:

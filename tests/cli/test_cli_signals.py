@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from program import finish, followed, pids, runs, start, until
+from program import finish, followed, pids, runs, sleeps, start, until
 
 KEPT = "thresher: stopped; this is the verdict so far, and nothing was stored: a new run starts over"
 HANGING = "touch {folder}/$$; sleep 1000 & touch {folder}/$!; wait"
@@ -121,7 +121,8 @@ def test_ctrl_c_before_the_run_begins_leaves_no_traceback(tmp_path: Path) -> Non
     fifo = tmp_path / "arms"
     os.mkfifo(fifo)
     process = start("--arms", str(fifo), "--budget=9", "--", "echo", "1")
-    with fifo.open("w"):  # opened, and so no longer waiting, when thresher reads it
+    with fifo.open("w"):  # opened, and so no longer waiting, when thresher opens it
+        until(lambda: sleeps(process.pid), "reading")
         process.send_signal(signal.SIGINT)
         result = finish(process)
     assert (result.status, result.out, result.err.strip()) == (130, "", "")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from engines import until
+from program import runs
 
 from thresher.errors import Busy, EvaluationFailed, NoReward
 from thresher.run.command import guard
@@ -59,15 +60,7 @@ def test_the_end_of_a_program_that_was_killed_is_the_end_of_what_it_started(tmp_
     with pytest.raises(CommandFailed, match="was ended by SIGKILL"):
         Command(("sh", "-c", script), timeout=20)(pull(1))
     child = int((tmp_path / "child").read_text())
-    until(lambda: _is_over(child), "the end of the child", 10)
-
-
-def _is_over(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (ProcessLookupError, FileNotFoundError):
-        return True
+    until(lambda: not runs(child), "the end of the child", 10)
 
 
 def test_what_a_program_left_in_its_pipe_is_read_to_the_end() -> None:

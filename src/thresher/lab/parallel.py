@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 from ..text.machine import available_cores
@@ -45,11 +45,20 @@ def share_out(work: Callable[[Item], None], items: Sequence[Item], threads: int)
         for thread in crew:
             thread.start()
         for _ in crew:
-            failure = ended.get()
+            failure = _taken(ended)
             if failure is not None:
                 raise failure
     finally:
         left.clear()
+
+
+def _taken(ended: "SimpleQueue[BaseException | None]") -> BaseException | None:
+    """The next item. Python notices a signal that comes just before a wait only when the wait ends: no wait is long."""
+    while True:
+        try:
+            return ended.get(timeout=0.5)
+        except Empty:
+            continue
 
 
 def aside(work: Callable[[], None]) -> None:
