@@ -8,7 +8,6 @@ import pytest
 from engines import causes, make
 from steps import Still, Told, a_run
 
-import thresher
 from thresher.errors import Busy, CannotGoOn
 from thresher.run import loop
 from thresher.run.loop import Runner
@@ -40,7 +39,7 @@ def test_a_run_looks_often_enough_for_timeouts(timeout: float, wait: float) -> N
 
 
 def test_a_run_looks_again_when_something_is_due(still: Still) -> None:
-    runner, engine = a_run(seconds=5000.0)
+    runner, _ = a_run(seconds=5000.0)
     assert runner._patience() == 1.0
     still.now += 4999.5
     assert runner._patience() == 0.5
