@@ -189,10 +189,18 @@ def test_cases_that_failed_for_good_are_marked(workdir: Workdir) -> None:
     assert [row["missing_by"] for row in workdir.json("cases", "t")["rows"]] == [["b"], []]
 
 
-def test_ask_waits_for_the_cases_that_other_agents_have(workdir: Workdir) -> None:
-    study = library.create_study("t", arms=["new", "old"], baseline="old", bounds=(0, 1), cases=1, storage=workdir.url)
-    (pull,) = study.ask_many(1, lease=0.2)
+def with_one_case(workdir: Workdir) -> library.Study:
+    return library.create_study("t", arms=["new", "old"], baseline="old", bounds=(0, 1), cases=1, storage=workdir.url)
+
+
+def test_ask_gets_nothing_while_another_agent_has_the_only_case(workdir: Workdir) -> None:
+    with_one_case(workdir).ask()
     assert workdir("ask", "t") == Result(1, "", "")
+
+
+def test_ask_waits_for_the_cases_that_other_agents_have(workdir: Workdir) -> None:
+    study = with_one_case(workdir)
+    (pull,) = study.ask_many(1, lease=0.2)
     again = workdir.good("ask", "t", "--wait").split("\t")
     assert (pull.arm, again[:3]) == ("old", ["2", "old", "2"]), "the first was lost"
     study.tell(2, 1)
