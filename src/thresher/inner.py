@@ -1,6 +1,6 @@
 """What thresher's own runners, adapters and services do with a study, and users cannot.
 
-`peek`, `give_up` and `import_pulls` are of that kind too, and are in `study.py`.
+So are `peek`, `give_up` and `import_pulls` in `study.py`.
 """
 
 import contextlib

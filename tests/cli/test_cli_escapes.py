@@ -23,7 +23,7 @@ CODES = "\\x1b]0;owned\\x07\\x1b[31mred\\x1b[0m\\x9b2J\\r\\x7f\\u202e"
 
 
 @pytest.fixture(name="hurt")
-def a_hurt_workdir(workdir: Workdir) -> Workdir:
+def a_damaged_workdir(workdir: Workdir) -> Workdir:
     """A study with a reason, a note, an agent and a command that contain terminal codes."""
     study = workdir.study()
     first, second = study.ask_many(2)

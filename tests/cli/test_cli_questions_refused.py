@@ -145,7 +145,7 @@ RUNS = {
     ),
     "busy runs left out": (["--reward=cpu-seconds", "--failure=ignore"], "--failure 'ignore': a run that --timeout"),
     "another way to read": (["--reward=minutes"], "--reward 'minutes': must be last-float, exit-code, seconds, cpu-"),
-    "a space before a unit": (["--timeout", "50", "ms"], "unit 'ms': is taken for COMMAND, because a space separates"),
+    "a space before a unit": (["--timeout", "50", "ms"], "unit 'ms': is read as COMMAND, because a space separates"),
     "a requirement": (["--require=above=all"], "'above=all' must be reached or missed, =, and all, any or a number of"),
     "a requirement of none": (["--require=reached=0"], "'reached=0' must be reached or missed"),
     "a requirement of more": (["--require=missed=3"], "--require 'missed=3': there are only 2 arms; require fewer"),
@@ -161,7 +161,7 @@ def test_a_run_that_makes_no_sense_is_refused_in_one_line(case: str) -> None:
 def test_a_study_named_before_the_options_is_not_taken_for_the_command() -> None:
     message = refused("run", "mine", "--at-least=0.5", "--arm=a", "--", "echo", "1")
     assert (
-        "word 'mine': is taken for COMMAND, so all options after it belong to it; name a study with --study mine"
+        "word 'mine': is read as COMMAND, and all options after it as COMMAND's; if it names a study, write --study mine"
         in message
     )
     assert "there are none" in refused("run", "--at-least=0.5", "--", "{arm}", "--arm", "1"), "a program for each arm"

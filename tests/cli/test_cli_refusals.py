@@ -24,7 +24,10 @@ LINES = {
         [*COMPARE, "--family=foo"],
         "choose one of uniform, bernoulli, beta, normal, clipped, constant",
     ),
-    "nothing to compare": (["compare"], "--policy: there must be at least two to compare; give two, for example evt and uniform"),
+    "nothing to compare": (
+        ["compare"],
+        "--policy: there must be at least two to compare; give two, for example evt and uniform",
+    ),
     "an unknown policy": ([*ONE, "--policy=evtt", *ECHO], ", or module:function, a score of your own"),
     "a policy without a budget": ([*ONE, "--policy=evt", *ECHO], "; give a --budget, or --policy anytime-evt"),
     "a resource here": (

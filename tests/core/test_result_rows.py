@@ -35,8 +35,8 @@ def test_a_column_that_occurs_twice_is_refused(name: str) -> None:
 def test_a_row_without_a_state_was_told_if_it_has_a_reward() -> None:
     found = rows("arm,reward,state\na,1,\na,,\nb,,dropped\nc,0,late\n")
     assert [row.state for row in found] == ["told", "dropped", "dropped", "late"]
-    refused("arm,reward\na,\n", "line 2 of f: column 'reward': is empty; give a reward, or state dropped in a column")
-    refused('[{"arm": "a"}]', "row 1 of f: column 'reward': is missing; give a reward, or state dropped")
+    refused("arm,reward\na,\n", "line 2 of f: column 'reward': is empty; give a reward, or add a column 'state'")
+    refused('[{"arm": "a"}]', "row 1 of f: column 'reward': is missing; give a reward, or add a column 'state'")
     assert rows('[{"arm": "a", "state": "told", "reward": 1}, {"arm": "a"}]')[1].state == "dropped"
 
 

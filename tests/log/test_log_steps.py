@@ -77,6 +77,7 @@ def test_tables_are_upgraded_by_one_agent_which_locks_them_first() -> None:
         ("mysql://me:hunter2@host/db", "mysql://me:***@host/db"),
         ("me:hunter2@host/db", r"\*\*\*@host/db"),
         ("mysql://host/db", "mysql://host/db"),
+        ("host=db user=me password=hunter2 dbname=x", r"password=\*\*\*"),
     ],
 )
 def test_an_unknown_store_is_named_without_its_password(storage: str, shown: str) -> None:

@@ -85,7 +85,7 @@ def test_without_matplotlib_pictures_are_refused_before_the_work(
 
     monkeypatch.setattr(pictures, "find_spec", lambda _: None)
     out = tmp_path / "out"
-    with pytest.raises(ThresherError, match="pictures need matplotlib"):
+    with pytest.raises(ThresherError, match="a picture needs the package matplotlib"):
         run("paper", "all", "--out", str(out))
     assert not out.exists()
 

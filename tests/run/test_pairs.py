@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from engines import causes
 import thresher
 from thresher.errors import EvaluationFailed
 from thresher.run.engines.outcome import opened, outcome
+from thresher.run.tracebacks import traceback_text
 from thresher.run.wrapped import Wrapped, WrappedCoroutine
 
 ARMS = ("old", "a", "b", "c")
@@ -216,6 +218,21 @@ def test_the_second_side_is_not_evaluated_after_a_failure() -> None:
     with pytest.raises(EvaluationFailed, match="the baseline failed: KeyError: 'old'"):
         Wrapped(evaluate)(PULL._replace(baseline_first=True))
     assert seen == ["a", "old"]
+
+
+def test_the_traceback_of_a_baseline_that_fails_has_hardly_a_frame_of_ours() -> None:
+    async def evaluate_later(pull: thresher.Pull) -> float:
+        return Broken("old")(pull)
+
+    for evaluate in (Broken("old"), evaluate_later):
+        study = make(max_failures=None)
+        with pytest.raises(thresher.CannotGoOn) as caught:
+            thresher.run(study, evaluate, workers=1)
+        text = traceback_text(caught.value.__cause__ or caught.value)
+        files = [line.split('"')[1] for line in text.splitlines() if line.strip().startswith("File ")]
+        assert "ValueError: broken" in text
+        ours = [name for name in (Path(file).name for file in files) if name != "test_pairs.py"]
+        assert ours == ["wrapped.py", "pairs.py"], "where the evaluator is called, and where the error is named"
 
 
 @pytest.mark.parametrize("error", [thresher.Busy, KeyboardInterrupt, asyncio.CancelledError])

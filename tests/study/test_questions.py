@@ -13,7 +13,6 @@ from thresher.core.replay import verify
 from thresher.study import peek
 
 ARMS = ["a", "b", "c"]
-sixteenths = st.integers(0, 16).map(lambda number: number / 16)
 seeds = st.integers(0, 2**32 - 1)
 
 

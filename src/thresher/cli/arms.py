@@ -13,6 +13,7 @@ from ..run.command.process import PULL_FIELDS
 from ..text.escapes import text_of
 from ..text.files import read_text
 from ..text.parsing import read_json
+from ..text.plural import either
 from ..text.tables import read_csv
 
 SHAPES = 'write ["a", "b"], [{"name": "a", "depth": 1}] or {"a": {"depth": 1}}'
@@ -155,8 +156,7 @@ def _row(item: object, location: str, kind: Kind) -> tuple[str, Any, Params]:
         return location, item, {}
     key = next((key for key in kind.keys if key in item), None) if isinstance(item, Mapping) else None
     if key is None and isinstance(item, Mapping):
-        *keys, last = kind.keys
-        rule = f"{shown(item)} has no {', '.join(keys)} or {last}"
+        rule = f"{shown(item)} has no {either(kind.keys)}"
         raise InvalidInput(location, rule=rule, remedy=f'name each {kind.what}, as in {{"{kind.keys[0]}": "first", …}}')
     if key is None:
         raise InvalidInput(location, rule=f"{shown(item)} is neither a name nor parameters", remedy=SHAPES)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..core.checks import MAX_NAME
 from ..core.spec import Spec
-from ..create import check_storable, compare, create, open_study, resume
+from ..create import check_policy, compare, create, open_study, resume
 from ..errors import Conflict, StudyExists, UnknownStudy
 from ..log.journal import plain
 from ..log.store import Store
@@ -72,7 +72,7 @@ class Kept:
         found = self._found()
         if found is not None:
             self._check(found)
-        check_storable(store, spec, is_new=fresh or found is None)
+        check_policy(spec.policy, store, is_new=fresh or found is None)
 
     def begin(self) -> Study:
         """The study: a new one, or the one that is there; a larger budget extends it."""

@@ -12,7 +12,7 @@ from ..run.engines import NAME_CLUSTER
 from ..text.quantities import Quantity
 
 ARGUMENTS = re.compile(rf"\b({'|'.join(question_checks.BARS)}|lower_is_better)\b")
-WORDS = {  # of the library: what to say instead
+WORDS = {  # the library's text: the command line's
     question_checks.NAME_BASELINE: "name one of the arms with --baseline",
     question_checks.MARGIN_TOO: "--margin is given too",
     question_checks.MARGIN_OR_RATIO: "give --margin or --ratio",

@@ -28,11 +28,12 @@ def check_start(argv: Sequence[str], *, needs_arms: bool) -> None:
     if not argv or shutil.which(argv[0]) is not None:
         return
     if argv[0] in SCALES:
-        rule = "is taken for COMMAND, because a space separates it from its number"
+        rule = "is read as COMMAND, because a space separates it from its number"
         raise InvalidInput("unit", argv[0], rule, f"write the two as one word, such as 50{argv[0]}")
     if needs_arms and "{" not in argv[0] and any(word.partition("=")[0] in ("--arms", "--arm") for word in argv):
-        rule = "is taken for COMMAND, so all options after it belong to it"
-        raise InvalidInput("word", argv[0], rule, f"name a study with --study {argv[0]}, and put -- before COMMAND")
+        rule = "is read as COMMAND, and all options after it as COMMAND's"
+        remedy = f"if it names a study, write --study {argv[0]}, and put -- before COMMAND"
+        raise InvalidInput("word", argv[0], rule, remedy)
 
 
 def check_command(

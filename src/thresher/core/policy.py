@@ -69,15 +69,16 @@ class Policy:
         return self.formula == "evt" or self.is_custom
 
     @property
-    def unused(self) -> InvalidInput | None:
-        """What to say about a setting without effect. Only new studies are refused: old logs may have such a policy."""
-        unused = {
+    def ignored_setting(self) -> InvalidInput | None:
+        """The error for a setting that this policy ignores. Only new studies are refused: old logs may have one."""
+        ignored = {
             "exploration": not self._explores,
             "slack": self.formula == "uniform" and self.second is None,
             "pending_ratio": self.formula == "cheapest",
+            "second": self.formula == "cheapest",
         }
-        for name, is_unused in unused.items():
-            if is_unused and (value := getattr(self, name)):
+        for name, is_ignored in ignored.items():
+            if is_ignored and (value := getattr(self, name)):
                 return InvalidInput(name, value, f"has no effect on the formula {self.formula}", "leave it out")
         return None
 

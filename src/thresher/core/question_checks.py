@@ -13,7 +13,7 @@ from .spec_checks import bar as inside
 
 BARS = ("threshold", "at_least", "at_most")  # the names by which a bar can be given
 LOWER = "where lower is better, arms stay within a bar"  # a rule
-# what the command line says with the names of its options, see `cli/rewording.py`; the same in other files
+# texts that `cli/rewording.py` replaces with the names of options; other files have more
 NAME_BASELINE, MARGIN_TOO = "name one of the arms as baseline", "a margin is given too"
 MARGIN_OR_RATIO = "give a margin or a ratio"
 LONGEST_UNIT = 16  # characters

@@ -1,4 +1,7 @@
-"""Seeds of pulls: a bijection on 32 bits, keyed by the study's seed, of an index made from the arm and the number."""
+"""Seeds of pulls: a bijection on 32 bits, keyed by the study's seed, of an index made from the arm and the number.
+
+`stirred` is compiled: the rules of `kernel.py` hold for it.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -74,7 +74,7 @@ class State:
         self.folding = False  # while a whole log is folded in, scores are not needed
 
     @property
-    def is_issued(self) -> bool:
+    def is_budget_issued(self) -> bool:
         """Whether the whole budget is issued."""
         return self.budget is not None and self.issued >= self.budget
 
@@ -83,7 +83,7 @@ class State:
         """Whether the budget is issued or no arm takes more pulls. Imported rewards must be weighed by an ask first."""
         if self.unweighed:
             return False
-        if self.is_issued:
+        if self.is_budget_issued:
             return True
         if self.awaits or self.spec.find is None:
             return self.open == 0
@@ -98,7 +98,7 @@ class State:
     def may_take_more(self, arm: int | None = None) -> bool:
         """Whether an ask, perhaps for this arm, that gets no pull now may get one once pending pulls have ended."""
         is_found = self.spec.find is not None and self.found >= self.spec.find
-        if not self.pending or self.is_issued or is_found:
+        if not self.pending or self.is_budget_issued or is_found:
             return False
         return any(map(self._may_open, range(len(self.spec.arms)) if arm is None else (arm,)))
 

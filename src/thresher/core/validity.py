@@ -34,7 +34,7 @@ def _asked(study: State, event: Event) -> None:
         raise InvalidInput("event", event.kind, "the imported results must be weighed first")
     if event.cause is not None:
         _check_cause(study, event, arm)
-    if study.is_issued:
+    if study.is_budget_issued:
         raise InvalidInput("budget", study.budget, "is issued", "extend the study")
     if study.board.shut[arm] == kernel.SHUT and event.cause != "imported":
         raise InvalidInput("arm", study.spec.arms[arm], "takes no further pulls")

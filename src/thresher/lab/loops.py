@@ -128,7 +128,7 @@ def issued_pull(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, sta
         if COUNTS and arm == arms.base:
             issue_baseline(proof, arm, pull)
         else:
-            issue(board, proof, arm, pull)
+            issue(proof, arm, pull)
         if proof.sheet.cases > 0:
             reconsider(board, proof, arm)
             place = proof.sheet.place[pull]
@@ -246,7 +246,7 @@ def run_at_once(
                 if CERTIFIES and ended(board, proof):
                     break  # the remaining checkpoints measure this final state
                 arm = choose_for(board, other, rule, issued + 1)
-                if arm < 0:  # never so here, but the compiler need then not ask whether an index counts from the end
+                if arm < 0:  # cannot happen; the test lets the compiler drop its checks for negative indices
                     break
                 issued += 1
                 if IS_CUSTOM and is_refused(board, measures, row, arm):

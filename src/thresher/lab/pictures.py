@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..errors import ThresherError
+from ..errors import ThresherError, lacks
 
 # Okabe and Ito's palette
 BLUE, ORANGE, GREEN, RED, GREY, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#6E6E6E", "#CC79A7"
@@ -31,8 +31,8 @@ LOOK: Any = {
 def check_ready() -> None:
     """Raise if matplotlib is missing, before any work is done."""
     if find_spec("matplotlib") is None:
-        words = "pictures need matplotlib, which is not installed"
-        raise ThresherError(words, remedy="pip install 'thresher[lab]'")
+        rule, remedy = lacks(ModuleNotFoundError(name="matplotlib"), "lab")
+        raise ThresherError(f"a picture {rule}", remedy=remedy)
 
 
 @contextmanager

@@ -91,7 +91,7 @@ def is_over(board: Board, proof: Proof) -> bool:
     return is_finished(proof.sheet, settled, board.pending, proof.open[0], proof.above[0], proof.find)
 
 
-def issue(board: Board, proof: Proof, arm: int, pull: int) -> None:
+def issue(proof: Proof, arm: int, pull: int) -> None:
     """A pull was issued. With cases, it takes its arm's lowest free place."""
     docket, sheet = proof.docket, proof.sheet
     docket.following[pull] = 0

@@ -131,8 +131,8 @@ def wipe(board: Board) -> None:
 def saw(board: Board, arms: Arms, arm: int, reward: float) -> None:
     """Observe what counts, scaled by its bounds.
 
-    From 0 to 1, the division changes nothing and takes a sixth of a pull. Where only a number depends on the condition,
-    the compiler divides in any case and drops the result; it may not store in any case.
+    From 0 to 1, the division changes nothing and takes a sixth of a pull. If the branch only computed a number, the
+    compiler would always divide and then choose. The store to ``drawn`` prevents that.
     """
     scaled = reward
     if arms.least != 0.0 or arms.most != 1.0:

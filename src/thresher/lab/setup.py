@@ -86,15 +86,17 @@ bernoulli, beta, normal, clipped, constant
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "policy", policies.policy(self.policy, certificates=self.certifies, finds=self.find is not None))
-        if unused := self.rules.unused:
-            raise unused
+        if ignored := self.rules.ignored_setting:
+            raise ignored
         put(self, "delay", delays.parse(self.delay) if isinstance(self.delay, str) else delays.checked(self.delay))
         if families.family(self.family).recorded != (self.recorded is not None):
             rule = "recorded rewards and the family 'recorded' go together"
             raise InvalidInput("family", self.family, rule, "give both, or neither (--recorded FILE alone does both)")
         if self.recorded is not None:
             if not isinstance(self.recorded, Recorded):
-                raise InvalidInput("recorded", self.recorded, "must be a Recorded", "read it with recorded.read")
+                raise InvalidInput(
+                    "recorded", self.recorded, "must be a Recorded", "read it with thresher.lab.recorded.read"
+                )
             put(self, "family", self.recorded.family)
             put(self, "arms", len(self.recorded.names))
         put(self, "arms", checks.whole("arms", self.arms, least=1, most=MOST_ARMS))

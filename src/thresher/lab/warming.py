@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 
 from ..core.policies import Policy
 from . import compiler
@@ -35,15 +35,23 @@ def compile_together(loops: Iterable[Kind], *, shows: bool = False) -> None:
         with progress_bar("compiling, this once", len(needed)) if shows else nullcontext() as bar:
             if divided:
                 aside(lambda: compile_half(own[0], 0))
-                children[0].wait()
+                _ended(children[0])
             compile_here(shares[0], bar)
             for child, share in zip(children, shares[1:], strict=False):
-                child.wait()
+                _ended(child)
                 if bar is not None:
                     bar(len(share))
     finally:  # after Ctrl-C their work is not needed
         for child in children:
             child.terminate()
+
+
+def _ended(child: "subprocess.Popen[bytes]") -> None:
+    """Wait for its end, for a moment at a time: see `parallel`."""
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(0.5)
+            return
 
 
 def compile_here(loops: Sequence[Kind], progress: Callable[[int], None] | None = None) -> None:

@@ -171,9 +171,9 @@ class Journal:
                     return written
             self._calls += 1
             draft = Draft(ledger, f"{self._nonce}-{self._calls}", _ACTING.get() or self.agent)
-            self._ledger, self._basis, self._deciding = None, ledger.last, True
-            told = ledger.told
+            self._ledger, self._basis, told = None, ledger.last, ledger.told
             try:
+                self._deciding = True
                 answer = plan(draft)
                 if draft.events:
                     try:

@@ -39,7 +39,8 @@ def open_store(storage: Storage) -> Store:
 
     account, at, location = storage.rpartition("@")
     shown = masked(storage) if "://" in account or not at else f"***@{location}"
-    remedy = f"use {KINDS}" if at or "://" in storage else f"write sqlite:///{storage} for a file, or use {KINDS}"
+    is_file = storage and shown == storage and not any(sign in storage for sign in ":=@")
+    remedy = f"write sqlite:///{storage} for a file, or use {KINDS}" if is_file else f"use {KINDS}"
     raise InvalidInput("storage", shown, "is not a store that this version knows", remedy)
 
 

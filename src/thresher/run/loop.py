@@ -26,8 +26,8 @@ from .runner import Limits
 from .starting import WINDOW, Failure
 from .tracebacks import is_transient, log_first, same_error
 
-# Seconds. After it, the run looks whether workers came or went. Python notices a signal that comes just before a wait
-# only when the wait ends.
+# Seconds. At least this often, the run checks whether workers came or went. And Python handles a signal that arrives
+# just before a wait only after the wait.
 LONGEST_WAIT = 1.0
 STOP = object()
 

@@ -1,8 +1,5 @@
 """Pairs: a pull of a study with a baseline evaluates its arm and the baseline, one after the other in one worker."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from ..core.spec import Spec
 from ..errors import Busy, EvaluationFailed, InvalidInput, NoReward, OutsideBounds, told_of
 from ..log.calls import both
@@ -22,16 +19,11 @@ class Pair:
         self.rewards: dict[str, object] = {}  # by arm
         self._cut_off: TimedOut | None = None  # the arm's run was killed: the baseline's time decides what it counts as
 
-    @contextmanager
-    def side(self, one: Pull) -> Iterator[None]:
+    def side(self, one: Pull) -> "Side":
         """Evaluate one side within this; a failure after which the pair may still count is kept."""
-        try:
-            yield
-        except BaseException as error:
-            if not self._can_go_on(one, error):
-                raise
+        return Side(self, one)
 
-    def _can_go_on(self, one: Pull, error: BaseException) -> bool:
+    def can_go_on(self, one: Pull, error: BaseException) -> bool:
         """Whether the pair may still count although this side failed: the arm timed out, and the baseline decides.
 
         Raises a failure of the baseline, if this is one, as an error that says so.
@@ -50,6 +42,19 @@ class Pair:
         """The arm's reward and the baseline's."""
         other = self.rewards[str(self._pull.baseline)]
         return self.rewards[self._pull.arm] if self._cut_off is None else self._cut_off.reward(other), other
+
+
+class Side:
+    """One side of a pair, as a context. Not a generator, whose frames would be in the user's traceback."""
+
+    def __init__(self, pair: Pair, one: Pull) -> None:
+        self._pair, self._one = pair, one
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, frames: object) -> bool:
+        return error is not None and self._pair.can_go_on(self._one, error)
 
 
 def of_baseline(error: BaseException) -> EvaluationFailed:

@@ -34,7 +34,7 @@ def listed(names: Sequence[str], most: int = MOST_NAMED, *, show: Callable[[str]
 
 
 def either(words: Sequence[str]) -> str:
-    """Words of which one is to be chosen.
+    """Alternatives, as a sentence lists them.
 
     >>> either(["a", "b", "c"])
     'a, b or c'

@@ -2,7 +2,7 @@
 
 Where to look:
 
-- `connections` accepts them, `request_checks` checks every request, and `access` knows tokens and sessions. `app` is
+- `connections` accepts connections, `request_checks` checks every request, and `access` knows tokens and sessions. `app` is
   the application that they protect, and `refusals` is what a client gets instead of an answer.
 - `api` answers programs, with the `models` of requests and replies. `pages` answers browsers.
 - `served_studies` keeps the server's studies. For each there is a `watched` study, which adds to `follow` what pages

@@ -92,7 +92,7 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, with connections that we accept."""
+    """uvicorn's server, but we accept the connections ourselves."""
 
     def __init__(
         self, config: uvicorn.Config, bounds: Limits, tls: ssl.SSLContext | None, served: ServedStudies

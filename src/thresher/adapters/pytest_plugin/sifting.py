@@ -124,7 +124,7 @@ class Sift:
         options, part = self.options, len(members) / len(self.bars)
         budget = None if options.budget is None else options.budget * len(members) // len(self.bars)
         whole = (sorted(self.bars.items()), options.isolation, options.guarantee, options.confidence, version)
-        bars = [f"{each:g}" for each in self._served]  # in full only if two are alike: stores have the others as here
+        bars = [f"{each:g}" for each in self._served]  # in full only if two look alike: stores have short names
         shown = f"{bar:g}" if bars.count(f"{bar:g}") == 1 else repr(bar)
         name = f"pytest {shown} {hashlib.sha256(repr(whole).encode()).hexdigest()[:12]}"
         question: dict[str, Any] = {

@@ -51,7 +51,7 @@ def cells(result: Result) -> tuple[str, ...]:
 
 
 def counted(results: Sequence[Result]) -> str:
-    """How many tests have each status, in one line; those that are only known to be flaky come after the certified."""
+    """How many tests have each status, in one line; those that are flaky but not certified are counted separately."""
     count = Counter(result.status for result in results)
     both = Counter(result.status for result in results if result.flaky)
     of = {status: f" ({many:,} of them flaky)" for status, many in both.items()}

@@ -1,4 +1,4 @@
-"""An engine: what the runner needs of it."""
+"""The interface that the runner needs from an engine."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable

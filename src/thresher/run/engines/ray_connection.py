@@ -1,5 +1,6 @@
 """The connection to a Ray cluster: the user's, or one of our own on this machine."""
 
+import contextlib
 import logging
 import queue
 import re
@@ -100,9 +101,9 @@ def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
     with signals.into(inbox):
         threading.Thread(target=start, name="thresher-ray-start", daemon=True).start()
         while not started.done() and len(caught) < 2 and not {signal.SIGTERM, signal.SIGHUP} & {*caught}:
-            item = inbox.get()
-            if isinstance(item, signal.Signals):
-                caught.append(item)
+            with contextlib.suppress(queue.Empty):  # a wait of a second, as in `loop.LONGEST_WAIT`
+                if isinstance(item := inbox.get(timeout=1.0), signal.Signals):
+                    caught.append(item)
     while not inbox.empty():  # one that came just before it had started
         if isinstance(item := inbox.get(), signal.Signals):
             caught.append(item)

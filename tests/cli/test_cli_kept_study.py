@@ -40,7 +40,7 @@ def test_a_policy_that_new_studies_cannot_have_leaves_the_old_one_where_it_is(
 ) -> None:
     """Version 0.1 allowed settings without effect: its studies go on, but --fresh cannot create another."""
     (tmp_path / "idle.py").write_text("import thresher\npolicy = thresher.uniform(slack=0.1)\n")
-    monkeypatch.setattr(library.Policy, "unused", None)
+    monkeypatch.setattr(library.Policy, "ignored_setting", None)
     spec = library.Spec(arms=["a"], threshold=0.5, budget=6, policy=library.uniform(slack=0.1))
     create("mine", spec, storage=f"sqlite:///{tmp_path}/thresher.db")
     monkeypatch.undo()
