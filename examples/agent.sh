@@ -36,8 +36,8 @@ while :; do
   seed=$(printf '%s' "$asked" | field seed)
   case=$(printf '%s' "$asked" | field case)
   if reward=$(THRESHER_SEED=$seed THRESHER_CASE=$case "$@" "$arm" | tail -n 1) && [ -n "$reward" ]; then
-    call tell "{\"pull\": $pull, \"reward\": $reward}" "$name-$turn" >/dev/null
+    call tell "{\"pull\": \"$pull\", \"reward\": $reward}" "$name-$turn" >/dev/null
   else
-    call drop "{\"pulls\": [$pull], \"cause\": \"failed\", \"reason\": \"the command failed\"}" "$name-$turn" >/dev/null
+    call drop "{\"pulls\": [\"$pull\"], \"cause\": \"failed\", \"reason\": \"the command failed\"}" "$name-$turn" >/dev/null
   fi
 done

@@ -202,7 +202,7 @@ def compare(study: Study, wanted: Spec) -> Match:
         grows = wanted.budget is not None and budget is not None and wanted.budget > budget
         if wanted.budget not in (budget, spec.budget) and not grows:
             unlike.append(_budget_differs(budget, wanted))
-        measured = ledger.told - ledger.imported + ledger.pending > 0
+        measured = ledger.own_told + ledger.pending > 0
         if wanted.evaluator is not None and wanted.evaluator not in known and measured:
             other = known[-1] if known else ""
         return Match(unlike, grows, budget, other)

@@ -68,7 +68,7 @@ class UnknownStudy(ThresherError, LookupError):
 
 
 class StudyDeleted(UnknownStudy):
-    """The study was deleted, or another took its name, while this process worked on it."""
+    """The study was deleted or set back, or another took its name, while this process worked on it."""
 
 
 class StudyExists(ThresherError, ValueError):

@@ -5,10 +5,11 @@ So are `peek`, `give_up` and `import_pulls` in `study.py`.
 
 import contextlib
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .core.guarantees import Words
 from .core.ledger import Ledger
+from .core.pulls import id_of, pull_json, ticket_of
 from .core.verdict import Verdict
 from .errors import AlreadyTold, OutsideBounds
 from .log import calls
@@ -33,8 +34,13 @@ class Asked(NamedTuple):
     """What an ask returns."""
 
     pulls: list[Pull]
+    tickets: list[str]  # of the pulls
     done: bool  # as `Study.done`, after these pulls
     wait: bool = False  # there are none now, but a later ask may get some: what is pending may free a case
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """The pulls as JSON-ready data."""
+        return list(map(pull_json, self.pulls, self.tickets))
 
 
 def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: str | None = None) -> Asked:
@@ -43,7 +49,8 @@ def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: s
 
     def note(ledger: Ledger, pulls: list[Pull]) -> None:
         named = None if arm is None else ledger.spec.arm(arm)
-        found.append(Asked(pulls, ledger.done, n > 0 and not pulls and ledger.may_take_more(named)))
+        tickets = [ticket_of(ledger, pull.id) for pull in pulls]
+        found.append(Asked(pulls, tickets, ledger.done, n > 0 and not pulls and ledger.may_take_more(named)))
 
     study._ask(n, lease, key, calls.host_for(study.spec, arm), then=note)
     return found[-1]
@@ -60,11 +67,9 @@ def others_pulls(study: Study) -> int:
     return sum(not study._keeper.holds(pull) for pull in pending)
 
 
-def tell_for_reply(
-    study: Study, pull: int, reward: object, *, note: str | None = None, cost: float | None = None
-) -> bool:
+def tell_for_reply(study: Study, given: Telling) -> bool:
     """The same as `Study.tell`. Returns whether the reward was late."""
-    return study._tell(Telling(pull, reward, note=note, cost=cost))
+    return study._tell(given)
 
 
 def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, OutsideBounds]:
@@ -79,14 +84,14 @@ def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, Outside
             with contextlib.suppress(AlreadyTold):
                 told = calls.tell(draft, each)
                 if told.outside is not None:
-                    found[each.pull] = told.outside
+                    found[id_of(each.pull)] = told.outside
         return found
 
     try:
         return study._journal.commit(plan)
     finally:  # if it cannot be written, the leases run out
         for each in rewards if study.store.leased else ():
-            study._keeper.let_go(each.pull)
+            study._keeper.let_go(id_of(each.pull))
 
 
 def verdict_in(study: Study, words: Words) -> Verdict:

@@ -15,7 +15,7 @@ from .core.guarantees import USUAL, Words
 from .core.hardest import CaseRow, hardest
 from .core.ledger import Ledger
 from .core.pull_rows import PullRow, Pulls, pulls_in
-from .core.pulls import Pull, id_of, pull_of
+from .core.pulls import Pull, id_in, id_of, pull_of
 from .core.verdict import Verdict
 from .errors import CannotGoOn, InvalidInput, lacks
 from .log import calls, imports
@@ -71,7 +71,8 @@ class Study(AbstractContextManager["Study"]):
         """The same as ``n`` times `ask`, in one write; fewer pulls only when `ask` would return None.
 
         This process renews the pulls' leases as long as it lives; with ``lease``, in seconds, for work done elsewhere,
-        the caller does. A repeated call with the same ``key``, from any process, returns the same pulls.
+        the caller does. A repeated call with the same ``key``, from any process, returns the same pulls. The log
+        records that, and the verdict says that these evaluations may have been repeated.
         """
         return self._ask(n, lease, key, calls.host_for(self.spec, arm))
 
@@ -108,13 +109,14 @@ class Study(AbstractContextManager["Study"]):
             self._journal.on_write = self._keys.follow
         draft.key = marked(checks.text("key", key))
         known = self._keys.pulls(draft.key, draft.ledger.last)
+        calls.ask_again(draft, known)
         if known:
             self.store.renew(self.name, known, seconds or self._keeper.seconds)
         return [pull_of(draft.ledger, pull) for pull in known]
 
     def tell(
         self,
-        pull: Pull | int,
+        pull: Pull | int | str,
         reward: object,
         *,
         repeatable: bool = False,
@@ -130,17 +132,18 @@ class Study(AbstractContextManager["Study"]):
         arm, whose label is then not certified, and raises `OutsideBounds`; the reason of the retirement keeps its note
         and its cost, which does not count in the total.
         """
-        self._tell(calls.Telling(id_of(pull, remedy="write tell(pull, reward)"), reward, repeatable, note, cost))
+        id_of(pull, remedy="write tell(pull, reward)")
+        self._tell(calls.Telling(pull, reward, repeatable, note, cost))
 
     def _tell(self, given: calls.Telling) -> bool:
         told = self._journal.commit(lambda draft: calls.tell(draft, given))
         if self.store.leased:
-            self._keeper.let_go(given.pull)
+            self._keeper.let_go(id_of(given.pull))
         if told.outside is not None:
             raise told.outside
         return told.late
 
-    def drop(self, pull: Pull | int, *, reason: str = "dropped by hand", cause: Cause = "lost") -> None:
+    def drop(self, pull: Pull | int | str, *, reason: str = "dropped by hand", cause: Cause = "lost") -> None:
         """Drop a pull: it was ``"lost"``, or it ``"failed"``, which counts against its arm. Dropping twice is accepted.
 
         Any other known cause is recorded as ``"lost"``: only a runner knows that a pull never began. If the
@@ -168,13 +171,14 @@ class Study(AbstractContextManager["Study"]):
 
     # -- lost work ----------------------------------------------------------------------------------------------
 
-    def renew(self, pulls: Pull | int | Iterable[Pull | int], seconds: float) -> None:
+    def renew(self, pulls: Pull | int | str | Iterable[Pull | int | str], seconds: float) -> None:
         """Renew the leases of pulls that are evaluated elsewhere: they count as lost no sooner than after ``seconds``.
 
         A study renews the pulls that it handed out itself. Pulls that are no longer pending are left alone.
         """
-        numbers = [id_of(pull) for pull in ([pulls] if isinstance(pulls, Pull | int) else pulls)]
-        peek(self, lambda ledger: [ledger.state_of(number) for number in numbers])
+        given = [pulls] if isinstance(pulls, Pull | int | str) else list(pulls)
+        numbers = [id_of(pull) for pull in given]
+        peek(self, lambda ledger: [ledger.state_of(id_in(ledger, pull)) for pull in given])
         self.store.renew(self.name, numbers, checks.seconds("lease", seconds))
 
     def sweep(self) -> int:
@@ -281,11 +285,11 @@ def peek(study: Study, reader: Callable[[Ledger], Answer]) -> Answer:
     return study._journal.peek(reader)
 
 
-def give_up(study: Study, pull: Pull | int, *, cause: Cause, reason: str) -> None:
+def give_up(study: Study, pull: Pull | int | str, *, cause: Cause, reason: str) -> None:
     """Drop a pull with any cause: for runners alone, which know whether it ever began."""
     number = id_of(pull)
     try:
-        study._journal.commit(lambda draft: calls.drop(draft, number, cause, reason))
+        study._journal.commit(lambda draft: calls.drop(draft, pull, cause, reason))
     finally:  # if it cannot be written, the lease runs out
         study._keeper.let_go(number)
 

@@ -61,7 +61,10 @@ ODD = {
     "infinity": ("arm,reward\na,1e999\n", "line 2 of FILE: reward inf"),
     "out of bounds": ("arm,reward\na,7\n", "line 2 of FILE: reward 7.0: must lie within the bounds (0, 1)"),
     "an unknown arm": ("arm,reward\na,1\nc,1\n", "line 3 of FILE: arm 'c': is not an arm of this study"),
-    "an empty reward": ("arm,reward\na,1\nb,\n", "line 3 of FILE: column 'reward': is empty; give a reward, or state"),
+    "an empty reward": (
+        "arm,reward\na,1\nb,\n",
+        "line 3 of FILE: column 'reward': is empty; give a reward,",
+    ),
     "an unknown state": ("arm,state,reward\na,gone,\n", "line 2 of FILE: state 'gone': must be one of pending, told,"),
     "a state twice": ("arm,state,reward,state\na,told,1,told\n", "line 1 of FILE: column 'state': occurs twice"),
     "told nothing": ("arm,state,reward\na,told,\n", "line 2 of FILE: reward '': a pull whose state is told has one"),

@@ -79,13 +79,13 @@ def test_units_are_gone_from_the_specification(tmp_path: Path) -> None:
 def test_agents_tell_pairs_and_exports_have_both(tmp_path: Path) -> None:
     inside("create", "s", *TWO, "--baseline=a", "--budget=4", storage=tmp_path)
     pull, arm, number, seed, baseline, first = inside("ask", "s", storage=tmp_path).stdout.rstrip("\n").split("\t")
-    assert (pull, arm, number, baseline) == ("1", "b", "1", "a")
+    assert (pull[:2], arm, number, baseline) == ("1-", "b", "1", "a")
     assert first in ("arm", "baseline")
     inside("ask", "s", storage=tmp_path)
     line = "evaluates the baseline 'a' too; tell both: the arm's reward and then the baseline's"
     assert line in refused("tell", "s", "1", "0.75", storage=tmp_path)
-    told = inside("tell", "s", "1", "0.75", "0.5", "--format=json", storage=tmp_path).stdout
-    assert json.loads(told) == {"format": 1, "pull": 1, "reward": [0.75, 0.5], "late": False}
+    told = inside("tell", "s", pull, "0.75", "0.5", "--format=json", storage=tmp_path).stdout
+    assert json.loads(told) == {"format": 1, "pull": pull, "reward": [0.75, 0.5], "late": False}
     assert inside("export", "s", "csv", storage=tmp_path).stdout.splitlines() == [
         "pull,arm,number,seed,state,reward,baseline",
         f"1,b,1,{seed},told,0.75,0.5",

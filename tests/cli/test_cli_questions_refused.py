@@ -160,9 +160,7 @@ def test_a_run_that_makes_no_sense_is_refused_in_one_line(case: str) -> None:
 
 def test_a_study_named_before_the_options_is_not_taken_for_the_command() -> None:
     message = refused("run", "mine", "--at-least=0.5", "--arm=a", "--", "echo", "1")
-    assert (
-        "word 'mine': is read as COMMAND, and all options after it as COMMAND's; if it names a study, write --study mine"
-        in message
-    )
+    assert "word 'mine': is read as COMMAND, and all options after it as COMMAND's; if it names a study" in message
+    assert "write --study mine, and put -- before COMMAND" in message
     assert "there are none" in refused("run", "--at-least=0.5", "--", "{arm}", "--arm", "1"), "a program for each arm"
     assert "there are none" in refused("run", "--at-least=0.5", "--", "echo", "--arm", "1"), "a program that exists"

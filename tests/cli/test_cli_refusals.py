@@ -35,7 +35,7 @@ LINES = {
         "--resource 'GPU=1': only Dask and Ray count them; leave it out, or name a cluster with --engine",
     ),
     "an endless resource": ([*ONE, "--resource=GPU=nan", *ECHO], "must be a name and a number; write it like GPU=1"),
-    "no pulls to drop": (["drop", "s"], "pulls: none is named; give their ids, as in 17 18, or --older-than 2h"),
+    "no pulls to drop": (["drop", "s"], "pulls: none is named; name them as ask printed them, or give --older-than 2h"),
     "pulls and an age": (["drop", "s", "1", "--older-than=2h"], "name pulls or give --older-than, not both"),
     "a tab in a name": (["create", "x\ty", "--threshold=0.5", "--arm=a"], "leave out tabs, line breaks and the like"),
     "a long name": (["create", "x" * 1001, "--threshold=0.5", "--arm=a"], "characters; give it a shorter name"),

@@ -1,6 +1,7 @@
 """Commands on durable studies. Each is a process, so they share only the store."""
 
 import json
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -40,9 +41,14 @@ def test_the_caller_may_choose_the_arm_and_the_log_says_so(workdir: Workdir) -> 
 
 def test_ask_prints_pulls_and_says_by_its_status_when_the_study_is_done(workdir: Workdir) -> None:
     asked = workdir.json("ask", "s")
-    assert asked == {"format": 1, "pull": 1, "arm": "a", "number": 1, "seed": asked["seed"], "params": {"depth": 1}}
+    ticket, seed = asked["pull"], asked["seed"]
+    assert re.fullmatch("1-[0-9a-f]{8}", ticket)
+    fields = {"id": 1, "arm": "a", "number": 1, "seed": seed, "params": {"depth": 1}}
+    assert asked == {"format": 1, "pull": ticket, **fields}
     lines = workdir.good("ask", "s", "-n", "39").splitlines()
-    assert [line.split("\t")[0] for line in lines] == [str(number) for number in range(2, 41)]
+    tickets = [line.split("\t")[0] for line in lines]
+    assert [ticket.split("-")[0] for ticket in tickets] == [str(number) for number in range(2, 41)]
+    assert len({ticket.split("-")[1] for ticket in tickets}) > 30
     assert workdir("ask", "s") == Result(1, "", "")
 
 

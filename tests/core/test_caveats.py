@@ -25,7 +25,9 @@ def test_a_plain_study_needs_no_caveat() -> None:
 
 
 def test_each_caveat_is_a_sentence() -> None:
-    assert caveats(repeatable=True).startswith(" Some evaluations were repeated: what is certified is the mean of what")
+    assert caveats(repeatable=True).startswith(
+        " Some evaluations were, or may have been, repeated: what is certified is"
+    )
     assert caveats(hosted=True).endswith("the host which chose the order of the cases had shuffled them.")
     assert caveats(outside={2, 0}) == " Not certified, because a reward lay outside the bounds: 'a', 'c'."
     assert caveats(unweighed=True) == " Imported results are weighed all together when the first pull is asked for."
@@ -41,8 +43,14 @@ def test_evaluators_that_count_as_the_same_are_named_in_short() -> None:
 
 
 def test_what_was_imported_is_counted() -> None:
-    assert caveats(imported=1) == " 1 pull was imported; this log does not record how old they are."
-    assert caveats(imported=2) == " 2 pulls were imported; this log does not record how old they are."
+    assert (
+        caveats(imported=1)
+        == " 1 pull was imported; this log does not record when, by what and how often it was evaluated."
+    )
+    assert (
+        caveats(imported=2)
+        == " 2 pulls were imported; this log does not record when, by what and how often they were evaluated."
+    )
 
 
 def test_cases_without_a_reward_count_as_the_worst() -> None:

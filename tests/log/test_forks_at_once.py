@@ -190,7 +190,7 @@ def test_a_repeated_tell_whose_reward_is_gone_is_written_again() -> None:
     store.append("s", chained([Event(1, "created", spec=spec.to_json())]))
     study = thresher.open_study("s", storage=store)
     pull = study.ask() or pytest.fail("no pull")
-    study.tell(pull, 1)
+    thresher.open_study("s", storage=store).tell(pull, 1)  # and dies before it is flushed
     store.crashes = True
     study.tell(pull, 1)
     assert [event.kind for event in store.read("s")] == ["created", "asked", "told"]

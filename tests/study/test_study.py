@@ -110,9 +110,10 @@ def test_another_reward_for_the_same_pull_is_an_error_that_names_both() -> None:
 def test_what_is_no_pull_is_refused_with_the_order_of_arguments(pull: Any) -> None:
     study = make()
     asked = study.ask()
-    with pytest.raises(thresher.UnknownPull, match=r": must be a Pull or its id; write tell\(pull, reward\)$"):
+    rule = ": must be a Pull, its id or its ticket;"
+    with pytest.raises(thresher.UnknownPull, match=rf"{rule} write tell\(pull, reward\)$"):
         study.tell(pull, asked)
-    with pytest.raises(thresher.UnknownPull, match=r": must be a Pull or its id; pass what ask returned$"):
+    with pytest.raises(thresher.UnknownPull, match=f"{rule} pass what ask returned$"):
         study.drop(pull)
 
 

@@ -232,7 +232,7 @@ def test_a_study_created_again_under_its_old_name_is_the_new_one(app: CheckedApp
     assert get(app, "/coins/verdict").data["rule"] == "is not in this store"
     assert post(app, "", {**COINS, "threshold": 0.7}).data["issued"] == 0
     assert get(app, "/coins").data["threshold"] == 0.7
-    assert post(app, "/coins/ask").data["pulls"][0]["pull"] == 1
+    assert post(app, "/coins/ask").data["pulls"][0]["id"] == 1
 
 
 def test_the_question_is_on_the_page_before_the_log_is_read(

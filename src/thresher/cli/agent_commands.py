@@ -10,9 +10,9 @@ import click
 
 from ..core.events import CALLERS, CAUSES, PENDING
 from ..core.ledger import Ledger
-from ..core.pulls import pull_json
+from ..core.pulls import TICKET, id_in, id_of
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
-from ..inner import ask_for_reply, tell_for_reply
+from ..inner import Telling, ask_for_reply, tell_for_reply
 from ..study import Pull, Study, peek
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, print_lines, say, say_done
@@ -34,9 +34,11 @@ MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
 
 ASK = """Hand out the next pull of study NAME, or several: which arm to evaluate, and with which seed.
 
-Prints one line per pull: id, arm, number and seed, separated by tabs, and its case if the study has cases; or a JSON
-object. Exit status 1 without output means that the study is done. Tell, drop or renew the pull before its lease ends.
-After that, the next ask or run of any agent drops it as lost, and a reward that arrives after that is late.
+Prints one line per pull: its ticket, such as 17-3f9c2a41, the arm, the number and the seed, separated by tabs, and its
+case if the study has cases; or a JSON object. Tell, drop or renew the pull by its ticket: no pull of another study has
+the same, even if that gets this one's name. Exit status 1 without output means that the study is done.
+
+When the pull's lease ends, the next ask or run of any agent drops it as lost, and a reward that arrives later is late.
 
 In a study with cases, other agents may have the last ones: what they lose is free again, and a baseline's last reward
 opens the other arms. With --wait, ask waits for that instead of ending.
@@ -53,6 +55,25 @@ Examples:
   thresher ask prompts --arm terse
   thresher ask evals --wait
 """
+
+
+class PullName(click.ParamType["int | str"]):
+    """A pull: its ticket, or its number.
+
+    >>> PullName().convert("17-3f9c2a41", None, None), PullName().convert("17", None, None)
+    ('17-3f9c2a41', 17)
+    """
+
+    name = "pull"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        """The ticket, or the number that the text says."""
+        text = str(value).strip()
+        if TICKET.fullmatch(text):
+            return text
+        if "-" in text[1:]:
+            self.fail(f"{shown(text, 60)} is not a pull; write it as ask printed it, such as 17-3f9c2a41", param, ctx)
+        return Whole().convert(text, param, ctx)
 
 
 @click.command(help=ASK, short_help="Hand out the next pull of a study.")
@@ -73,16 +94,19 @@ def ask(
         asked = ask_for_reply(study, count, lease=lease, key=None, arm=arm)
     pulls = asked.pulls
     try:
-        print_lines(json.dumps({"format": 1, **pull_json(pull)}) if style == "json" else _line(pull) for pull in pulls)
+        if style == "json":
+            print_lines(json.dumps({"format": 1, **each}) for each in asked.as_json())
+        else:
+            print_lines(map(_line, pulls, asked.tickets))
     except CannotGoOn as error:
-        for pull in pulls:  # their ids were never printed
+        for pull in pulls:  # their tickets were never printed
             study.drop(pull, reason="the answer to the ask could not be written")
         raise CannotGoOn(error.what, rule=error.rule, remedy="the pulls of this ask were dropped") from None
     return FINISHED if pulls else NOT_MET
 
 
-def _line(pull: Pull) -> str:
-    line = f"{pull.id}\t{pull.arm}\t{pull.number}\t{pull.seed}"
+def _line(pull: Pull, ticket: str) -> str:
+    line = f"{ticket}\t{pull.arm}\t{pull.number}\t{pull.seed}"
     if pull.baseline is not None:
         return f"{line}\t{pull.baseline}\t{'baseline' if pull.baseline_first else 'arm'}"
     return line if pull.case is None else f"{line}\t{pull.case}"
@@ -90,32 +114,35 @@ def _line(pull: Pull) -> str:
 
 @click.command(short_help="Tell the reward of a pull.", context_settings={"ignore_unknown_options": True})
 @on_study
-@click.argument("pull", type=Whole())
+@click.argument("pull", type=PullName())
 @click.argument("reward", type=Number())
 @click.argument("baseline", type=Number(), required=False)
 @click.option("--note", metavar="TEXT", help="A note about the evaluation.")
 @click.option("--cost", type=Number(), help="What the evaluation cost, in any unit; the verdict has the total.")
+@option("--repeatable", "It was, or would have been, evaluated more than once; the guarantee says so.")
 @format_option("text", "json")
 def tell(
-    study: Study, pull: int, reward: float, baseline: float | None, note: str | None, cost: float | None, style: str
+    study: Study, pull: int | str, reward: float, baseline: float | None, repeatable: bool, style: str, **said: Any
 ) -> None:
     """Tell the REWARD of PULL, a number. Telling the same reward again is fine: a lost reply may be retried.
+
+    PULL is the ticket that ask printed. Its number alone, 17, names the pull of whatever study has the name now.
 
     Telling again does not change the note or the cost.
 
     Where a pull evaluates an arm and the baseline, tell both: the arm's REWARD and then the BASELINE's.
 
     Examples:
-      thresher tell prompts 17 0.85
-      thresher tell prompts 17 0.85 --cost 0.02 --note 'answer was cut off'
-      thresher tell rivals 17 0.85 0.8
+      thresher tell prompts 17-3f9c2a41 0.85
+      thresher tell prompts 17-3f9c2a41 0.85 --cost 0.02 --note 'answer was cut off'
+      thresher tell rivals 17-3f9c2a41 0.85 0.8
     """
-    told = _told(study, reward, baseline)
-    late = tell_for_reply(study, pull, told, note=note, cost=cost)
+    told, number = _told(study, reward, baseline), id_of(pull)
+    late = tell_for_reply(study, Telling(pull, told, repeatable, **said))
     if style == "json":
         print_lines([json.dumps({"format": 1, "pull": pull, "reward": told, "late": late})])
-    elif said := peek(study, lambda ledger: _what_counts(ledger, pull, late=late)):
-        say(f"the reward of pull {pull} {said}")
+    elif what := peek(study, lambda ledger: _what_counts(ledger, number, late=late)):
+        say(f"the reward of pull {number} {what}")
 
 
 def _what_counts(ledger: Ledger, pull: int, *, late: bool) -> str:
@@ -141,18 +168,18 @@ def _told(study: Study, reward: float, baseline: float | None) -> float | tuple[
 
 @click.command(short_help="Renew the leases of pulls.")
 @on_study
-@click.argument("pulls", type=Whole(), nargs=-1, required=True, metavar="PULL…")
+@click.argument("pulls", type=PullName(), nargs=-1, required=True, metavar="PULL…")
 @click.option("--lease", type=Duration(), default="1h", help="Time from now after which the next ask drops them.")
-def renew(study: Study, pulls: tuple[int, ...], lease: float) -> int:
+def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:
     """Renew the leases of PULLs: work on them continues, so they do not count as lost yet.
 
     Exit status 1 means that one of them is no longer pending: it was told or dropped.
 
     Example:
-      thresher renew prompts 17 18 --lease 2h
+      thresher renew prompts 17-3f9c2a41 18-0b6e77d2 --lease 2h
     """
     study.renew(pulls, lease)
-    over = peek(study, lambda ledger: [pull for pull in pulls if ledger.state_of(pull) != PENDING])
+    over = peek(study, lambda ledger: [pull for pull in pulls if ledger.state_of(id_in(ledger, pull)) != PENDING])
     if over:
         say(f"no longer pending, so there is nothing to renew: {shown(over)}")
     return NOT_MET if over else FINISHED
@@ -160,33 +187,35 @@ def renew(study: Study, pulls: tuple[int, ...], lease: float) -> int:
 
 @click.command(short_help="Drop pulls.")
 @name_argument
-@click.argument("pulls", type=Whole(), nargs=-1, metavar="[PULL…]")
+@click.argument("pulls", type=PullName(), nargs=-1, metavar="[PULL…]")
 @option("--older-than DURATION", "Drop all that have been pending for longer than this.", type=Duration())
 @option("--cause [failed|lost]", "failed counts against its arm.", default="lost")
 @click.option("--reason", default="dropped by hand")
 @storage_option
 @format_option("text", "json")
 def drop(
-    name: str, pulls: tuple[int, ...], older_than: float | None, storage: str | None, style: str, **why: Any
+    name: str, pulls: tuple[int | str, ...], older_than: float | None, storage: str | None, style: str, **why: Any
 ) -> None:
     """Drop PULLs. A reward that still comes is late: it counts in the statistics, not in the certificate.
 
     Where a study has cases, the first reward of a case counts, late or not.
 
     Examples:
-      thresher drop prompts 17 --cause failed --reason "out of memory"
+      thresher drop prompts 17-3f9c2a41 --cause failed --reason "out of memory"
       thresher drop prompts --older-than 2h
     """
     if not pulls and older_than is None:
-        raise InvalidInput("pulls", rule="none is named", remedy="give their ids, as in 17 18, or --older-than 2h")
+        raise InvalidInput(
+            "pulls", rule="none is named", remedy="name them as ask printed them, or give --older-than 2h"
+        )
     if pulls and older_than is not None:
         raise InvalidInput("pulls", list(pulls), "name pulls or give --older-than, not both")
     if why["cause"] not in CAUSES:
         raise InvalidInput("--cause", why["cause"], CALLERS)
     study = study_at(name, storage)
     chosen = list(pulls) if older_than is None else list(_older(study, older_than))
-    dropped: list[int] = []
-    refused: dict[int, ThresherError] = {}
+    dropped: list[int | str] = []
+    refused: dict[int | str, ThresherError] = {}
     for pull in chosen:
         try:
             study.drop(pull, **why)

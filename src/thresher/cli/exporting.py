@@ -9,7 +9,7 @@ from itertools import chain, islice
 import click
 
 from ..core import evidence
-from ..core.events import DROPPED, LATE, OUTSIDE, STATES, TOLD, Event, Remarks, remarks_of, to_json
+from ..core.events import DROPPED, LATE, ONCE, ORIGINS, OUTSIDE, STATES, TOLD, Event, Remarks, remarks_of, to_json
 from ..core.ledger import Ledger
 from ..core.pulls import pull_of
 from ..core.results import CANCELLED, SPARE, WITH_REWARD, Row
@@ -30,7 +30,8 @@ def export(study: Study, style: str) -> None:
     Where every pull evaluates an arm and the baseline, csv has a column baseline, and import reads json alone.
 
     The state of a pull is pending, told, dropped, late (told after it was charged to the certificate), outside (the
-    reward lies outside the bounds) or cancelled (it does not count in the certificate).
+    reward lies outside the bounds) or cancelled (it does not count in the certificate). The cause of a reward, if one
+    has any, is repeatable (it may have been evaluated more than once) or failed (a failure that counts as this number).
 
     Examples:
       thresher export prompts csv
@@ -58,11 +59,15 @@ def _print_pulls(ledger: Ledger) -> None:
     table = csv.writer(text, lineterminator="\n")
     has_cases, pairs = ledger.spec.cases is not None, ledger.spec.pairs
     more = ["case"] if has_cases else ["baseline"] if pairs else []
+    has_origins = any(ledger.pull_origin)
+    more += ["cause"] if has_origins else []
     has_remarks = bool(ledger.remarks)
     more += ["note", "cost"] if has_remarks else []
     table.writerow(("pull", "arm", "number", "seed", "state", "reward", *more))
     for pull, row in enumerate(rows_of(ledger), start=1):
         last: list[object] = [cell(str(row.case))] if has_cases else [_other(ledger, pull)] if pairs else []
+        if has_origins:
+            last.append(ORIGINS[row.origin])
         if has_remarks:
             remarks = remarks_of(Event(0, "told", reason=ledger.remarks.get(pull))) or Remarks()
             last += [remark(remarks.note or ""), remarks.cost]
@@ -86,7 +91,8 @@ def rows_of(ledger: Ledger) -> Iterator[Row]:
         reward = ledger.pull_reward[pull - 1] if state in WITH_REWARD else None
         case = ledger.case_of(pull)
         name = None if case is None else ledger.spec.case_name(case)
-        yield Row(f"pull {pull}", ledger.spec.arms[ledger.pull_arm[pull - 1]], state, reward, name)
+        origin = ONCE if reward is None else ledger.pull_origin[pull - 1]
+        yield Row(f"pull {pull}", ledger.spec.arms[ledger.pull_arm[pull - 1]], state, reward, name, origin)
 
 
 def _states(ledger: Ledger) -> list[str]:

@@ -40,7 +40,9 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> No
     has is refused, unless you say --again.
 
     Pulls whose state is dropped, pending, cancelled or late are charged to the certificate at their worst, or as the
-    study's --failure says.
+    study's --failure says. A column cause, as export writes it, marks rewards that may have been evaluated more than
+    once (repeatable), which the guarantee then says, and failures that counted as a number (failed), which are charged
+    unless this study's --failure is the same.
 
     If the study has cases, every row needs its case, in a column case. These rewards are known values, not samples:
     each case of an arm is given once, and pulls without a reward use up no case.
@@ -61,6 +63,7 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> No
         rule = "compares every arm with its baseline in pairs, and results of pairs cannot be imported"
         raise InvalidInput("study", name, rule, "results of a study with --cases can")
     pulls = list(checked(rows, study.spec))
+    states = Counter("dropped" if pull.reward is None else row.state for row, pull in zip(rows, pulls, strict=True))
     if study.spec.cases is not None:
         known = peek(study, lambda ledger: {arm: set(cases) for arm, cases in _known(ledger).items()})
         pulls = list(with_cases(zip(rows, pulls, strict=True), study.spec, known))
@@ -74,7 +77,7 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> No
     if not again:
         peek(study, lambda ledger: _check_is_new(pulls, ledger, file))
     import_pulls(study, pulls)
-    say_done(name, peek(study, lambda ledger: _imported(Counter(row.state for row in rows), ledger)))
+    say_done(name, peek(study, lambda ledger: _imported(states, ledger)))
 
 
 def _check_is_new(pulls: list[Result], ledger: Ledger, file: str) -> None:
@@ -110,12 +113,13 @@ def results_in(file: str, *, arm: str | None = None) -> tuple[Iterator[Row], int
 
 def checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
     """What `import_pulls` takes; an error names the row."""
-    for location, name, state, reward, case in rows:
+    for location, name, state, reward, case, origin in rows:
         try:
             arm = name.strip() if isinstance(name, str) and name not in spec.index else name
             late = state in ("late", SPARE)
-            _, number, _, known = in_numbers(spec, Result(arm, reward, late, _case(case, spec)))
-            yield Result(arm, number, late, None if known is None else spec.case_name(known))
+            given = Result(arm, reward, late, _case(case, spec), origin)
+            _, number, late, known, origin = in_numbers(spec, given)
+            yield Result(arm, number, late, None if known is None else spec.case_name(known), origin)
         except ThresherError as error:
             raise InvalidInput(f"{location}: {error}") from None
 

@@ -9,7 +9,11 @@ from typing import Any, Literal, NamedTuple, get_args
 
 PENDING, TOLD, DROPPED, LATE, OUTSIDE = range(5)  # the states of a pull; LATE: dropped first, told later
 STATES = ("pending", "told", "dropped", "late", "outside")  # their names
-Kind = Literal["created", "asked", "told", "dropped", "retired", "restored", "extended", "weighed", "accepted"]
+ONCE, REPEATABLE, FAILED = range(3)  # how a reward came about: FAILED: it is what the specification gives failures
+ORIGINS: tuple["EventCause | None", ...] = (None, "repeatable", "failed")  # the causes of events that say so
+Kind = Literal[
+    "created", "asked", "repeated", "told", "dropped", "retired", "restored", "extended", "weighed", "accepted"
+]  # fmt: skip  # repeated: an ask was, so a pending pull was handed out again and may be evaluated twice
 CallersCause = Literal["failed", "lost"]  # of a drop, by whoever asked for the pull
 RunnersCause = Literal["cancelled", "broken-pool", "outage"]  # by a runner, which knows whether the pull began
 Cause = Literal[CallersCause, RunnersCause]
@@ -45,6 +49,11 @@ class Event(NamedTuple):
     time: float | None = None  # seconds since 1970
     agent: str | None = None
     digest: bytes | None = None  # of this event and all before it, see `chain`; None: not chained (version 0.1)
+
+    @property
+    def tag(self) -> int:
+        """A number of 32 bits that hardly any other event has, in this log or another."""
+        return 0 if self.digest is None else int.from_bytes(self.digest[:4])
 
 
 def to_json(event: Event) -> dict[str, Any]:

@@ -89,7 +89,8 @@ def _caveats(ledger: Ledger) -> str:
     found = []
     if ledger.repeatable:
         found.append(
-            "Some evaluations were repeated: what is certified is the mean of what the evaluator finally returns."
+            "Some evaluations were, or may have been, repeated: what is certified is the mean of what the evaluator"
+            " finally returns."
         )
     if ledger.hosted:
         found.append("It also assumes that the host which chose the order of the cases had shuffled them.")
@@ -101,8 +102,9 @@ def _caveats(ledger: Ledger) -> str:
         accepted = f"{len(ledger.evaluators)} evaluators that were accepted as equivalent"
         found.append(f"The rewards were measured by {accepted}: {commands}.")
     if ledger.imported:
-        were = "was" if ledger.imported == 1 else "were"
-        found.append(f"{plural(ledger.imported, 'pull')} {were} imported; this log does not record how old they are.")
+        they, were = ("it", "was") if ledger.imported == 1 else ("they", "were")
+        unknown = f"when, by what and how often {they} {were} evaluated"
+        found.append(f"{plural(ledger.imported, 'pull')} {were} imported; this log does not record {unknown}.")
     lacking = [arm for arm in range(len(ledger.spec.arms)) if ledger.cases and ledger.cases.missing[arm]]
     if ledger.cases and lacking:
         count = sum(ledger.cases.missing[arm] for arm in lacking)

@@ -193,8 +193,8 @@ def climb(best: MutableSequence[float], winner: MutableSequence[int], leaf: int,
     """Give a leaf its score and play every match on its way to the root.
 
     The matches are those of `play`. The winner is kept in local variables: reading back what was just written would
-    cost more than the match. No score is NaN, and the tree is consistent: once the leaf neither was nor becomes a node's
-    winner, nothing above that node changes.
+    cost more than the match. No score is NaN, and the tree is consistent: once the leaf neither was nor becomes the
+    winner of a node, nothing above that node changes.
     """
     node = len(best) // 2 + leaf
     if best[node] == score:

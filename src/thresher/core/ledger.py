@@ -10,9 +10,12 @@ from ..errors import InvalidInput
 from . import docket, error_rate, evidence, kernel, steps, validity
 from .events import (
     DROPPED,
+    FAILED,
     LATE,
+    ONCE,
     OUTSIDE,
     PENDING,
+    REPEATABLE,
     TOLD,
     Event,
     Remarks,
@@ -62,8 +65,10 @@ class Ledger(Settling):
         if event.cause == "imported":
             self.imported += 1
         self.pull_arm.append(arm)
+        self.pull_tag.append(event.tag)
         self.pull_number.append(self.asked[arm])
         self.pull_state.append(PENDING)
+        self.pull_origin.append(ONCE)
         self.pull_reward.append(0.0)
         if self.spec.pairs:
             self.pull_other.append(0.0)
@@ -99,11 +104,13 @@ class Ledger(Settling):
         self.pull_state[pull - 1] = LATE if event.late else TOLD
         self.pull_reward[pull - 1] = reward
         self.told += 1
+        self.imported_told += pull <= self.imported
         self.streak[arm] = 0
+        if event.cause == "repeatable" or self.pull_origin[pull - 1]:
+            self.pull_origin[pull - 1], self.repeatable = REPEATABLE, True
         if event.cause == "failed":  # a failure that counts as a reward, by the specification
+            self.pull_origin[pull - 1] = FAILED
             self._blame(arm, event)
-        elif event.cause == "repeatable":
-            self.repeatable = True
         if self.spec.pairs:
             self.pull_other[pull - 1] = other_of(event)
         if event.reason is not None and event.reason.startswith("{"):
@@ -138,6 +145,9 @@ class Ledger(Settling):
         self.values[arm].append(self.spec.clipped(reward))
         if self.others:
             self.others[arm].append(self.spec.clipped(other))
+
+    def _repeated(self, event: Event) -> None:
+        self.pull_origin[event.pull - 1] = REPEATABLE  # type: ignore[operator]  # checked
 
     def _dropped(self, event: Event) -> None:
         pull: int = event.pull  # type: ignore[assignment]  # checked
@@ -250,7 +260,7 @@ class Ledger(Settling):
         """The whole state, for comparing two ledgers bit for bit. With a user's function, every arm is scored first."""
         if self.stale:
             self._score_stale(self.stale)
-        return {name: value for name, value in vars(self).items() if name not in ("intervals", "last")}
+        return {name: value for name, value in vars(self).items() if name not in ("intervals", "last", "pull_tag")}
 
 
 def ledger_for(spec: Spec) -> Ledger:
@@ -279,6 +289,7 @@ def fold(events: Iterable[Event]) -> Ledger:
 
 _FOLDS = {
     "asked": Ledger._asked,
+    "repeated": Ledger._repeated,
     "told": Ledger._told,
     "dropped": Ledger._dropped,
     "retired": Ledger._retired,

@@ -71,7 +71,7 @@ def pulls_in(spec: Spec, events: Iterable[Event]) -> Pulls:
     for event in events:
         if event.kind == "asked":
             rows.append(_asked(spec, event, numbers, cases))
-        elif event.pull is not None:
+        elif event.pull is not None and event.kind != "repeated":
             at = event.pull - 1
             rows[at] = _changed(rows[at], event, spec.pairs, of_baseline=spec.pairs and event.arm == spec.base)
             if cases:

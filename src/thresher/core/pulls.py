@@ -1,5 +1,6 @@
 """A pull, as users see it: what to evaluate."""
 
+import re
 from typing import Any, NamedTuple
 
 from ..errors import UnknownPull
@@ -7,6 +8,8 @@ from .ledger import Ledger
 from .places import mixed
 from .seeds import seed_of
 from .spec import NO_PARAMS, Params
+
+TICKET = re.compile(r"[1-9][0-9]{0,14}-[0-9a-f]{8}")
 
 
 class Pull(NamedTuple):
@@ -61,9 +64,10 @@ def pull_of(ledger: Ledger, pull: int) -> Pull:
     return found
 
 
-def pull_json(pull: Pull) -> dict[str, Any]:
-    """A pull as JSON-ready data."""
-    data = {"pull": pull.id, "arm": pull.arm, "number": pull.number, "seed": pull.seed, "params": dict(pull.params)}
+def pull_json(pull: Pull, ticket: str) -> dict[str, Any]:
+    """A pull as JSON-ready data, for an agent that tells its ticket."""
+    data = {"pull": ticket, "id": pull.id, "arm": pull.arm, "number": pull.number, "seed": pull.seed}
+    data["params"] = dict(pull.params)
     if pull.baseline is not None:
         base = {"baseline": pull.baseline, "baseline_params": dict(pull.baseline_params)}
         return {**data, **base, "baseline_first": pull.baseline_first}
@@ -72,14 +76,40 @@ def pull_json(pull: Pull) -> dict[str, Any]:
     return {**data, "case": pull.case, "case_params": dict(pull.case_params)}
 
 
-def id_of(pull: object, *, remedy: str = "pass what ask returned") -> int:
-    """The id of a pull, which may be given instead of it.
+def ticket_of(ledger: Ledger, pull: int) -> str:
+    """The id of a pull with the tag of the event that issued it: no pull of another study or log has the same."""
+    return f"{pull}-{ledger.pull_tag[pull - 1]:08x}"
 
-    >>> id_of(3)
-    3
+
+def id_of(pull: object, *, remedy: str = "pass what ask returned") -> int:
+    """The id of a pull. The id, or its ticket, may be given instead of it.
+
+    >>> id_of(3), id_of("3-00c0ffee")
+    (3, 3)
     """
     if isinstance(pull, Pull):
         return pull.id
+    if isinstance(pull, str) and TICKET.fullmatch(pull):
+        return int(pull.partition("-")[0])
     if not isinstance(pull, int):
-        raise UnknownPull("pull", pull, "must be a Pull or its id", remedy)
+        raise UnknownPull("pull", pull, "must be a Pull, its id or its ticket", remedy)
     return pull
+
+
+def id_in(ledger: Ledger, pull: "Pull | int | str") -> int:
+    """The id of a pull that this log has issued. Raises `UnknownPull` if it is one of another study or log."""
+    number = id_of(pull)
+    if not isinstance(pull, int):
+        ledger.state_of(number)
+        if not (_is_same(ledger, pull) if isinstance(pull, Pull) else pull == ticket_of(ledger, number)):
+            given = pull.id if isinstance(pull, Pull) else pull
+            rule = "was not issued by this study as it is now, but by another one or before the store was set back"
+            raise UnknownPull("pull", given, rule, "drop this work, and ask again")
+    return number
+
+
+def _is_same(ledger: Ledger, pull: Pull) -> bool:
+    arm, case, spec = ledger.pull_arm[pull.id - 1], ledger.case_of(pull.id), ledger.spec
+    if pull.number != ledger.pull_number[pull.id - 1] or pull.arm != spec.arms[arm]:
+        return False
+    return pull.case == (None if case is None else spec.case_name(case))

@@ -7,7 +7,7 @@ from ..errors import InvalidInput, shown
 from ..text import parsing
 from ..text.escapes import text_of
 from ..text.tables import read_csv
-from .events import STATES
+from .events import ONCE, ORIGINS, STATES
 
 CANCELLED = "cancelled"  # a pull that its own study's certificate leaves out, as long as no later one is told
 SPARE = "spare"  # a pull whose case had a reward before, from another try: it does not count
@@ -30,6 +30,7 @@ class Row(NamedTuple):
     state: str  # one of ALL_STATES
     reward: Any  # None unless the state is one of WITH_REWARD
     case: Any = None  # as written; None: the file has none
+    origin: int = ONCE  # how the reward came about
 
 
 def read_json(text: str, file: str) -> Any:
@@ -46,7 +47,7 @@ def read_rows(data: object, text: str, file: str, *, arm: str | None = None) -> 
     With ``arm``, rows that name no arm are of this one.
 
     >>> [row[1:] for row in read_rows(None, "arm,state,reward\na,told,0.5\na,dropped,\n", "f")]
-    [('a', 'told', 0.5, None), ('a', 'dropped', None, None)]
+    [('a', 'told', 0.5, None, 0), ('a', 'dropped', None, None, 0)]
     """
     if isinstance(data, dict):
         raise InvalidInput("file", file, NO_EVENTS, OF_ONE_ARM if arm else SHAPES)
@@ -78,7 +79,9 @@ def _row(location: str, cells: dict[str, Any], stated: bool) -> Row:
         raise InvalidInput(
             f"{location}: reward", reward, f"a pull whose state is {state} has none", "write told or late"
         )
-    return Row(location, arm, state, None if empty else number(reward), cells.get("case"))
+    cause = cells.get("cause") or None  # anything but thresher's own words is for people
+    origin = ORIGINS.index(cause) if cause in ORIGINS else ONCE
+    return Row(location, arm, state, None if empty else number(reward), cells.get("case"), origin)
 
 
 def _from_json(rows: Sequence[object], file: str) -> tuple[bool, Iterator[Cells]]:

@@ -21,6 +21,7 @@ class State:
         self.last = Event(1, "created")  # the last event folded in; not part of the compared state
         self.budget = specification.budget
         self.issued = self.told = self.pending = self.imported = 0
+        self.imported_told = 0  # imported pulls with a reward
         self.cost: float | None = None  # what evaluators said that the rewards cost; not read by any decision
         self.remarks: dict[int, str] = {}  # by pull: the reason of its reward, where there is a note or a cost
         self.repeatable = False  # whether some evaluations may have run more than once
@@ -60,8 +61,10 @@ class State:
         self.due: int | None = None  # the arm whose retirement must be the next event
         # for each pull, by id − 1
         self.pull_arm = array("q")
+        self.pull_tag = array("I")  # of the event that issued it; not part of the compared state
         self.pull_number = array("q")
         self.pull_state = bytearray()
+        self.pull_origin = bytearray()  # REPEATABLE also while it is pending, if a repeated ask handed it out again
         self.pull_reward = array("d")
         self.pull_other = array("d")  # of a pair: the baseline's reward
         self.base = specification.base  # the arm that is the baseline; −1: there is none
@@ -72,6 +75,11 @@ class State:
         self.values = [array("d") for _ in range(arms if kept else 0)]  # of an arm: its rewards, for display
         self.others = [array("d") for _ in range(arms if self.base >= 0 else 0)]  # of an arm: the baseline's in them
         self.folding = False  # while a whole log is folded in, scores are not needed
+
+    @property
+    def own_told(self) -> int:
+        """How many rewards were not imported."""
+        return self.told - self.imported_told
 
     @property
     def is_budget_issued(self) -> bool:

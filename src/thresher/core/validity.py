@@ -105,6 +105,11 @@ def _told(study: State, event: Event) -> None:
         raise InvalidInput("late", event.late, "marks rewards of dropped pulls, and only those")
 
 
+def _repeated(study: State, event: Event) -> None:
+    if study.state_of(event.pull) != PENDING or study.pull_origin[event.pull - 1]:  # type: ignore[operator]
+        raise InvalidInput("pull", event.pull, "is no longer pending, or was handed out again before")
+
+
 def _dropped(study: State, event: Event) -> None:
     if study.state_of(event.pull) != PENDING:
         raise AlreadyTold("pull", event.pull, "is no longer pending")
@@ -170,6 +175,7 @@ def _arm_of(study: State, event: Event) -> int:
 
 _RULES = {
     "asked": _asked,
+    "repeated": _repeated,
     "told": _told,
     "dropped": _dropped,
     "retired": _retired,

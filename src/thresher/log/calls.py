@@ -5,15 +5,14 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..core import checks, kernel
-from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Cause, EventCause, Remarks
+from ..core.events import DROPPED, LATE, ONCE, ORIGINS, OUTSIDE, PENDING, REPEATABLE, TOLD, Cause, Remarks
 from ..core.ledger import Ledger
-from ..core.pulls import Pull, pull_of
+from ..core.pulls import Pull, id_in, pull_of
 from ..core.spec import CLIP, Spec
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from ..text.masking import masked
 from .journal import Draft, plain
 
-REPEATABLE: EventCause = "repeatable"  # of a reward
 LONGEST_NOTE = 2000  # characters
 LOST = "its agent did not renew its lease"  # the reason of a drop
 NO_REMARKS = Remarks()
@@ -78,10 +77,17 @@ def _ask_for(draft: Draft, n: int, arm: int, cases: Sequence[int] | None) -> lis
     return pulls
 
 
+def ask_again(draft: Draft, pulls: Iterable[int]) -> None:
+    """A repeated ask hands out its pulls again: whoever got them first may have evaluated them, and died of it."""
+    for pull in pulls:
+        if draft.ledger.state_of(pull) == PENDING and not draft.ledger.pull_origin[pull - 1]:
+            draft.write("repeated", pull=pull, arm=_arm(draft.ledger, pull))
+
+
 class Telling(NamedTuple):
     """A reward that is to be told; the fields are the arguments of `Study.tell`."""
 
-    pull: int
+    pull: Pull | int | str
     reward: object
     repeatable: bool = False
     note: str | None = None
@@ -90,7 +96,8 @@ class Telling(NamedTuple):
 
 def tell(draft: Draft, given: Telling) -> Told:
     """Record the reward of a pull. Telling the same reward again writes nothing, even with another note or cost."""
-    ledger, (pull, reward, repeatable, note, cost) = draft.ledger, given
+    ledger, (which, reward, repeatable, note, cost) = draft.ledger, given
+    pull = id_in(ledger, which)
     state, remarks = ledger.state_of(pull), NO_REMARKS if note is None and cost is None else _remarks(note, cost)
     try:
         values = tuple(map(ledger.spec.reward, both(reward) if ledger.spec.pairs else (reward,)))
@@ -104,7 +111,7 @@ def tell(draft: Draft, given: Telling) -> Told:
     if len(values) > 1:
         remarks = remarks._replace(baseline=values[1])
     reason = None if remarks is NO_REMARKS else remarks.text()
-    cause, late = REPEATABLE if repeatable else None, True if state == DROPPED else None
+    cause, late = ORIGINS[REPEATABLE if repeatable else ONCE], True if state == DROPPED else None
     draft.write("told", pull=pull, arm=_arm(ledger, pull), reward=values[0], late=late, cause=cause, reason=reason)
     return ON_TIME if late is None else Told(late=True)
 
@@ -161,10 +168,11 @@ def both(reward: object) -> tuple[object, object]:
     return reward[0], reward[1]
 
 
-def drop(draft: Draft, pull: int, cause: Cause, reason: str) -> None:
+def drop(draft: Draft, which: Pull | int | str, cause: Cause, reason: str) -> None:
     """Drop a pull, and retire its arm if that was one failure too many. Dropping it again writes nothing."""
     ledger = draft.ledger
     checks.text("reason", reason)
+    pull = id_in(ledger, which)
     state, failure = ledger.state_of(pull), ledger.spec.failure
     if state in (DROPPED, OUTSIDE):
         return

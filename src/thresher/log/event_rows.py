@@ -61,6 +61,7 @@ def begun_and_over(events: Sequence[Event]) -> tuple[list[int], list[int]]:
     >>> begun_and_over([Event(2, "asked", 1), Event(3, "asked", 2), Event(4, "told", 1)])
     ([2], [1])
     """
-    over = {event.pull: None for event in events if event.kind != "asked" and event.pull is not None}  # in order
+    goes_on = ("asked", "repeated")
+    over = {event.pull: None for event in events if event.kind not in goes_on and event.pull is not None}  # in order
     begun = [event.pull for event in events if event.kind == "asked" and event.pull is not None]
     return [pull for pull in begun if pull not in over], list(over)

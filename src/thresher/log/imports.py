@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..core.events import FAILED, ONCE, ORIGINS
 from ..core.spec import Spec
 from ..errors import InvalidInput
 from .journal import Draft
@@ -15,6 +16,7 @@ class Result(NamedTuple):
     reward: object  # None: the pull has no reward
     late: bool = False  # the reward came after its pull was dropped
     case: object = None  # its name or number, where the study has cases
+    origin: int = ONCE  # how the reward came about
 
 
 def result(given: object) -> Result:
@@ -24,21 +26,27 @@ def result(given: object) -> Result:
     return Result(given[0], given[1], case=given[2] if len(given) == 3 else None)
 
 
-def checked(spec: Spec, given: Result) -> tuple[int, float | None, bool, int | None]:
-    """A result as numbers: arm, reward, whether it was late, and case."""
+Checked = tuple[int, float | None, bool, int | None, int]  # arm, reward (None: there is none), late, case, origin
+
+
+def checked(spec: Spec, given: Result) -> Checked:
+    """A result as numbers. A failure that counted as a reward is one here only if it counts as the same number."""
     if spec.pairs:
         rule = "with a baseline and without cases, results come in pairs, which cannot be imported"
         raise InvalidInput("result", given.reward, rule, "start without them")
     if given.case is None and spec.cases is not None:
         raise InvalidInput("case", None, "every result of this study needs its case", "name the case of each result")
     case = None if given.case is None else spec.case(given.case)
-    return spec.arm(given.arm), None if given.reward is None else spec.reward(given.reward), given.late, case
+    value = None if given.reward is None else spec.reward(given.reward)
+    if given.origin == FAILED and value != spec.failure:
+        return spec.arm(given.arm), None, False, case, ONCE
+    return spec.arm(given.arm), value, given.late, case, given.origin
 
 
-def add(draft: Draft, results: Sequence[tuple[int, float | None, bool, int | None]]) -> None:
-    """Record results from elsewhere: arm, reward (None: dropped), whether it came after a drop, and its case."""
+def add(draft: Draft, results: Sequence[Checked]) -> None:
+    """Record results from elsewhere. Those without a reward are dropped, and late ones too, before they are told."""
     ledger = draft.ledger
-    for arm, value, late, case in results:
+    for arm, value, late, case, origin in results:
         if case is not None and value is None:
             continue  # it uses up no case
         late = late and case is None  # a case's reward is the same whenever it came
@@ -48,4 +56,6 @@ def add(draft: Draft, results: Sequence[tuple[int, float | None, bool, int | Non
         if value is None or late:
             draft.write("dropped", pull=pull, arm=arm, cause="lost", reason="imported without a reward")
         if value is not None:
-            draft.write("told", pull=pull, arm=arm, reward=value, cause="imported", late=late or None)
+            cause = ORIGINS[origin] or "imported"
+            why = "imported" if origin == FAILED else None
+            draft.write("told", pull=pull, arm=arm, reward=value, cause=cause, reason=why, late=late or None)

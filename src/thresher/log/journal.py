@@ -30,10 +30,10 @@ from ..text.masking import masked
 from .chain import link
 from .forks import renewed
 from .store import Store
-from .tail import damaged, event_at, pages, unknown
+from .tail import damaged, event_at, is_there, pages, unknown
 
 Answer = TypeVar("Answer")
-Written = tuple[Answer, int, str | None]  # what a call returns, its first event's number, and its key; None: no event
+Written = tuple[Answer, Event | None]  # what a call returns, and the last event that it wrote
 LONGEST_REASON = 10_000  # characters
 MOST_DOUBTS = 10  # connections lost in the same call
 MOST_DEFEATS = 10  # races lost in a row with nothing new in the log
@@ -96,6 +96,7 @@ class Journal:
         self.on_write: Callable[[Event, Sequence[Event]], object] | None = None
         self._store = store
         self._birth: str | None = None  # the key of event 1: distinguishes this study from a later one of the same name
+        self._acknowledged: Event | None = None  # the last event that this process wrote and that the store has flushed
         self.created: str | None = None  # when the study was created, as 2026-11-17T02:41:12Z
         self._ledger: Ledger | None = None  # None also while it is being changed: half a change is never kept
         self._begin()
@@ -153,6 +154,7 @@ class Journal:
                     # After the turn, so that no other agent waits for our disk. Flush even if nothing was written
                     # because a repeated call found its events: their writer may have died before it flushed.
                     self._store.flush()
+                    self._acknowledged = written[1] or self._acknowledged
                     return written[0]
                 except Interrupted:
                     self._doubt(doubtful, written)
@@ -164,10 +166,8 @@ class Journal:
         with self._store.turn(self.study):
             ledger = self._newest()
             for written in doubtful:
-                _, seq, key = written
-                if key is None:  # it wrote nothing: decide again
-                    continue
-                if [event.key for event in self._store.read(self.study, seq - 1, 1)] == [key]:
+                last = written[1]  # None: it wrote nothing, so decide again
+                if last is not None and is_there(self._store, self.study, last):
                     return written
             self._calls += 1
             draft = Draft(ledger, f"{self._nonce}-{self._calls}", _ACTING.get() or self.agent)
@@ -179,7 +179,7 @@ class Journal:
                     try:
                         self._store.append(self.study, draft.events, lease=lease)
                     except Interrupted:
-                        self._doubt(doubtful, (answer, self._basis.seq + 1, draft.key))
+                        self._doubt(doubtful, (answer, draft.events[-1]))
                         return None
             except ThresherError:
                 if not draft.touched:  # otherwise it holds an event that is not written: read the log again
@@ -189,11 +189,11 @@ class Journal:
                 self._deciding = False
             self._ledger = ledger
             if not draft.events:
-                return answer, 0, None
+                return answer, None
             self.told += ledger.told - told
             if self.on_write is not None:
                 self.on_write(self._basis, draft.events)
-            return answer, self._basis.seq + 1, draft.key
+            return answer, draft.events[-1]
 
     def _doubt(self, doubtful: "list[Written[Answer]]", written: "Written[Answer]") -> None:
         """The connection was lost: the events may or may not be written."""
@@ -233,8 +233,14 @@ class Journal:
             first = next(events, None)
             if first is None or (self._birth is not None and first.key != self._birth):
                 raise unknown(self.study)
+            mine = self._acknowledged
+            if mine is not None and not is_there(self._store, self.study, mine):
+                rule = f"was set back while this agent worked on it: event {mine.seq}, which was acknowledged, is gone"
+                raise StudyDeleted("study", self.study, rule, "open it again to go on with what is there")
             ledger = ledgers.begun(first)
             ledger.fold_all(events)
+        except StudyDeleted:
+            raise
         except UnknownStudy:
             if self._birth is None:
                 raise

@@ -22,7 +22,7 @@ class LockQueue:
         self._impatient_until = 0.0
 
     def wait(self, handle: int, patience: float) -> bool:
-        """Whether the lock came within ``patience`` seconds. Right after a wait that failed, the turn is not waited for."""
+        """Whether the lock came within ``patience`` seconds. After a wait that failed, the next is skipped."""
         in_vain = self._given_up is not None and self._given_up.is_alive()
         if patience == TURN and (in_vain or time.monotonic() < self._impatient_until):
             return False

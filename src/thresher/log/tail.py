@@ -25,7 +25,7 @@ def pages(store: Store, study: str, last: Event | None = None, *, size: int = PA
     known = Head(0, START) if last is None else Head(last.seq, last.digest)
     while (head := store.head(study)) != known:  # before the page: that may then hold more, but never less
         is_old = head is not None and head.digest is None  # version 0.1 wrote it: there is nothing to compare with
-        if is_old and last is not None and not _is_there(store, study, last):
+        if is_old and last is not None and not is_there(store, study, last):
             raise _damage(store, study, first, f"event {last.seq}: is another one now")
         page = list(store.read(study, known.seq, size))
         if not page and (known.seq == 0 if head is None else is_old and known.seq == head.seq):
@@ -71,9 +71,12 @@ def _missing(seq: int, head: Head | None) -> str:
     return f"event {seq}: is not the log's head, which is event {head.seq}"
 
 
-def _is_there(store: Store, study: str, last: Event) -> bool:
-    found = store.read(study, last.seq - 1, 1)
-    return bool(found) and found[0][:-1] == last[:-1]  # without the digest
+def is_there(store: Store, study: str, event: Event) -> bool:
+    """Whether the log has exactly this event."""
+    found = store.read(study, event.seq - 1, 1)
+    if not found or found[0][:-1] != event[:-1]:
+        return False
+    return found[0].digest == event.digest or found[0].digest is None  # an old store has no digests
 
 
 def _damage(store: Store, study: str, first: Event | None, what: str) -> DamagedStudy | UnknownStudy:

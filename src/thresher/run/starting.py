@@ -98,7 +98,7 @@ class Start:
         With cases, it is how many cases, because a broken case fails for every arm. If there are earlier rewards, all
         cases that are left may be broken, and nothing may ever succeed: they are tried until they have failed for good.
         """
-        measured, arms = peek(self.study, lambda ledger: (ledger.told - ledger.imported, ledger.spec.contenders))
+        measured, arms = peek(self.study, lambda ledger: (ledger.own_told, ledger.spec.contenders))
         if self._has_cases:
             return sys.maxsize if measured > 0 else min(ARMS, self.study.spec.case_count)
         return ARMS if measured > 0 else min(ARMS, arms)

@@ -13,9 +13,9 @@ from starlette.concurrency import run_in_threadpool
 
 from ..core import checks
 from ..core.checks import finite
-from ..core.pulls import pull_json
+from ..core.pulls import id_in
 from ..create import create as create_study
-from ..inner import ask_for_reply, tell_for_reply
+from ..inner import Telling, ask_for_reply, tell_for_reply
 from ..log.tail import section
 from ..study import peek
 from . import models
@@ -161,13 +161,16 @@ def _writing(api: APIRouter, served: ServedStudies) -> None:
         wanted: Annotated[models.Ask | None, Body()] = None,
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
     ) -> Any:
-        """Hand out pulls, of an arm if one is named. Repeating an Idempotency-Key returns the same pulls."""
+        """Hand out pulls, of an arm if one is named. Repeating an Idempotency-Key returns the same pulls.
+
+        The guarantee then says that these evaluations may have been repeated.
+        """
         given = wanted or models.Ask()
 
         def act() -> Any:
             found = served.study(study)
             asked = ask_for_reply(found, given.n, lease=float(given.lease), key=idempotency_key, arm=given.arm)
-            return {"pulls": [pull_json(pull) for pull in asked.pulls], "done": asked.done, "wait": asked.wait}
+            return {"pulls": asked.as_json(), "done": asked.done, "wait": asked.wait}
 
         return Json(await served.write(act, agent))
 
@@ -181,7 +184,8 @@ def _writing(api: APIRouter, served: ServedStudies) -> None:
         """
 
         def act() -> bool:
-            return tell_for_reply(served.study(study), told.pull, told.reward, note=told.note, cost=told.cost)
+            given = Telling(told.pull, told.reward, told.repeatable, told.note, told.cost)
+            return tell_for_reply(served.study(study), given)
 
         late = await served.write(act, agent)
         both = told.reward if isinstance(told.reward, list) else [told.reward]
@@ -200,7 +204,9 @@ def _writing(api: APIRouter, served: ServedStudies) -> None:
 
         def act() -> None:
             found = served.study(study)
-            peek(found, lambda ledger: [ledger.state_of(pull) for pull in these.pulls])  # first: all must be its pulls
+            peek(
+                found, lambda ledger: [ledger.state_of(id_in(ledger, pull)) for pull in these.pulls]
+            )  # first: all must be its pulls
             for pull in these.pulls:
                 found.drop(pull, cause=these.cause, reason=these.reason)
 

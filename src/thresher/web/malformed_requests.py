@@ -19,6 +19,8 @@ RULES = {  # of fields that take several types: pydantic has an error for each
     "cases": f"must be a whole number, {NAMED}",
     "cause": CALLERS,
     "failure": "must be a number, 'worst' or 'ignore'",
+    "pull": "must be a pull as ask gave it, such as '17-3f9c2a41', or its number",
+    "pulls": "must be a list of pulls as ask gave them, such as '17-3f9c2a41', or their numbers",
     "reward": "must be a number or a bool, or two of them",
 }
 

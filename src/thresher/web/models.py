@@ -5,10 +5,18 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool, StrictFloat, StrictInt, StrictStr
 
 from ..core.events import CallersCause, RunnersCause
+from ..core.pulls import TICKET
 from ..core.spec import Spec
 
 Number = StrictInt | StrictFloat
-Id = Annotated[StrictInt, Field(ge=1, le=10**15, description="The pull's id, as ask gave it.")]
+Ticket = Annotated[StrictStr, Field(pattern=f"^{TICKET.pattern}$", examples=["17-3f9c2a41"])]
+PullNumber = Annotated[StrictInt, Field(ge=1, le=10**15)]
+Id = Annotated[
+    Ticket | PullNumber,
+    Field(
+        description="The pull, as `ask` gave it. Its number alone names the pull of whatever study has the name now."
+    ),
+]
 Seconds = Annotated[Number, Field(gt=0, le=10**9)]
 Reward = Number | StrictBool
 OtherCause = Annotated[RunnersCause, Field(description="Recorded as lost.", json_schema_extra={"deprecated": True})]
@@ -99,6 +107,9 @@ class Tell(Strict):
     )
     note: StrictStr | None = Field(None, description="For people; `pulls()`, the export and the log show it.")
     cost: Number | None = Field(None, ge=0, description="What it cost, in any unit; the verdict has the total.")
+    repeatable: StrictBool = Field(
+        False, description="Whether the pull was, or would have been, evaluated more than once. The guarantee says so."
+    )
 
 
 class Renew(Strict):
@@ -125,7 +136,8 @@ class Extend(Strict):
 class PullOut(BaseModel):
     """One evaluation to make."""
 
-    pull: int
+    pull: Ticket = Field(description="What to tell, renew or drop. No pull of another study has the same.")
+    id: int = Field(description="Counts the study's pulls, from 1.")
     arm: str
     number: int
     seed: int
@@ -150,7 +162,7 @@ class Asked(BaseModel):
 class Told(BaseModel):
     """What was recorded."""
 
-    pull: int
+    pull: Id
     reward: float | Annotated[list[float], TWO] = Field(description="The reward, or the arm's and the baseline's.")
     late: bool
 
@@ -158,7 +170,7 @@ class Told(BaseModel):
 class Pulls(BaseModel):
     """The pulls that were acted on."""
 
-    pulls: list[int]
+    pulls: list[Id]
 
 
 class CaseOut(BaseModel):

@@ -22,7 +22,9 @@ MOST_TROUBLES = 20  # arms that a page lists
 LONGEST = 300  # characters of a reason that a page shows
 MOST_REWARDS = 200  # of a case, the worst
 MOST_SHOWN = 12  # of these, on a page
-WORDS = {"weighed": "imported results weighed", "accepted": "evaluator accepted"}  # for kinds that say too little
+WORDS = {  # for kinds that say too little
+    "repeated": "asked again", "weighed": "imported results weighed", "accepted": "evaluator accepted",
+}  # fmt: skip
 COLUMNS = (
     "label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside",
     "reached", "estimate", "median", "quantile", "baseline", "texts",

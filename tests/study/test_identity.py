@@ -1,0 +1,168 @@
+"""A reward belongs to one draw of one pull of one study: no other study, log or draw may take it for its own."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+import thresher
+from thresher.core.ledger import fold
+from thresher.core.pulls import ticket_of
+from thresher.core.replay import verify
+from thresher.log.memory import MemoryStore
+from thresher.study import peek
+
+CAVEAT = "Some evaluations were, or may have been, repeated"
+
+
+def make(**given: Any) -> thresher.Study:
+    return thresher.create_study("s", **{"arms": ["good", "bad"], "at_least": 0.5, **given})
+
+
+def tickets(study: thresher.Study, pulls: list[thresher.Pull]) -> list[str]:
+    return peek(study, lambda ledger: [ticket_of(ledger, pull.id) for pull in pulls])
+
+
+# -- which study, which log ------------------------------------------------------------------------------------------
+
+
+def test_a_ticket_names_a_pull_of_one_study_and_no_other_of_the_same_name() -> None:
+    store = MemoryStore()
+    old = make(storage=store)
+    stale = tickets(old, old.ask_many(20, arm="bad"))
+    store.delete("s")
+    new = make(storage=store)
+    fresh = tickets(new, new.ask_many(20, arm="bad"))
+    assert [ticket.split("-")[0] for ticket in stale] == [ticket.split("-")[0] for ticket in fresh]
+    before = new.events()
+    for ticket in stale:
+        for call in (lambda t: new.tell(t, 1), new.drop, lambda t: new.renew([t], 60)):
+            with pytest.raises(thresher.UnknownPull, match=f"{ticket}': was not issued by this study as it is now"):
+                call(ticket)
+    assert new.events() == before
+    new.tell(fresh[0], 0)
+    new.drop(fresh[1])
+    assert (new.verdict().told, new.verdict()["bad"].certified) == (1, False)
+
+
+def test_a_ticket_is_the_same_in_every_process() -> None:
+    store = MemoryStore()
+    study = make(storage=store)
+    pulls = study.ask_many(3)
+    assert tickets(thresher.open_study("s", storage=store), pulls) == tickets(study, pulls)
+    assert len({ticket.split("-")[1] for ticket in tickets(study, pulls)}) == 3
+
+
+@pytest.mark.parametrize("change", [{"arm": "good"}, {"number": 2}, {"case": 1}])
+def test_a_pull_that_this_study_did_not_issue_is_refused(change: dict[str, Any]) -> None:
+    study = make()
+    (pull,) = study.ask_many(1, arm="bad")
+    other = pull._replace(**change)
+    for call in (lambda: study.tell(other, 1), lambda: study.drop(other), lambda: study.renew(other, 60)):
+        with pytest.raises(thresher.UnknownPull, match="was not issued by this study as it is now"):
+            call()
+    study.tell(pull, 1)
+    assert study.verdict()["bad"].seen == 1
+
+
+def test_an_agent_of_a_store_that_was_set_back_stops_and_tells_nothing(tmp_path: Path) -> None:
+    """A copy is restored under a live agent: what was acknowledged is gone, and its pulls are other ones now."""
+    url, file = f"sqlite:///{tmp_path}/s.db", str(tmp_path / "s.db")
+    live = make(storage=url)
+    live.tell(live.ask() or 0, 1)
+    copy = apsw.Connection(":memory:")
+    with copy.backup("main", apsw.Connection(file), "main") as backup:
+        backup.step()
+    mine = live.ask_many(20, arm="good")
+    for _ in range(5):
+        live.tell(live.ask(arm="good") or 0, 1)
+    target = apsw.Connection(file)
+    with target.backup("main", copy, "main") as backup:
+        backup.step()
+    target.close()
+    other = thresher.open_study("s", storage=url)
+    other.ask_many(30, arm="bad")
+    gone = r"was set back while this agent worked on it: event 33, which was acknowledged, is gone; open it again"
+    for pull in mine:
+        with pytest.raises(thresher.StudyDeleted, match=gone):
+            live.tell(pull, 1)
+    with pytest.raises(thresher.StudyDeleted, match=gone):
+        live.verdict()
+    again = thresher.open_study("s", storage=url)
+    with pytest.raises(thresher.UnknownPull, match="was not issued by this study as it is now"):
+        again.tell(mine[0], 1)
+    assert again.verdict()["bad"].seen == 0
+    assert verify(again.events()).sound
+
+
+def test_events_that_another_agent_never_had_acknowledged_may_be_lost() -> None:
+    """A server that crashes loses what it had not flushed: those who only read that go on."""
+    store = MemoryStore()
+    study, other = make(storage=store), thresher.open_study("s", storage=store)
+    study.tell(study.ask() or 0, 1)
+    other.ask()
+    assert study.verdict().issued == 2
+    del store._logs["s"][-1:]
+    assert study.verdict().issued == 1
+    assert (study.ask() or pytest.fail("no pull")).id == 2
+
+
+# -- which draw ------------------------------------------------------------------------------------------------------
+
+
+def test_a_pull_that_a_repeated_ask_hands_out_again_is_told_as_repeatable() -> None:
+    """Whoever got it first may have evaluated it, and died of what it saw."""
+    rng = random.Random(1)
+    study = make(arms=["a"], budget=400)
+    step = 0
+    while not study.done:
+        step += 1
+        while pulls := study.ask_many(1, key=f"step {step}"):
+            good = rng.random() < 0.45
+            if good or rng.random() < 0.5:  # otherwise the agent dies, and its successor repeats the ask
+                break
+        for pull in pulls:
+            study.tell(pull, good)
+    assert study.verdict()["a"].certified, "of the mean of what the agents finally told"
+    assert CAVEAT in study.verdict().guarantee
+    again = [event.pull for event in study.events() if event.kind == "repeated"]
+    assert len(again) == len(set(again)) > 20, "each once"
+    assert verify(study.events()).sound
+    assert peek(study, lambda ledger: ledger.state()) == fold(study.events()).state()
+
+
+def test_asking_again_for_what_has_a_reward_repeats_nothing() -> None:
+    study = make()
+    (pull,) = study.ask_many(1, key="one")
+    study.tell(pull, 1)
+    assert study.ask_many(1, key="one") == [pull]
+    assert [event.kind for event in study.events()] == ["created", "asked", "told"]
+    assert CAVEAT not in study.verdict().guarantee
+
+
+def test_a_pull_that_was_handed_out_again_keeps_its_lease_and_its_row(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = make(storage=url)
+    (pull,) = study.ask_many(1, lease=3600, key="one")
+    study.ask_many(1, lease=0.001, key="one")
+    while not thresher.open_study("s", storage=url).sweep():
+        pass
+    assert [event.kind for event in study.events()] == ["created", "asked", "repeated", "dropped"]
+    assert [(row.id, row.state) for row in study.pulls()] == [(pull.id, "dropped")]
+    study.tell(pull, 1)
+    assert CAVEAT in study.verdict().guarantee
+
+
+# -- whose rewards ---------------------------------------------------------------------------------------------------
+
+
+def test_imported_charges_do_not_hide_that_another_evaluator_measured(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = make(storage=url, evaluator="v1")
+    study.add_many([("good", None)] * 40)
+    for _ in range(30):
+        study.tell(study.ask() or 0, 1)
+    with pytest.raises(thresher.StudyExists, match="evaluator is 'v1', not 'v2'"):
+        make(storage=url, evaluator="v2", if_exists="join")
