@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from .core.guarantees import Words
 from .core.ledger import Ledger
-from .core.pulls import id_of, pull_json, ticket_of
+from .core.pulls import id_of, pull_json
+from .core.tickets import ticket_of
 from .core.verdict import Verdict
 from .errors import AlreadyTold, OutsideBounds
 from .log import calls

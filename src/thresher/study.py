@@ -15,7 +15,8 @@ from .core.guarantees import USUAL, Words
 from .core.hardest import CaseRow, hardest
 from .core.ledger import Ledger
 from .core.pull_rows import PullRow, Pulls, pulls_in
-from .core.pulls import Pull, id_in, id_of, pull_of
+from .core.pulls import Pull, id_of, pull_of
+from .core.tickets import id_in
 from .core.verdict import Verdict
 from .errors import CannotGoOn, InvalidInput, lacks
 from .log import calls, imports

@@ -1,6 +1,7 @@
 """A reward belongs to one draw of one pull of one study: no other study, log or draw may take it for its own."""
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ import pytest
 
 import thresher
 from thresher.core.ledger import fold
-from thresher.core.pulls import ticket_of
 from thresher.core.replay import verify
+from thresher.core.tickets import ticket_of
 from thresher.log.memory import MemoryStore
 from thresher.study import peek
 
@@ -60,7 +61,9 @@ def test_a_pull_that_this_study_did_not_issue_is_refused(change: dict[str, Any])
     study = make()
     (pull,) = study.ask_many(1, arm="bad")
     other = pull._replace(**change)
-    for call in (lambda: study.tell(other, 1), lambda: study.drop(other), lambda: study.renew(other, 60)):
+    calls: list[Callable[[], object]]
+    calls = [lambda: study.tell(other, 1), lambda: study.drop(other), lambda: study.renew(other, 60)]
+    for call in calls:
         with pytest.raises(thresher.UnknownPull, match="was not issued by this study as it is now"):
             call()
     study.tell(pull, 1)

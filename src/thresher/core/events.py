@@ -50,11 +50,6 @@ class Event(NamedTuple):
     agent: str | None = None
     digest: bytes | None = None  # of this event and all before it, see `chain`; None: not chained (version 0.1)
 
-    @property
-    def tag(self) -> int:
-        """A number of 32 bits that hardly any other event has, in this log or another."""
-        return 0 if self.digest is None else int.from_bytes(self.digest[:4])
-
 
 def to_json(event: Event) -> dict[str, Any]:
     """An event as JSON-ready data.

@@ -65,7 +65,7 @@ class Ledger(Settling):
         if event.cause == "imported":
             self.imported += 1
         self.pull_arm.append(arm)
-        self.pull_tag.append(event.tag)
+        self.pull_tag.append(int.from_bytes(event.digest[:4]) if event.digest else 0)
         self.pull_number.append(self.asked[arm])
         self.pull_state.append(PENDING)
         self.pull_origin.append(ONCE)

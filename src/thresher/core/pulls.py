@@ -76,11 +76,6 @@ def pull_json(pull: Pull, ticket: str) -> dict[str, Any]:
     return {**data, "case": pull.case, "case_params": dict(pull.case_params)}
 
 
-def ticket_of(ledger: Ledger, pull: int) -> str:
-    """The id of a pull with the tag of the event that issued it: no pull of another study or log has the same."""
-    return f"{pull}-{ledger.pull_tag[pull - 1]:08x}"
-
-
 def id_of(pull: object, *, remedy: str = "pass what ask returned") -> int:
     """The id of a pull. The id, or its ticket, may be given instead of it.
 
@@ -94,22 +89,3 @@ def id_of(pull: object, *, remedy: str = "pass what ask returned") -> int:
     if not isinstance(pull, int):
         raise UnknownPull("pull", pull, "must be a Pull, its id or its ticket", remedy)
     return pull
-
-
-def id_in(ledger: Ledger, pull: "Pull | int | str") -> int:
-    """The id of a pull that this log has issued. Raises `UnknownPull` if it is one of another study or log."""
-    number = id_of(pull)
-    if not isinstance(pull, int):
-        ledger.state_of(number)
-        if not (_is_same(ledger, pull) if isinstance(pull, Pull) else pull == ticket_of(ledger, number)):
-            given = pull.id if isinstance(pull, Pull) else pull
-            rule = "was not issued by this study as it is now, but by another one or before the store was set back"
-            raise UnknownPull("pull", given, rule, "drop this work, and ask again")
-    return number
-
-
-def _is_same(ledger: Ledger, pull: Pull) -> bool:
-    arm, case, spec = ledger.pull_arm[pull.id - 1], ledger.case_of(pull.id), ledger.spec
-    if pull.number != ledger.pull_number[pull.id - 1] or pull.arm != spec.arms[arm]:
-        return False
-    return pull.case == (None if case is None else spec.case_name(case))

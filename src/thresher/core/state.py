@@ -61,7 +61,7 @@ class State:
         self.due: int | None = None  # the arm whose retirement must be the next event
         # for each pull, by id − 1
         self.pull_arm = array("q")
-        self.pull_tag = array("I")  # of the event that issued it; not part of the compared state
+        self.pull_tag = array("I")  # 32 bits of the digest of the event that issued it; not part of the compared state
         self.pull_number = array("q")
         self.pull_state = bytearray()
         self.pull_origin = bytearray()  # REPEATABLE also while it is pending, if a repeated ask handed it out again

@@ -7,8 +7,9 @@ from typing import NamedTuple
 from ..core import checks, kernel
 from ..core.events import DROPPED, LATE, ONCE, ORIGINS, OUTSIDE, PENDING, REPEATABLE, TOLD, Cause, Remarks
 from ..core.ledger import Ledger
-from ..core.pulls import Pull, id_in, pull_of
+from ..core.pulls import Pull, pull_of
 from ..core.spec import CLIP, Spec
+from ..core.tickets import id_in
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from ..text.masking import masked
 from .journal import Draft, plain
@@ -97,7 +98,7 @@ class Telling(NamedTuple):
 def tell(draft: Draft, given: Telling) -> Told:
     """Record the reward of a pull. Telling the same reward again writes nothing, even with another note or cost."""
     ledger, (which, reward, repeatable, note, cost) = draft.ledger, given
-    pull = id_in(ledger, which)
+    pull = which if type(which) is int else id_in(ledger, which)
     state, remarks = ledger.state_of(pull), NO_REMARKS if note is None and cost is None else _remarks(note, cost)
     try:
         values = tuple(map(ledger.spec.reward, both(reward) if ledger.spec.pairs else (reward,)))
