@@ -1,5 +1,8 @@
 """A ledger that an interrupt left half changed is discarded: the next call reads the log again."""
 
+import functools
+import itertools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -181,3 +184,42 @@ def test_a_store_that_fails_while_new_events_are_read_causes_no_new_fold(monkeyp
         study.ask()
     store.away = False
     assert (study.ask() or pytest.fail("no pull")).id == 2
+
+
+class Interrupting:
+    """Raises KeyboardInterrupt where Python runs signal handlers: as a function begins, and after one of C's ends."""
+
+    def __init__(self, nth: int) -> None:
+        self.left = nth
+
+    def __call__(self, frame: object, what: str, argument: object) -> None:
+        self.left -= what in ("call", "c_return")
+        if self.left == 0:
+            sys.setprofile(None)
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("kind", ["ask", "tell", "drop"])
+def test_a_study_goes_on_after_an_interrupt_at_any_moment_of_a_call(kind: str) -> None:
+    study = thresher.create_study("s", arms=["a", "b", "c"], threshold=0.5, budget=2000, max_failures=None)
+    for nth in itertools.count(1):
+        pull = study.ask() or pytest.fail("no pull")
+        calls: dict[str, Callable[[], object]]
+        calls = {
+            "ask": study.ask,
+            "tell": functools.partial(study.tell, pull, 1),
+            "drop": functools.partial(study.drop, pull),
+        }
+        sys.setprofile(trap := Interrupting(nth))
+        try:
+            calls[kind]()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.setprofile(None)
+        study.tell(study.ask() or 0, nth % 2)
+        if trap.left > 0:  # the call has fewer moments
+            break
+    assert nth > 40
+    assert peek(study, lambda ledger: ledger.state()) == fold(study.events()).state()
+    assert verify(study.events()).sound
