@@ -236,7 +236,10 @@ def test_delete_asks_first(workdir: Workdir) -> None:
     result = workdir("delete", "s", stdin="n\n")
     assert (result.status, result.out) == (130, "")
     assert "Delete study 's' with 0 pulls and 0 rewards?" in result.err
-    assert workdir.study().verdict()
+    workdir.study().ask_many(3)
+    workdir.study().tell(1, 1)
+    result = workdir("delete", "s", stdin="n\n")
+    assert "Delete study 's' with 3 pulls, 2 of them pending, and 1 reward?" in result.err
     line = complaint(workdir("delete", "s"))
     assert line.endswith("study 's': is deleted only if you agree, and there is no terminal to ask on; add --yes")
     workdir.good("delete", "s", stdin="y\n")

@@ -159,8 +159,9 @@ def delete(name: str, yes: bool, storage: str | None) -> None:
     store = store_at(storage)
     try:
         study = study_at(name, store)
-        issued, told = peek(study, lambda ledger: (ledger.issued, ledger.told))
-        what = f"study {shown(name)} with {plural(issued, 'pull')} and {plural(told, 'reward')}"
+        issued, told, pending = peek(study, lambda ledger: (ledger.issued, ledger.told, ledger.pending))
+        still = f", {pending:,} of them pending," if pending else ""
+        what = f"study {shown(name)} with {plural(issued, 'pull')}{still} and {plural(told, 'reward')}"
     except DamagedStudy:
         what = f"study {shown(name)}, which is damaged"
     if not yes and not _is_agreed(name, f"Delete {what}?"):
