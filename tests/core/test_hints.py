@@ -38,7 +38,10 @@ def losing(every: int, reward: float, **given: Any) -> thresher.Verdict:
 
 def test_an_arm_that_can_never_be_settled_at_its_rate_of_losses_is_named() -> None:
     (hint,) = losing(3, 0.6).hints  # "above" sees a mean of .4, "below" one of .73
-    assert hint.startswith("So many pulls of 'leaky' are lost")
+    assert (
+        hint
+        == "So many pulls of 'leaky' are lost that no number of pulls would settle it: find out why pulls are lost."
+    )
 
 
 @pytest.mark.parametrize(("every", "reward"), [(10, 0.6), (3, 0.9), (4, 0.25)])

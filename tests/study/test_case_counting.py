@@ -5,6 +5,7 @@ import math
 import random
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from logs import append
 from studying import make
 
 import thresher
+from thresher.core.docket import settle_by_count
 from thresher.core.events import Event
+from thresher.core.evidence import ABOVE, BELOW, CLOSE
 from thresher.core.replay import verify
 from thresher.errors import ThresherError
 from thresher.log.memory import MemoryStore
@@ -47,6 +50,19 @@ def test_a_mean_on_the_bar_is_above_as_soon_as_it_is_reached(bar: float, passes:
     assert label(study) is None
     tell_next(study, [1.0])
     assert label(study) == "above"
+
+
+@pytest.mark.parametrize(
+    ("total", "label"), [(1.0, CLOSE), (3.0, CLOSE), (2.0, CLOSE), (0.999, BELOW), (3.001, ABOVE), (0.0, BELOW)]
+)
+def test_an_arm_that_bets_called_close_stays_so_unless_its_mean_lies_beyond_the_tolerance(
+    total: float, label: int
+) -> None:
+    docket: Any = SimpleNamespace(settled=[CLOSE])
+    board: Any = SimpleNamespace(total=[total], residue=[0.0], seen=[4])
+    sheet: Any = SimpleNamespace(cases=4)
+    assert not settle_by_count(docket, board, sheet, 0, 0.0, 1.0, 0.5, 0.25)
+    assert docket.settled == [label]
 
 
 @pytest.mark.parametrize(("bar", "passes"), [(0.9, 9), (0.3, 3), (0.7, 7)])

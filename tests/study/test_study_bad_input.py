@@ -185,3 +185,18 @@ def test_a_policy_may_be_a_string_and_survives_json(name: str) -> None:
     assert make(policy=name.replace("-", "_").upper()).spec.policy == policy
     assert thresher.core.policies.from_json(json.loads(json.dumps(policy.to_json()))) == policy
     assert str(policy) == name
+
+
+def test_a_pair_told_to_a_study_of_single_rewards_is_refused_as_such() -> None:
+    study = make()
+    pull = study.ask() or pytest.fail("no pull")
+    with pytest.raises(thresher.InvalidInput, match="must be one number: the pulls of this study are no pairs"):
+        study.tell(pull, (0.5, 0.5))
+    with pytest.raises(thresher.InvalidInput, match="must be a finite number or a bool"):
+        study.tell(pull, (0.5, 0.5, 0.5))
+
+
+@pytest.mark.parametrize(("bar", "meant"), [(90, "0.9"), (1.5, "0.015"), (99.9, "0.999")])
+def test_a_bar_that_may_be_a_percentage_is_asked_about(bar: float, meant: str) -> None:
+    with pytest.raises(thresher.InvalidInput, match=f"if it is a percentage, write {meant};"):
+        make(threshold=bar)

@@ -34,7 +34,7 @@ class SqliteConnection:
         self._turns = FileLock(beside(self.path, "lock"))
         self._open_file = OpenFile(self.path)
         self._unflushed: tuple[int, int] | None = None  # the file to which something was written since the last flush
-        self._schema = 0  # of the file, as far as we know
+        self._schema: int  # of the file, as far as we know
 
     def flush(self) -> None:
         """Bring the write-ahead log to the disk: as durable as synchronous=FULL, but no other process waits meanwhile.
