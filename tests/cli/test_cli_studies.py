@@ -71,12 +71,20 @@ def test_tell_keeps_a_note_and_a_cost_for_people(workdir: Workdir) -> None:
 
 def test_a_reward_outside_the_bounds_is_an_error_and_retires_its_arm(workdir: Workdir) -> None:
     workdir.good("ask", "s")
-    assert "(0, 1): they are wrong, so arm 'a' is retired and not certified" in complaint(
-        workdir("tell", "s", "1", "-3")
-    )
+    line = complaint(workdir("tell", "s", "1", "-3"))
+    assert "(0, 1): the bounds are wrong, so arm 'a' is retired and not certified; start over: create the study" in line
+    assert "with the --bounds that rewards can really take, or with --clip to count such rewards as the bound" in line
+    assert "--fresh" not in line
+    assert "percentage" not in line
     verdict = workdir.json("verdict", "s")
     assert (verdict["outside"], verdict["retired"], verdict["pending"]) == (["a"], ["a"], 0)
     assert "pull 1 returned -3.0, outside the bounds (0, 1)" in verdict["rows"][0]["reason"]
+
+
+def test_a_reward_that_looks_like_a_percentage_is_to_be_divided_by_100(workdir: Workdir) -> None:
+    workdir.good("ask", "s")
+    line = complaint(workdir("tell", "s", "1", "85"))
+    assert "; start over: if it is a percentage, divide by 100; else create the study with the --bounds" in line
 
 
 def test_a_pull_that_is_not_renewed_is_lost_and_told_late(workdir: Workdir) -> None:

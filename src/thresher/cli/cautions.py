@@ -135,7 +135,7 @@ def _wide_bounds(ledger: Ledger) -> Iterator[tuple[str, str]]:
     if is_open and is_wide and low + apart < min(rewards) < max(rewards) < high - apart:
         ends = f"{asked.amount(min(rewards))} to {asked.amount(max(rewards))}"
         lie = f"all {plural(len(rewards), 'reward')} so far lie from {ends}, far inside the bounds ({low:g}, {high:g})"
-        rule = "narrower --bounds would settle arms with fewer pulls, but rewards so far do not show what can still come"
+        rule = "narrower --bounds would settle arms with fewer pulls, but rewards so far do not show what can come"
         yield "bounds", f"{lie}; {rule}: give them only if it is impossible that a reward ever leaves them"
 
 

@@ -24,6 +24,7 @@ from ..text.plural import plural
 from . import say, say_done
 from .exporting import rows_of
 from .options import address_of, option, storage_option, store_at, study_at
+from .outside_words import of_study
 
 
 @click.command("import", short_help="Read a study, or results that you already have.")
@@ -121,7 +122,7 @@ def checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
             _, number, late, known, origin = in_numbers(spec, given)
             yield Result(arm, number, late, None if known is None else spec.case_name(known), origin)
         except ThresherError as error:
-            raise InvalidInput(f"{location}: {error}") from None
+            raise InvalidInput(f"{location}: {of_study(str(error))}") from None
 
 
 def _case(given: object, spec: Spec) -> object:

@@ -35,6 +35,7 @@ class SameError:
     first: Failure
     pulls: dict[str | int, int] = field(default_factory=dict)  # by arm, or by case: the first pull that failed this way
     count: int = 0
+    last: str = ""  # the reason of the last of them
 
     def add(self, pull: Pull) -> None:
         self.count += 1
@@ -49,6 +50,7 @@ class Start:
     study: Study
     oldest: Callable[[], float]  # the id of the oldest pull of this run that is still waiting or running
     over: bool = False  # something has succeeded, or the run is being stopped
+    disproved: bool = False  # the run ends because rewards lie outside the bounds
     blamed: bool = False  # failures have counted against an arm, which may be retired for them
     _failed: dict[str, SameError] = field(default_factory=dict)  # by kind
 
@@ -59,7 +61,9 @@ class Start:
 
     def failure(self, failure: Failure) -> None:
         if not self.over and failure.kind is not None:
-            self._failed.setdefault(failure.kind, SameError(failure)).add(failure.pull)
+            same = self._failed.setdefault(failure.kind, SameError(failure))
+            same.add(failure.pull)
+            same.last = failure.reason
 
     @property
     def is_for_one_arm(self) -> bool:
@@ -83,7 +87,8 @@ class Start:
                 continue
             if kind == OUTSIDE:
                 rule = f"{who} returned a reward outside the bounds before anything succeeded"
-                return CannotGoOn("run", rule=f"{rule}: {same.first.reason}")
+                self.disproved = True
+                return CannotGoOn("run", rule=f"{rule}: {same.last}")  # which names all arms so far
             rule = f"{who} {how} before anything succeeded: {same.first.reason}"
             names = ", ".join(shown(name) for name in sorted(same.pulls, key=str)[:needed])
             is_of_all = needed < ARMS or self._has_cases or kind.startswith(BASELINE)
