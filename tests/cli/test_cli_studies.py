@@ -81,6 +81,16 @@ def test_a_reward_outside_the_bounds_is_an_error_and_retires_its_arm(workdir: Wo
     assert "pull 1 returned -3.0, outside the bounds (0, 1)" in verdict["rows"][0]["reason"]
 
 
+def test_an_arm_with_a_reward_outside_the_bounds_is_restored_with_a_warning(workdir: Workdir) -> None:
+    workdir.good("ask", "s")
+    workdir("tell", "s", "1", "-3")
+    done, warning = workdir("restore", "s", "a").err.splitlines()
+    assert done.endswith("arm 'a' is restored")
+    assert (
+        "warning: arm 'a' returned a reward outside the bounds, so it can never be certified in this study" in warning
+    )
+
+
 def test_a_reward_that_looks_like_a_percentage_is_to_be_divided_by_100(workdir: Workdir) -> None:
     workdir.good("ask", "s")
     line = complaint(workdir("tell", "s", "1", "85"))
