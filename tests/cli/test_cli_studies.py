@@ -263,7 +263,12 @@ def test_delete_asks_first(workdir: Workdir) -> None:
 
 def test_a_store_that_does_not_exist_is_not_called_empty(tmp_path: Path) -> None:
     line = refused("verdict", "s", storage=tmp_path)
-    assert line.startswith(f"study 's': there is no file {tmp_path}/thresher.db; go to the folder where the study was")
+    assert line.startswith(f"study 's': there is no file {tmp_path}/thresher.db; go to the folder where it was made")
+    (tmp_path / "x.csv").write_text("arm,reward\na,1\n")
+    line = refused("import", str(tmp_path / "x.csv"), "--study=s", storage=tmp_path)
+    assert line.startswith(
+        f"study 's': there is no file {tmp_path}/thresher.db; create it first: thresher create s …, or name"
+    )
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "'; DROP TABLE events; --", '"', "a b", "ü", "-x", "%s"])
