@@ -91,7 +91,7 @@ def test_a_seed_that_nobody_gave_is_no_difference(tmp_path: Path) -> None:
     inside("create", "s", *question, "--cases=5", storage=tmp_path)
     line = refused("run", *question, "--study=s", "--workers=1", "--budget=4", "--", "echo", "1", storage=tmp_path)
     assert "cases are 5, not none" in line
-    assert "seed" not in line
+    assert "seed is" not in line
     line = refused("run", *question, "--study=s", "--seed=7", "--budget=4", "--", "echo", "1", storage=tmp_path)
     assert "seed is " in line
 

@@ -119,7 +119,8 @@ def tell(draft: Draft, given: Telling) -> Told:
 def _retire_for_bounds(draft: Draft, pull: int, reward: object, remarks: Remarks) -> OutsideBounds | None:
     """Retire the arm, the baseline of a pair, or both, whose reward lies outside the bounds; return the first error."""
     ledger, arm = draft.ledger, _arm(draft.ledger, pull)
-    found, arms = None, []
+    found: OutsideBounds | None = None
+    arms: list[str] = []
     for whose, each in zip((arm, ledger.base), both(reward), strict=True) if ledger.spec.pairs else ((arm, reward),):
         try:
             ledger.spec.reward(each)

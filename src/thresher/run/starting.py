@@ -80,15 +80,17 @@ class Start:
             return None
         needed = self._needed()
         what = "case" if self._has_cases else "arm"
-        who = {1: f"the only {what}", 2: f"both {what}s"}.get(needed, f"{needed} {what}s")
+        few = {1: f"the only {what}", 2: f"both {what}s"}
+        who = few.get(needed, f"{needed} {what}s")
         how = "failed" if needed == 1 else "failed with the same error"
         for kind, same in sorted(self._failed.items(), key=lambda found: found[0] == OUTSIDE):
             if not self._is_enough(same, needed):
                 continue
             if kind == OUTSIDE:
-                rule = f"{who} returned a reward outside the bounds before anything succeeded"
+                all_so_far = few.get(len(same.pulls), f"{len(same.pulls)} {what}s")
+                rule = f"{all_so_far} returned a reward outside the bounds before anything succeeded"
                 self.disproved = True
-                return CannotGoOn("run", rule=f"{rule}: {same.last}")  # which names all arms so far
+                return CannotGoOn("run", rule=f"{rule}: {same.last}")  # which names the arms
             rule = f"{who} {how} before anything succeeded: {same.first.reason}"
             names = ", ".join(shown(name) for name in sorted(same.pulls, key=str)[:needed])
             is_of_all = needed < ARMS or self._has_cases or kind.startswith(BASELINE)
