@@ -1,8 +1,12 @@
 """The errors. Each is one line that names the value, the rule it breaks and what to do about it."""
 
+from collections.abc import Sequence
+
 from .text.masking import masked
+from .text.plural import listed
 
 UNSAID = object()
+PROVED, START_OVER = ": the bounds are wrong", "start over: "  # about rewards outside the bounds
 LONGEST = 1_000_000  # characters of an exception's text that are read
 
 
@@ -42,7 +46,26 @@ class InvalidInput(ThresherError, ValueError):
 
 
 class OutsideBounds(InvalidInput):
-    """A reward outside the bounds of its study: it proves them wrong, so nothing can be certified about its arm."""
+    """A reward outside the bounds of its study: it proves them wrong, so nothing can be certified about its arm.
+
+    ``arms`` are those that were retired for it.
+    """
+
+    arms: tuple[str, ...] = ()
+
+    def of(self, arms: Sequence[str]) -> "OutsideBounds":
+        """The same error, as one that says that these arms are retired for such rewards.
+
+        >>> error = OutsideBounds("reward", 7.0, "must lie within the bounds (0, 1)", "give other bounds")
+        >>> error.of(["a", "b"]).rule.partition(": ")[2]
+        "the bounds are wrong, so arms 'a', 'b' are retired and not certified"
+        """
+        who = f"arm {shown(arms[0])} is" if len(arms) == 1 else f"arms {listed(arms, show=shown)} are"
+        rule = self.rule if not self.arms else self.rule.partition(PROVED)[0]
+        remedy = self.remedy if self.arms else f"{START_OVER}{self.remedy}"
+        found = OutsideBounds(self.what, self.value, f"{rule}{PROVED}, so {who} retired and not certified", remedy)
+        found.arms = tuple(arms)
+        return found
 
 
 class UnknownArm(InvalidInput, KeyError):

@@ -50,7 +50,7 @@ class Study(AbstractContextManager["Study"]):
         self._journal = Journal(name, store, lease)
         self._keys: Keys | None = None  # those of repeated calls, once there is one
         self._keeper, self._next_sweep = Keeper(store, name, lease), 0.0
-        self.spec, self._earlier = peek(self, lambda ledger: (ledger.spec, ledger.told))  # rewards from before
+        self.spec, self._earlier = peek(self, lambda ledger: (ledger.spec, ledger.own_told))  # rewards from before
 
     # -- asking and telling -------------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class Study(AbstractContextManager["Study"]):
 
     def _verdict(self, words: Words = USUAL) -> Verdict:
         found = peek(self, lambda ledger: verdicts.read(self.name, ledger, words))
-        others = max(0, found.told - self._earlier - self._journal.told)
+        others = max(0, found.told - found.imported - self._earlier - self._journal.told)
         since = self._journal.created if self._earlier else None
         return replace(found, earlier=self._earlier, since=since, others=others)
 

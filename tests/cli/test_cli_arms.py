@@ -74,8 +74,24 @@ BROKEN = [
     ("x.txt", "a\nb\x07\n", "line 2 of {file}: arm 'b\\x07': must be printable"),
     ("x.txt", b"a\n\xff\n", "arms file '{file}': is not UTF-8 text (invalid start byte at byte 2); save it as UTF-8"),
     ("x.txt", "a\n" + "b" * 1001, "line 2 of {file}: arm 'bbb"),
-    ("x.csv", "depth\n1\n", "line 1 of {file}: 'depth': has no column 'name'"),
-    ("x.csv", "", "line 1 of {file}: '': has no column 'name'"),
+    (
+        "x.csv",
+        "depth\n1\n",
+        "line 1 of {file}: 'depth': has no column name or arm; name the column that holds the arms' names 'name' or "
+        "'arm', or rename the file to .txt if it has one arm per line and no header",
+    ),
+    (
+        "x.csv",
+        "Name,depth\na,1\n",
+        "line 1 of {file}: 'Name,depth': has no column name or arm; write 'name' instead of 'Name'",
+    ),
+    (
+        "x.csv",
+        "name;depth\na;1\n",
+        "line 1 of {file}: 'name;depth': has no column name or arm; separate the columns with commas instead of "
+        "semicolons; names are in a column name or arm",
+    ),
+    ("x.csv", "", "arms file '{file}': names no arm; write a first line with a column 'name', then one arm per line"),
     ("x.csv", "name,d,d\na,1,2\n", "line 1 of {file}: column 'd': occurs twice"),
     ("x.csv", "name,depth\na,1\nb\n", "line 3 of {file}: 'b': has 1 cells, and the first line has 2 columns"),
     ("x.csv", "name,depth\na,1,2\n", "line 2 of {file}: 'a,1,2': has 3 cells"),
@@ -89,7 +105,8 @@ BROKEN = [
     ("x.json", "{", "arms file '{file}': cannot be read as JSON"),
     ("x.json", "[" * 100_000, "arms file '{file}': cannot be read as JSON"),
     ("x.json", "3", "arms file '{file}': holds neither a list nor an object; write ["),
-    ("x.json", "[]", "arms file '{file}': names no arm"),
+    ("x.json", "[]", "arms file '{file}': names no arm; write ["),
+    ("x.jsonl", "\n", "arms file '{file}': names no arm; write one object per line"),
     ("x.json", '["a", 7]', "row 2 of {file}: 7 is neither a name nor parameters; write ["),
     ("x.json", '[{"depth": 1}]', "row 1 of {file}: {{'depth': 1}} has no name or arm; name each arm"),
     ("x.json", '[{"name": 7}]', "row 1 of {file}: arm 7: must be a string"),

@@ -173,6 +173,18 @@ def test_the_bar_is_asked_for() -> None:
     )
 
 
+def test_of_options_with_a_similar_name_the_nearest_comes_first() -> None:
+    line = complaint(thresher("run", "--treshold=0.5", "--arm=a", *ECHO))
+    assert "No such option '--treshold'; did you mean '--threshold', " in line
+
+
+def test_bounds_are_shown_as_they_were_typed() -> None:
+    line = complaint(thresher("create", "s", "--threshold=0.5", "--arm=a", "--bounds", "1", "0"))
+    assert line.endswith("--bounds '1 0': the lower bound must come first and be smaller; did you mean 0 1?")
+    line = complaint(thresher("simulate", "--bounds", "1:0"))
+    assert line.endswith("--bounds '1:0': the lower bound must come first and be smaller; did you mean 0:1?")
+
+
 def test_an_unknown_command_is_wrong_use() -> None:
     assert "command 'rnu': there is no such command; did you mean 'run'?" in complaint(thresher("rnu"))
     assert "did you mean 'studies', 'status'?" in complaint(thresher("studys"))

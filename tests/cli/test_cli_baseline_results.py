@@ -87,7 +87,7 @@ WRONG = {
     "case,reward\n0,high\n": "line 2 of old.csv: reward 'high': must be a finite number",
     "case,reward,arm\n0,1,new\n": "line 2 of old.csv: arm 'new': is not the baseline, which is 'old'; keep the results",
     "case,reward,arm\n0,1,older\n": "line 2 of old.csv: arm 'older': is not an arm of this study",
-    "reward\n1\n": "line 2 of old.csv: case None: every result of this study needs its case",
+    "reward\n1\n": "line 2 of old.csv: column 'case': is missing: every result of this study needs its case",
     "case\n1\n": "line 1 of old.csv: column 'reward': is missing among ['case']; give CSV with columns case and reward",
     "case,reward\n": "--baseline-results 'old.csv': has no rewards; give CSV with columns case and reward",
     '{"a": 1}': "file 'old.csv': holds an object without events; give CSV with columns case and reward",

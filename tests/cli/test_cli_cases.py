@@ -24,7 +24,7 @@ def cases_of(folder: Path, name: str, data: str) -> object:
     [
         ("x.txt", "# my questions\nq1\n\nq 2\n"),
         ("x.csv", "case\nq1\nq 2\n"),
-        ("x.csv", "question\nq1\nq 2\n"),
+        ("x.csv", "name\nq1\nq 2\n"),
         ("x.json", '["q1", "q 2"]'),
         ("x.json", '{"q1": {}, "q 2": {}}'),
         ("x.jsonl", '"q1"\n"q 2"\n'),
@@ -40,7 +40,6 @@ def test_cases_may_be_names_alone(tmp_path: Path, name: str, data: str) -> None:
     [
         ("x.csv", "case,text\n1,one\n2,two\n"),
         ("x.csv", "text, name\none,1\ntwo,2\n"),
-        ("x.csv", "number,text\n1,one\n2,two\n"),
         ("x.txt", "id,text\n1,one\n2,two\n"),
         ("x.json", '[{"case": "1", "text": "one"}, {"name": "2", "text": "two"}]'),
         ("x.json", '{"1": {"text": "one"}, "2": {"text": "two"}}'),
@@ -66,7 +65,22 @@ BROKEN = [
     ("x.txt", "", "cases file '{file}': names no case"),
     ("x.txt", "# nothing\n", "cases file '{file}': names no case"),
     ("x.csv", "case,text\n", "cases file '{file}': names no case"),
-    ("x.csv", "", "cases file '{file}': names no case"),
+    ("x.csv", "", "cases file '{file}': names no case; write a first line with a column 'case'"),
+    (
+        "x.csv",
+        "q1\nq2\n",
+        "line 1 of {file}: 'q1': has no column case, name or id; name the column that holds the cases' names 'case', "
+        "'name' or 'id', or rename the file to .txt if it has one case per line and no header",
+    ),
+    ("x.csv", "\nq1\nq2\n", "line 1 of {file}: '': has no column case, name or id; name the column"),
+    ("x.csv", "number,text\n1,one\n", "line 1 of {file}: 'number,text': has no column case, name or id"),
+    ("x.csv", "text,ID\none,1\n", "line 1 of {file}: 'text,ID': has no column case, name or id; write 'id' instead"),
+    (
+        "x.csv",
+        "Case;text\n1;one\n",
+        "line 1 of {file}: 'Case;text': has no column case, name or id; separate the columns with commas instead of "
+        "semicolons",
+    ),
     ("x.json", "[]", "cases file '{file}': names no case"),
     ("x.jsonl", "", "cases file '{file}': names no case"),
     ("x.txt", "a\nb\na\n", "line 3 of {file}: case 'a': is given twice; give every case its own name"),
@@ -112,6 +126,14 @@ def test_a_bad_option_is_one_line(tmp_path: Path, args: list[str], message: str)
     assert complaint(thresher("create", "s", "--threshold=0.5", *TWO, *args, cwd=tmp_path)).startswith(
         f"thresher: error: {message}"
     )
+
+
+@pytest.mark.parametrize("command", [("create", "s"), ("run",)])
+def test_no_case_is_taken_for_a_header(tmp_path: Path, command: tuple[str, ...]) -> None:
+    (tmp_path / "cases.csv").write_text("q1\nq2\nq3\n")
+    words = [] if command[0] == "create" else ["--", "echo", "{arm}{case} 1"]
+    line = complaint(thresher(*command, "--threshold=0.5", *TWO, "--cases=cases.csv", *words, cwd=tmp_path))
+    assert line.startswith("thresher: error: line 1 of cases.csv: 'q1': has no column case, name or id; name the")
 
 
 PLACEHOLDERS = [

@@ -61,12 +61,15 @@ ODD = {
     ),
     "no case": (
         "arm,reward,case\na,1,\n",
-        "line 2 of FILE: case None: every result of this study needs its case",
+        "line 2 of FILE: column 'case': is empty: every result of this study needs its case",
     ),
-    "no column": ("arm,reward\na,1\n", "line 2 of FILE: case None: every result of this study needs its case"),
+    "no column": (
+        "arm,reward\na,1\n",
+        "line 2 of FILE: column 'case': is missing: every result of this study needs its case",
+    ),
     "no case in JSON": (
         '[{"arm": "a", "reward": 1}]',
-        "row 1 of FILE: case None: every result of this study",
+        "row 1 of FILE: column 'case': is missing: every result of this study",
     ),
     "an unknown case in JSON": ('[{"arm": "a", "reward": 1, "case": 7}]', "row 1 of FILE: case 7: is not a case"),
     "a case before": (

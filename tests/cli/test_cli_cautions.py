@@ -56,9 +56,17 @@ def test_clipping_every_reward_is_warned_about() -> None:
 
 
 def test_bounds_far_wider_than_the_rewards_are_warned_about_while_arms_are_open() -> None:
-    args = [*TWO, "--budget=60", "--bounds", "0", "1000", "--", "sh", "-c", VARIED, "{arm}"]
+    args = [*TWO, "--budget=60", "--bounds", "-1000", "1000", "--", "sh", "-c", VARIED, "{arm}"]
     (line,) = warnings(run(*args))
-    assert "far inside the bounds (0, 1000); if rewards can never leave a narrower range, give it as --bounds" in line
+    assert "so far lie from " in line
+    assert "far inside the bounds (-1000, 1000); narrower --bounds would settle arms with fewer pulls" in line
+    assert line.endswith("give them only if it is impossible that a reward ever leaves them")
+
+
+@pytest.mark.parametrize("printed", ["1", "0.999", "0.5", "0.98$((THRESHER_SEED % 9))"])
+def test_nothing_proposes_narrower_bounds_if_rewards_are_equal_or_near_a_bound(printed: str) -> None:
+    args = ["--arm=a", "--budget=30", "--threshold=0.985", "--", "sh", "-c", f"echo {printed}"]
+    assert not any("bounds" in line for line in warnings(run(*args)))
 
 
 def test_a_tolerance_that_covers_the_bounds_is_warned_about() -> None:

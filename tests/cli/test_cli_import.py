@@ -73,7 +73,19 @@ ODD = {
         "arm,state,reward\na,outside,7\n",
         "line 2 of FILE: reward 7.0: must lie within the bounds (0, 1)",
     ),
-    "late and outside": ("arm,state,reward\na,late,-1\n", "(--clip)"),
+    "late and outside": (
+        "arm,state,reward\na,late,-1\n",
+        "(0, 1); create the study with the --bounds that rewards can really take, or with --clip to count",
+    ),
+    "a word for true": (
+        "arm,reward\na,yes\n",
+        "line 2 of FILE: reward 'yes': must be a finite number or a bool; write a number, or true, pass, false or fail",
+    ),
+    "a percent sign": (
+        "arm,reward\na,90%\n",
+        "line 2 of FILE: reward '90%': must be a finite number or a bool; write 0.9",
+    ),
+    "a percentage": ("arm,reward\na,85\n", "(0, 1); if it is a percentage, divide by 100; else create the study with"),
     "a header alone": ("arm,state,reward\n", "has no row"),
     "drops count": ("arm,state,reward\n" + "a,dropped,\n" * 41, "has 41 pulls, and the study has 40 left"),
     "a state that is a number": ('[{"arm": "a", "state": 3, "reward": 1}]', "row 1 of FILE: state 3: must be one of"),

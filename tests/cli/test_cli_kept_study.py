@@ -86,6 +86,16 @@ def test_a_budget_for_a_study_without_one_is_refused(tmp_path: Path) -> None:
     assert line.endswith("budget is none, not 4; name another --study, or ask as before")
 
 
+def test_a_seed_that_nobody_gave_is_no_difference(tmp_path: Path) -> None:
+    question = ("--threshold=0.5", "--arm=a")
+    inside("create", "s", *question, "--cases=5", storage=tmp_path)
+    line = refused("run", *question, "--study=s", "--workers=1", "--budget=4", "--", "echo", "1", storage=tmp_path)
+    assert "cases are 5, not none" in line
+    assert "seed is" not in line
+    line = refused("run", *question, "--study=s", "--seed=7", "--budget=4", "--", "echo", "1", storage=tmp_path)
+    assert "seed is " in line
+
+
 def test_another_question_is_another_study_unless_it_has_a_name(tmp_path: Path) -> None:
     run(tmp_path, "--budget=8", *ECHO)
     run(tmp_path, "--budget=8", "--seed=1", *ECHO)

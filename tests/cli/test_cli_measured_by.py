@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from program import Result, complaint, thresher
@@ -32,7 +33,7 @@ def test_a_check_in_ci_on_a_finished_study_says_that_nothing_was_run_and_since_w
     assert again.status == 0
     assert "nothing is run: study" in again.err
     assert "--require-above all: met by earlier runs; nothing new was run" in again.err
-    assert "All rewards are from earlier runs, since 20" in again.out
+    assert "All rewards are from earlier runs or other agents, since 20" in again.out
 
 
 def test_fresh_starts_over_and_keeps_the_study_so_far(tmp_path: Path) -> None:
@@ -113,10 +114,41 @@ def test_a_verdict_says_which_rewards_are_from_other_agents(tmp_path: Path) -> N
     assert "2 of these 3 rewards are from other agents." in str(found)
 
 
+def test_imported_rewards_are_not_from_earlier_runs(tmp_path: Path) -> None:
+    (tmp_path / "old.csv").write_text("arm,reward\na,1\na,1\n")
+    here: dict[str, Any] = {"env": {"THRESHER_STORAGE": ""}, "cwd": tmp_path}
+    thresher("create", "s", *QUESTION, **here)
+    assert thresher("import", "old.csv", "--study=s", **here).status == 0
+    first = checked(tmp_path, "--study=s", *ONE)
+    assert "2 pulls were imported" in first.out
+    assert "earlier runs" not in first.out
+    again = json.loads(checked(tmp_path, "--study=s", "--format=json", *ONE).out)
+    assert (again["imported"], again["earlier"]) == (2, again["told"] - 2)
+    last = checked(tmp_path, "--study=s", *ONE)
+    assert f"{again['earlier']} of these {again['told']} rewards are from earlier runs or other agents" in last.out
+    assert "met by earlier runs; nothing new was run" in last.err
+
+
+def test_results_that_an_agent_imports_are_not_of_another_agent(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/s.db"
+    study = library.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=storage)
+    library.open_study("s", storage=storage).add("a", 1)
+    study.tell(study.ask() or 0, 1)
+    found = study.verdict()
+    assert (found.imported, found.others, found.earlier, found.origin) == (1, 0, 0, None)
+
+
+def test_the_command_verdict_says_nothing_of_earlier_runs(tmp_path: Path) -> None:
+    checked(tmp_path, "--study=s", *ONE)
+    for style in ("table", "csv", "markdown"):
+        found = thresher("verdict", "s", f"--format={style}", env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
+        assert "earlier runs" not in found.out + found.err
+
+
 def test_csv_says_on_standard_error_what_is_from_earlier_runs(tmp_path: Path) -> None:
     checked(tmp_path, *ONE)
     again = checked(tmp_path, "--format=csv", *ONE)
-    assert "All rewards are from earlier runs, since 20" in again.err
+    assert "All rewards are from earlier runs or other agents, since 20" in again.err
 
 
 def test_a_study_that_was_created_first_takes_the_first_command(tmp_path: Path) -> None:

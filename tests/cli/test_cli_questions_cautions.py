@@ -64,8 +64,9 @@ def test_equal_rewards_of_arms_alone_are_fine_if_the_baseline_differs() -> None:
 
 
 def test_bounds_far_wider_than_both_sides_of_pairs_are_warned_about() -> None:
-    found = cautions(study_of(pairs(0.2, 0.8), baseline="a", bounds=(0, 1000)))
-    assert "lie from 0.2 to 0.8, far inside the bounds (0, 1000)" in found["bounds"]
+    found = cautions(study_of(pairs(0.2, 0.8), baseline="a", bounds=(-1000, 1000)))
+    assert "lie from 0.2 to 0.8, far inside the bounds (-1000, 1000)" in found["bounds"]
+    assert "bounds" not in cautions(study_of(pairs(0.2, 0.8), baseline="a", bounds=(0, 1000))), "0.2 is near 0"
 
 
 @pytest.mark.parametrize(

@@ -142,9 +142,24 @@ def test_when_the_first_rewards_are_out_of_bounds_the_run_ends_at_once_with_the_
     assert result.status == 3
     assert len(json.loads(result.out)["retired"]) >= 3
     line = result.err.splitlines()[-1]
-    assert "3 arms returned a reward outside the bounds before anything succeeded: reward 75.0" in line
-    assert "must lie within the bounds (0, 1)" in line
-    assert "start over (--fresh) with the bounds that rewards can really take" in line
+    assert " arms returned a reward outside the bounds before anything succeeded: reward 75.0" in line
+    assert "must lie within the bounds (0, 1): the bounds are wrong, so arms '" in line
+    assert all(f"'{arm}'" in line for arm in "abc")
+    remedy = "give the --bounds that rewards can really take, or --clip to count such rewards as the bound"
+    assert f"; start over (--fresh): if it is a percentage, divide by 100; else {remedy}" in line
+    assert "clip=True" not in result.err + result.out
+    assert result.err.count("must lie within the bounds") == 1
+
+
+def test_rewards_outside_the_bounds_are_explained_once_for_all_arms() -> None:
+    arms = [f"--arm={arm}" for arm in ("0.5", "7", "8", "9")]
+    result = run(*arms, "--budget=400", "--", "echo", "{arm}")
+    assert result.status == 0
+    assert result.err.count("must lie within the bounds (0, 1): the bounds are wrong, so arm") == 1
+    said = " ".join(line for line in result.err.splitlines() if "retired" in line)
+    assert all(f"'{arm}'" in said for arm in "789")
+    assert "start over (--fresh)" not in result.out, "the table says what happened, and not to each arm what to do"
+    assert "7: pull " in result.out
 
 
 def test_nan_and_infinity_are_not_rewards() -> None:

@@ -71,12 +71,30 @@ def test_tell_keeps_a_note_and_a_cost_for_people(workdir: Workdir) -> None:
 
 def test_a_reward_outside_the_bounds_is_an_error_and_retires_its_arm(workdir: Workdir) -> None:
     workdir.good("ask", "s")
-    assert "(0, 1): they are wrong, so arm 'a' is retired and not certified" in complaint(
-        workdir("tell", "s", "1", "-3")
-    )
+    line = complaint(workdir("tell", "s", "1", "-3"))
+    assert "(0, 1): the bounds are wrong, so arm 'a' is retired and not certified; start over: create the study" in line
+    assert "with the --bounds that rewards can really take, or with --clip to count such rewards as the bound" in line
+    assert "--fresh" not in line
+    assert "percentage" not in line
     verdict = workdir.json("verdict", "s")
     assert (verdict["outside"], verdict["retired"], verdict["pending"]) == (["a"], ["a"], 0)
     assert "pull 1 returned -3.0, outside the bounds (0, 1)" in verdict["rows"][0]["reason"]
+
+
+def test_an_arm_with_a_reward_outside_the_bounds_is_restored_with_a_warning(workdir: Workdir) -> None:
+    workdir.good("ask", "s")
+    workdir("tell", "s", "1", "-3")
+    done, warning = workdir("restore", "s", "a").err.splitlines()
+    assert done.endswith("arm 'a' is restored")
+    assert (
+        "warning: arm 'a' returned a reward outside the bounds, so it can never be certified in this study" in warning
+    )
+
+
+def test_a_reward_that_looks_like_a_percentage_is_to_be_divided_by_100(workdir: Workdir) -> None:
+    workdir.good("ask", "s")
+    line = complaint(workdir("tell", "s", "1", "85"))
+    assert "; start over: if it is a percentage, divide by 100; else create the study with the --bounds" in line
 
 
 def test_a_pull_that_is_not_renewed_is_lost_and_told_late(workdir: Workdir) -> None:
@@ -248,7 +266,12 @@ def test_delete_asks_first(workdir: Workdir) -> None:
 
 def test_a_store_that_does_not_exist_is_not_called_empty(tmp_path: Path) -> None:
     line = refused("verdict", "s", storage=tmp_path)
-    assert line.startswith(f"study 's': there is no file {tmp_path}/thresher.db; go to the folder where the study was")
+    assert line.startswith(f"study 's': there is no file {tmp_path}/thresher.db; go to the folder where it was made")
+    (tmp_path / "x.csv").write_text("arm,reward\na,1\n")
+    line = refused("import", str(tmp_path / "x.csv"), "--study=s", storage=tmp_path)
+    assert line.startswith(
+        f"study 's': there is no file {tmp_path}/thresher.db; create it first: thresher create s …, or name"
+    )
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "'; DROP TABLE events; --", '"', "a b", "ü", "-x", "%s"])

@@ -70,6 +70,36 @@ def test_a_tolerance_too_wide_to_be_of_use_is_not_proposed() -> None:
     assert verdict.hints == ("'good', 'hard' are still open; a larger budget would continue with them.",)
 
 
+def test_no_larger_budget_is_proposed_for_an_arm_that_can_never_be_certified() -> None:
+    study = make(arms=["good", "wrong"], threshold=0.9, budget=60)
+    never = "'wrong' returned a reward outside the bounds, and can never be certified in this study: "
+    while pull := study.ask():
+        if pull.arm == "wrong" and pull.number == 1:
+            with pytest.raises(thresher.OutsideBounds):
+                study.tell(pull, 7)
+            study.restore("wrong")
+        else:
+            study.tell(pull, pull.number % 8 > 0)
+    verdict = study.verdict()
+    assert verdict.open == ["good", "wrong"]
+    first, second = verdict.hints
+    assert first == f"{never}a new study needs the bounds that rewards can really take."
+    assert second == "'good' is still open; a larger budget would continue with it."
+
+
+def test_with_a_baseline_outside_the_bounds_no_budget_is_proposed() -> None:
+    study = make(arms=["old", "new"], threshold=None, baseline="old", budget=20)
+    while pull := study.ask():
+        if pull.id == 1:
+            with pytest.raises(thresher.OutsideBounds):
+                study.tell(pull, (0.5, 7))
+            study.restore("old")
+        else:
+            study.tell(pull, (pull.number % 2, 0.5))
+    (hint,) = study.verdict().hints
+    assert hint.startswith("The baseline 'old' returned a reward outside the bounds, so no arm can be certified")
+
+
 def test_a_study_that_is_settled_gets_no_hint() -> None:
     study = make(arms=["good", "bad"], budget=None)
     while pull := study.ask():

@@ -59,7 +59,10 @@ BAD = {
     "a delay without its number": (["simulate", "--delay", "fifo"], "delay 'fifo'"),
     "an unknown policy": (["simulate", "--policy", "greedy"], "policy 'greedy'"),
     "means outside the bounds": (["simulate", "--means", "0.6:1.2"], "mean 1.2"),
-    "means the wrong way round": (["simulate", "--means", "0.8:0.6"], "means (0.8, 0.6)"),
+    "means the wrong way round": (
+        ["simulate", "--means", "0.8:0.6"],
+        "--means '0.8:0.6': must be finite, the lower end first; write LO:HI",
+    ),
     "means that are text": (["simulate", "--means", "some:more"], "means 'some:more'"),
     "means with a dash": (
         ["simulate", "--means", "0.7-0.99"],

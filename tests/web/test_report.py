@@ -87,7 +87,7 @@ def test_a_report_says_which_rewards_are_old_and_which_arm_is_not_certified() ->
         study.tell(study.ask_many(1)[0], 2)
     assert "from earlier runs" not in report(study).partition("<script")[0]
     text = report(thresher.open_study("coins", storage=store)).partition("<script")[0]
-    assert "All rewards are from earlier runs, since 20" in text
+    assert "All rewards are from earlier runs or other agents, since 20" in text
     assert "not certified</td>" in text
     assert "returned 2.0, outside the bounds (0, 1)" in text
 

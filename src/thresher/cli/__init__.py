@@ -227,10 +227,13 @@ def _unexpected(error: Exception) -> str:
 
 
 def _wrong_use(error: click.ClickException) -> str:
-    """What click says; about an option or an argument that there is none of, also where they are listed."""
+    """What click says; about an option or an argument that there is none of, the nearest, or where they are listed."""
     text, context = error.format_message(), getattr(error, "ctx", None)
-    unknown = isinstance(error, click.NoSuchOption) and not error.possibilities
-    if unknown or text.startswith("Got unexpected extra argument"):
+    if isinstance(error, click.NoSuchOption) and error.possibilities:
+        from ..core.checks import nearest  # here: only mistakes need it
+
+        return f"No such option {shown(error.option_name)}; {nearest(error.option_name, error.possibilities)}"
+    if isinstance(error, click.NoSuchOption) or text.startswith("Got unexpected extra argument"):
         text = f"{text.rstrip('.')}; {context.command_path if context else 'thresher'} --help lists them"
     return text
 

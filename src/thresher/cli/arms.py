@@ -17,6 +17,7 @@ from ..text.plural import either
 from ..text.tables import read_csv
 
 SHAPES = 'write ["a", "b"], [{"name": "a", "depth": 1}] or {"a": {"depth": 1}}'
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}  # that spreadsheets may write instead of commas
 Cases = int | list[str] | dict[str, Params]
 Rows = Iterable[tuple[str, Any, Params]]  # location, name, parameters
 
@@ -26,7 +27,6 @@ class Kind(NamedTuple):
 
     what: str
     keys: tuple[str, ...]  # the columns that may hold the name, the best first
-    first: bool  # whether the first column holds it if there is none of them
     reserved: tuple[str, ...]  # names that no parameter may have
 
     @property
@@ -35,8 +35,8 @@ class Kind(NamedTuple):
         return f"{self.what}s file"
 
 
-ARMS = Kind("arm", ("name", "arm"), False, PULL_FIELDS)  # thresher's own tables call it arm
-CASES = Kind("case", ("case", "name", "id"), True, ())
+ARMS = Kind("arm", ("name", "arm"), PULL_FIELDS)  # thresher's own tables call it arm
+CASES = Kind("case", ("case", "name", "id"), ())
 
 
 def read_arms(file: str) -> dict[str, Params]:
@@ -70,10 +70,11 @@ def _read(file: str, kind: Kind, remedy: str) -> dict[str, Params]:
     where = "standard input" if file == "-" else file
     text = read_text(file, kind.file, remedy=remedy)
     reader = {"json": _from_json, "jsonl": _from_json_lines, "csv": _from_csv, "lines": _from_lines}
-    rows = reader[_style(file, text, kind)](text, where, kind)
+    style = _style(file, text, kind)
+    rows = reader[style](text, where, kind)
     found = checked(((f"{location}: {kind.what}", name, params) for location, name, params in rows), kind)
     if not found:
-        raise InvalidInput(kind.file, where, f"names no {kind.what}", "write one name per line")
+        raise InvalidInput(kind.file, where, f"names no {kind.what}", _how_to_name(kind, style))
     return found
 
 
@@ -116,19 +117,41 @@ def _from_lines(text: str, where: str, kind: Kind) -> Rows:
 
 
 def _from_csv(text: str, where: str, kind: Kind) -> Rows:
-    columns, lines = read_csv(text, where)
-    key = next((key for key in kind.keys if key in columns), columns[0] if kind.first and columns else None)
-    if key is None and kind.first:
+    if not text.strip():
         return
+    columns, lines = read_csv(text, where)
+    key = next((key for key in kind.keys if key in columns), None)
     if key is None:
-        rule = f"has no column {kind.keys[0]!r}"
-        raise InvalidInput(f"line 1 of {where}:", ",".join(columns), rule, "name the columns there")
+        rule = f"has no column {either(kind.keys)}"
+        raise InvalidInput(f"line 1 of {where}:", ",".join(columns), rule, _how_to_head(columns, kind))
     twice = next((column for column in columns if columns.count(column) > 1), None)
     if twice is not None:
         raise InvalidInput(f"line 1 of {where}: column", twice, "occurs twice", "rename one of them")
     for location, cells in lines:
         row = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
         yield location, text_of(row.pop(key)), row
+
+
+def _how_to_head(columns: list[str], kind: Kind) -> str:
+    """What to do about a header in which no column holds the name."""
+    for separator, called in SEPARATORS.items():
+        if len(columns) == 1 and any(cell.strip().lower() in kind.keys for cell in columns[0].split(separator)[:-1]):
+            return f"separate the columns with commas instead of {called}; names are in a column {either(kind.keys)}"
+    near = next((column for column in columns if column.lower() in kind.keys), None)
+    if near is not None:
+        return f"write {near.lower()!r} instead of {near!r}: capital letters make another name"
+    named = f"name the column that holds the {kind.what}s' names {either([repr(key) for key in kind.keys])}"
+    return f"{named}, or rename the file to .txt if it has one {kind.what} per line and no header"
+
+
+def _how_to_name(kind: Kind, style: str) -> str:
+    """What to write into a file that names nothing."""
+    return {
+        "json": SHAPES,
+        "jsonl": f'write one object per line, such as {{"{kind.keys[0]}": "a"}}',
+        "csv": f"write a first line with a column {kind.keys[0]!r}, then one {kind.what} per line",
+        "lines": "write one name per line",
+    }[style]
 
 
 def _from_json(text: str, where: str, kind: Kind) -> Rows:

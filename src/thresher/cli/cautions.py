@@ -121,19 +121,22 @@ def labels_cautions(ledger: Ledger) -> Iterator[tuple[str, str]]:
 
 
 def _wide_bounds(ledger: Ledger) -> Iterator[tuple[str, str]]:
-    """Bounds that are far wider than the rewards, and the bar if they are compared with one."""
+    """Bounds that are far wider than the rewards, and the bar if they are compared with one.
+
+    Rewards that are all equal, or near a bound, say nothing: whoever passes every test so far may fail the next.
+    """
     spec, rewards, asked = ledger.spec, _rewards(ledger), look_of(ledger.spec)
     if len(rewards) < ENOUGH or spec.bounds is None:
         return
     (low, high), bars = spec.bounds, [spec.threshold] if spec.baseline is None else []
     least, most = min(rewards + bars), max(rewards + bars)
     is_open = ledger.certified + len(ledger.retired) < spec.contenders
-    if is_open and low <= least < most <= high and high - low > WIDE * (most - least):
+    is_wide, apart = high - low > WIDE * (most - least), (high - low) / WIDE
+    if is_open and is_wide and low + apart < min(rewards) < max(rewards) < high - apart:
         ends = f"{asked.amount(min(rewards))} to {asked.amount(max(rewards))}"
-        lie = f"all {plural(len(rewards), 'reward')} lie from {ends}"
-        remedy = "if rewards can never leave a narrower range, give it as --bounds"
-        gain = "arms are then settled with far fewer pulls"
-        yield "bounds", f"{lie}, far inside the bounds ({low:g}, {high:g}); {remedy}: {gain}"
+        lie = f"all {plural(len(rewards), 'reward')} so far lie from {ends}, far inside the bounds ({low:g}, {high:g})"
+        rule = "narrower --bounds would settle arms with fewer pulls, but rewards so far do not show what can come"
+        yield "bounds", f"{lie}; {rule}: give them only if it is impossible that a reward ever leaves them"
 
 
 def _rewards(ledger: Ledger) -> list[float]:

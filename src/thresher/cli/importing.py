@@ -1,5 +1,6 @@
 """Import: studies and results, into a store."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import click
 
 from ..core import ledger as ledgers
-from ..core.checks import MAX_NAME, finite, number, whole
+from ..core.checks import MAX_NAME, finite, number, of_percent, whole
 from ..core.checks import name as checked_name
 from ..core.events import DROPPED, LATE, NO_EVENT, Event
 from ..core.ledger import Ledger
@@ -24,6 +25,9 @@ from ..text.plural import plural
 from . import say, say_done
 from .exporting import rows_of
 from .options import address_of, option, storage_option, store_at, study_at
+from .outside_words import of_study
+
+WRITE_REWARD = "write a number, or true, pass, false or fail"
 
 
 @click.command("import", short_help="Read a study, or results that you already have.")
@@ -58,7 +62,7 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> No
     rows = list(read_rows(data, text, file))
     if name is None:
         raise InvalidInput("--study", rule="is missing: results belong to a study", remedy="name it with --study NAME")
-    study = study_at(name, storage)
+    study = study_at(name, storage, remedy=f"create it first: thresher create {shlex.quote(name)} …")
     if study.spec.pairs:
         rule = "compares every arm with its baseline in pairs, and results of pairs cannot be imported"
         raise InvalidInput("study", name, rule, "results of a study with --cases can")
@@ -117,16 +121,20 @@ def checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
         try:
             arm = name.strip() if isinstance(name, str) and name not in spec.index else name
             late = state in ("late", SPARE)
+            if spec.cases is not None and (case is None or case == ""):
+                rule = f"is {'missing' if case is None else 'empty'}: every result of this study needs its case"
+                raise InvalidInput("column", "case", rule, "name the case of each result there")
             given = Result(arm, reward, late, _case(case, spec), origin)
             _, number, late, known, origin = in_numbers(spec, given)
             yield Result(arm, number, late, None if known is None else spec.case_name(known), origin)
         except ThresherError as error:
-            raise InvalidInput(f"{location}: {error}") from None
+            remedy = "" if error.remedy or error.what != "reward" else of_percent(error.value) or WRITE_REWARD
+            raise InvalidInput(f"{location}: {of_study(str(error))}", remedy=remedy) from None
 
 
 def _case(given: object, spec: Spec) -> object:
     """The case of a row, as the library takes it; None: there is none."""
-    if spec.cases is None or given == "":
+    if spec.cases is None:
         return None
     return given.strip() if isinstance(given, str) and given not in spec.case_index else given
 

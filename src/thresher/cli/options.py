@@ -240,20 +240,20 @@ def address_of(store: Store) -> str:
     return str(getattr(store, "path", getattr(store, "url", "memory")))
 
 
-def study_at(name: str, storage: "str | Store | None") -> Study:
-    """Open a study; if it does not exist, the error lists those that do."""
+def study_at(name: str, storage: "str | Store | None", *, remedy: str = "go to the folder where it was made") -> Study:
+    """Open a study; if it does not exist, the error lists those that do, or has the remedy if the store is new."""
     store = store_at(storage)
     try:
         return open_study(name, storage=store)
     except UnknownStudy:
         path = getattr(store, "path", None)
         if path is not None and not path.exists():
-            remedy = f"go to the folder where the study was made, or name its store with --storage or {VARIABLE}"
-            raise UnknownStudy("study", name, f"there is no file {path}", remedy) from None
+            other = f"{remedy}, or name its store with --storage or {VARIABLE}"
+            raise UnknownStudy("study", name, f"there is no file {path}", other) from None
         others = store.studies()
         there = f"there are {listed(others, show=lambda other: shown(other, 40))}" if others else "it is empty"
-        remedy = nearest(name, others) or f"{there}; --storage or {VARIABLE} names another store"
-        raise unknown(name, address_of(store), remedy) from None
+        other = nearest(name, others) or f"{there}; --storage or {VARIABLE} names another store"
+        raise unknown(name, address_of(store), other) from None
 
 
 def on_study(command: Callable[..., Status]) -> Callable[..., Status]:

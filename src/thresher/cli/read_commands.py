@@ -3,6 +3,7 @@
 import json
 import time
 from collections import Counter
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -79,7 +80,10 @@ def verdict(study: Study, style: str) -> None:
     """
     from .output import print_verdict
 
-    print_verdict(study.verdict(), style)
+    found = study.verdict()
+    if style != "json":  # this process runs nothing, so "from earlier runs" would say nothing
+        found = replace(found, earlier=0, others=0, since=None)
+    print_verdict(found, style)
 
 
 def _in_words(key: str, found: dict[str, Any]) -> str:

@@ -63,6 +63,6 @@ def are_met(verdict: Verdict, required: Sequence[Requirement]) -> bool:
             if not sure and what != side:
                 does = f"reach{'es' if one else ''} the bar" if side == "reached" else f"miss{'es' if one else ''} it"
             say(f"{option}: {len(found):,} of {plural(arms, 'arm')} {does}")
-        elif verdict.earlier == verdict.told:
-            say(f"{option}: met by earlier runs; nothing new was run")
+        elif verdict.told == verdict.earlier + verdict.imported:
+            say(f"{option}: met by {'earlier runs' if verdict.earlier else 'imported results'}; nothing new was run")
     return fine

@@ -32,6 +32,7 @@ from .options import (
     store_at,
 )
 from .output import print_verdict
+from .outside_words import naming_options
 from .question_options import arm_options, arms_given, question, reward_of_failure
 from .requiring import Required, Requirement, are_met, requirements
 from .rewording import of_engine, of_exits
@@ -182,7 +183,7 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     cautions = [] if stays else list(command_cautions(command, arms, cases=asked.cases is not None))
     job = Job(kept, evaluate, given, cautions)
     try:
-        with of_engine(given), of_exits(given):
+        with of_engine(given), of_exits(given), naming_options():
             status = until_stopped(job.carry_out)
     except CannotGoOn:
         if job.study and (given["style"] != "table" or peek(job.study, lambda ledger: ledger.told)):

@@ -140,6 +140,10 @@ def restore(study: Study, arm: str) -> None:
     before = _is_retired(study, arm)
     study.restore(arm)
     say_done(study.name, f"arm {shown(arm)} {'is restored' if before else 'was not retired'}")
+    if peek(study, lambda ledger: ledger.spec.arm(arm) in ledger.outside):
+        known = f"arm {shown(arm)} returned a reward outside the bounds"
+        never = "no arm can" if arm == study.spec.baseline else "it can never"
+        say(f"warning: {known}, so {never} be certified in this study; create one with the right --bounds")
 
 
 def _is_retired(study: Study, arm: str) -> bool:

@@ -63,7 +63,7 @@ def number(what: str, value: object, low: float = -math.inf, high: float = math.
     """A finite number from ``low`` to ``high``; no bool."""
     found = None if isinstance(value, bool) else as_float(value)
     if found is None or math.isnan(found) or math.isinf(found):
-        raise InvalidInput(what, value, "must be a finite number", _of_percent(value) or remedy)
+        raise InvalidInput(what, value, "must be a finite number", of_percent(value) or remedy)
     if not low <= found <= high:
         within = f"of at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
         raise InvalidInput(what, value, f"must be a number {within}", remedy)
@@ -85,12 +85,12 @@ def share(what: str, value: object, *, remedy: str = "") -> float:
     """A number strictly between 0 and 1."""
     found = None if isinstance(value, bool) else as_float(value)
     if found is None or not 0 < found < 1:
-        remedy = f"write {found / 100:g}" if found is not None and 2 <= found < 100 else _of_percent(value) or remedy
+        remedy = f"write {found / 100:g}" if found is not None and 2 <= found < 100 else of_percent(value) or remedy
         raise InvalidInput(what, value, "must lie strictly between 0 and 1", remedy)
     return found
 
 
-def _of_percent(value: object) -> str:
+def of_percent(value: object) -> str:
     """What to write instead of a percentage; empty for anything else."""
     found = read(value.strip()) if isinstance(value, str) and value.rstrip().endswith(PERCENT) else None
     return "" if found is None else f"write {found:g}"

@@ -10,6 +10,8 @@ from .ledger import Ledger
 from .places import is_used_up
 
 MOST_REPLAYED = 50_000  # rewards that a hint may replay
+OUTSIDE = "returned a reward outside the bounds"
+REAL_BOUNDS = "a new study needs the bounds that rewards can really take"
 WIDEST = 0.5  # the widest tolerance that a hint proposes, as a share of the way from the bar to the nearer bound
 
 
@@ -18,10 +20,14 @@ def hints(ledger: Ledger) -> tuple[str, ...]:
     if not ledger.certifies or not ledger.done:
         return ()
     arms = range(len(ledger.spec.arms))
-    left = [arm for arm in arms if ledger.docket.settled[arm] == OPEN and arm not in (*ledger.retired, ledger.base)]
+    over = {*ledger.retired, *ledger.outside, ledger.base}  # no pull can help them
+    left = [arm for arm in arms if ledger.docket.settled[arm] == OPEN and arm not in over]
     if ledger.base in ledger.retired and (ledger.awaits or ledger.base in ledger.outside):
         name = named(ledger, [ledger.base])
         return (f"The baseline {name} is retired, and no arm can be compared: find out why it fails.",)
+    if ledger.base in ledger.outside:
+        name = named(ledger, [ledger.base])
+        return (f"The baseline {name} {OUTSIDE}, so no arm can be certified in this study: {REAL_BOUNDS}.",)
     if ledger.spec.find is not None and ledger.found >= ledger.spec.find:
         return ()
     lacking = [arm for arm in left if ledger.cases and ledger.cases.missing[arm] and is_used_up(ledger.sheet, arm)]
@@ -36,6 +42,9 @@ def hints(ledger: Ledger) -> tuple[str, ...]:
         them = "it" if len(stuck) == 1 else "them"
         why = f"are lost that no number of pulls would settle {them}"
         found.append(f"So many pulls of {named(ledger, stuck)} {why}: find out why pulls are lost.")
+    if ledger.outside:
+        names = named(ledger, sorted(ledger.outside))
+        found.append(f"{names} {OUTSIDE}, and can never be certified in this study: {REAL_BOUNDS}.")
     if slow:
         found.append(_hint_of_tolerance(ledger, slow) or _hint_of_budget(ledger, slow))
     return tuple(found)

@@ -15,12 +15,12 @@ from .case_names import CaseNames
 from .policies import Policy
 from .spec_checks import MAX_EVALUATOR, MAX_REWARD, check_budget, check_evaluator
 
-__all__ = ["CLIP", "NO_PARAMS", "Guarantee", "Params", "Spec", "check_budget", "check_evaluator"]
+__all__ = ["NO_PARAMS", "REAL_BOUNDS", "Guarantee", "Params", "Spec", "check_budget", "check_evaluator"]
 
 MAX_SEED = 2**128 - 1
-CLIP = (
-    "start over (--fresh) with the bounds that rewards can really take, "
-    "or with clip=True (--clip) to count such rewards as the bound"
+REAL_BOUNDS = (
+    "create the study with the bounds that rewards can really take, "
+    "or with clip=True to count such rewards as the bound"
 )
 FORMAT_1 = (  # the fields of a specification in a log of version 0.1
     "arms", "params", "threshold", "bounds", "budget", "policy", "confidence", "tolerance", "failure", "seed",
@@ -198,7 +198,9 @@ class Spec(CaseNames):
             raise InvalidInput("reward", number, "a ratio needs rewards of at least 0", "give a margin instead")
         if self.is_outside(number):
             low, high = self.bounds or (-MAX_REWARD, MAX_REWARD)
-            kind, remedy = (OutsideBounds, CLIP) if self.bounds else (InvalidInput, "scale the rewards")
+            kind, remedy = (OutsideBounds, REAL_BOUNDS) if self.bounds else (InvalidInput, "scale the rewards")
+            if self.bounds == (0.0, 1.0) and 1 < number <= 100:
+                remedy = f"if it is a percentage, divide by 100; else {remedy}"
             raise kind("reward", number, f"must lie within the bounds ({low:g}, {high:g})", remedy)
         return checks.finite(number)
 

@@ -57,7 +57,8 @@ class Verdict:
     unit: str | None = None  # of rewards
     outside: tuple[str, ...] = ()  # arms that returned a reward outside the bounds: not certified, whatever their label
     cost: float | None = None  # of all rewards together, as the evaluator said; None: it never said
-    earlier: int = field(default=0, compare=False)  # rewards that were there when this process opened the study
+    imported: int = 0  # rewards that came from an import
+    earlier: int = field(default=0, compare=False)  # other rewards that were there when this process opened the study
     since: str | None = field(default=None, compare=False)  # when that study was created, as 2026-11-17T02:41:12Z
     others: int = field(default=0, compare=False)  # rewards that other agents have told since then
     events: int = field(default=0, compare=False)  # how many the log has
@@ -152,7 +153,7 @@ class Verdict:
 
     @property
     def origin(self) -> str | None:
-        """How many rewards are from earlier runs or other agents, in a sentence; None: all are this process's own."""
+        """How many rewards are from earlier runs or other agents, in a sentence; None: all are our own or imported."""
         return wording.origin(self.earlier, self.told, self.since, self.others)
 
     @property
@@ -226,6 +227,7 @@ def read(study: str, ledger: Ledger, words: Words = USUAL) -> Verdict:
         open=[name for arm, name in enumerate(spec.arms) if ledger.board.shut[arm] != SHUT],
         outside=tuple(spec.arms[arm] for arm in range(len(spec.arms)) if ledger.is_outside(arm)),
         cost=ledger.cost,
+        imported=ledger.imported_told,
         events=ledger.seq,
         head=ledger.head,
         **look_of(spec)._asdict(),

@@ -248,16 +248,18 @@ def standing(row: Row, *, outside: bool) -> str:
 
 
 def origin(earlier: int, told: int, since: str | None, others: int = 0, *, what: str = "rewards") -> str | None:
-    """Which rewards are from earlier runs or other agents, in a sentence each; None: all are new and ours.
+    """How many rewards are from earlier runs or other agents, in a sentence; None: none is.
+
+    Those that were there before cannot be told apart: other agents may have just written them.
 
     >>> origin(50, 70, "2026-11-17T02:41:12Z")
-    '50 of these 70 rewards are from earlier runs, since 2026-11-17 02:41:12 UTC.'
+    '50 of these 70 rewards are from earlier runs or other agents, since 2026-11-17 02:41:12 UTC.'
     """
-    theirs = f"{others:,} of these {told:,} {what} are from other agents." if others else ""
-    if not earlier:
-        return theirs or None
-    many = f"{earlier:,} of these {told:,} {what} are" if earlier < told else f"All {what} are"
-    return f"{many} from earlier runs, since {plain_time(since)}. {theirs}".rstrip()
+    count = earlier + others
+    if not count:
+        return None
+    many = f"{count:,} of these {told:,} {what} are" if count < told else f"All {what} are"
+    return f"{many} from {f'earlier runs or other agents, since {plain_time(since)}' if earlier else 'other agents'}."
 
 
 def plain_time(moment: str | None) -> str:

@@ -8,7 +8,7 @@ from ..core import checks, kernel
 from ..core.events import DROPPED, LATE, ONCE, ORIGINS, OUTSIDE, PENDING, REPEATABLE, TOLD, Cause, Remarks
 from ..core.ledger import Ledger
 from ..core.pulls import Pull, pull_of
-from ..core.spec import CLIP, Spec
+from ..core.spec import Spec
 from ..core.tickets import id_in
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from ..text.masking import masked
@@ -120,16 +120,17 @@ def tell(draft: Draft, given: Telling) -> Told:
 def _retire_for_bounds(draft: Draft, pull: int, reward: object, remarks: Remarks) -> OutsideBounds | None:
     """Retire the arm, the baseline of a pair, or both, whose reward lies outside the bounds; return the first error."""
     ledger, arm = draft.ledger, _arm(draft.ledger, pull)
-    found = None
+    found: OutsideBounds | None = None
+    arms: list[str] = []
     for whose, each in zip((arm, ledger.base), both(reward), strict=True) if ledger.spec.pairs else ((arm, reward),):
         try:
             ledger.spec.reward(each)
         except OutsideBounds as error:
-            outside = _prove_wrong(draft, pull, whose, error, remarks)
-            found = found or outside
+            _prove_wrong(draft, pull, whose, error, remarks)
+            found, arms = found or error, [*arms, ledger.spec.arms[whose]]
         except InvalidInput:  # of a pair; the pull has ended all the same
             continue
-    return found
+    return found and found.of(arms)
 
 
 def _is_same(ledger: Ledger, pull: int, values: Sequence[float]) -> bool:
@@ -221,16 +222,13 @@ def accept(draft: Draft, evaluator: str) -> None:
         draft.write("accepted", reason=evaluator)
 
 
-def _prove_wrong(draft: Draft, pull: int, arm: int, error: OutsideBounds, remarks: Remarks) -> OutsideBounds:
+def _prove_wrong(draft: Draft, pull: int, arm: int, error: OutsideBounds, remarks: Remarks) -> None:
     ledger = draft.ledger
     state, reward = ledger.state_of(pull), checks.finite(float(error.value))  # type: ignore[arg-type]
     if state in (PENDING, DROPPED) or arm not in ledger.outside:
         low, high = ledger.spec.bounds or ledger.spec.span
         what = f"pull {pull} returned {error.value!r}, outside the bounds ({low:g}, {high:g})"
-        reason = f"{what}; {CLIP}{_in_words(remarks)}"
-        draft.write("retired", arm=arm, pull=pull, reward=reward, cause="bounds", reason=reason)
-    rule = f"{error.rule}: they are wrong, so arm {ledger.spec.arms[arm]!r} is retired and not certified"
-    return OutsideBounds("reward", error.value, rule, CLIP)
+        draft.write("retired", arm=arm, pull=pull, reward=reward, cause="bounds", reason=what + _in_words(remarks))
 
 
 def _arm(ledger: Ledger, pull: int) -> int:

@@ -35,7 +35,8 @@ def checked(spec: Spec, given: Result) -> Checked:
         rule = "with a baseline and without cases, results come in pairs, which cannot be imported"
         raise InvalidInput("result", given.reward, rule, "start without them")
     if given.case is None and spec.cases is not None:
-        raise InvalidInput("case", None, "every result of this study needs its case", "name the case of each result")
+        rule = "is missing: every result of this study needs its case"
+        raise InvalidInput("case", rule=rule, remedy="name the case of each result")
     case = None if given.case is None else spec.case(given.case)
     value = None if given.reward is None else spec.reward(given.reward)
     if given.origin == FAILED and value != spec.failure:

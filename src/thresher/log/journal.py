@@ -109,7 +109,7 @@ class Journal:
         self._nonce, self._calls = os.urandom(6).hex(), 0
         self._lock = threading.RLock()
         self._deciding = False  # while a plan runs, which may call a user's score
-        self.told = 0  # rewards that this process wrote
+        self.told = 0  # rewards that this process wrote, without those that it imported
 
     def pages(self, after: int = 0) -> Iterator[Sequence[Event]]:
         """The log, or what came after that number, a page at a time."""
@@ -171,7 +171,7 @@ class Journal:
                     return written
             self._calls += 1
             draft = Draft(ledger, f"{self._nonce}-{self._calls}", _ACTING.get() or self.agent)
-            self._ledger, self._basis, told = None, ledger.last, ledger.told
+            self._ledger, self._basis, told = None, ledger.last, ledger.own_told
             try:
                 self._deciding = True
                 answer = plan(draft)
@@ -190,7 +190,7 @@ class Journal:
             self._ledger = ledger
             if not draft.events:
                 return answer, None
-            self.told += ledger.told - told
+            self.told += ledger.own_told - told
             if self.on_write is not None:
                 self.on_write(self._basis, draft.events)
             return answer, draft.events[-1]

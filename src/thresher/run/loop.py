@@ -50,8 +50,7 @@ class Runner:
         self._logged: set[str] = set()  # errors whose traceback was logged
         self._no_workers = NoWorkers(engine.sought, limits.give_up)
         self._took_back = self._said_waiting = False
-        self._signals = 0
-        self._next_sweep = 0.0
+        self._signals, self._next_sweep = 0, 0.0
         self._meter = Meter(study, on_progress, self._end)
 
     # -- the loop -----------------------------------------------------------------------------------------------
@@ -290,6 +289,7 @@ class Runner:
             steps.callback(self._evaluations.drop_all, "the run ended before it did")
             steps.callback(self._evaluations.cancel_waiting)
             steps.callback(self._watch.release)
+            steps.callback(self._rewards.warn)
         self._note_late_signals()
 
     def _note_late_signals(self) -> None:

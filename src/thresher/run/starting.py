@@ -35,6 +35,7 @@ class SameError:
     first: Failure
     pulls: dict[str | int, int] = field(default_factory=dict)  # by arm, or by case: the first pull that failed this way
     count: int = 0
+    last: str = ""  # the reason of the last of them
 
     def add(self, pull: Pull) -> None:
         self.count += 1
@@ -49,6 +50,7 @@ class Start:
     study: Study
     oldest: Callable[[], float]  # the id of the oldest pull of this run that is still waiting or running
     over: bool = False  # something has succeeded, or the run is being stopped
+    disproved: bool = False  # the run ends because rewards lie outside the bounds
     blamed: bool = False  # failures have counted against an arm, which may be retired for them
     _failed: dict[str, SameError] = field(default_factory=dict)  # by kind
 
@@ -59,7 +61,9 @@ class Start:
 
     def failure(self, failure: Failure) -> None:
         if not self.over and failure.kind is not None:
-            self._failed.setdefault(failure.kind, SameError(failure)).add(failure.pull)
+            same = self._failed.setdefault(failure.kind, SameError(failure))
+            same.add(failure.pull)
+            same.last = failure.reason
 
     @property
     def is_for_one_arm(self) -> bool:
@@ -76,14 +80,17 @@ class Start:
             return None
         needed = self._needed()
         what = "case" if self._has_cases else "arm"
-        who = {1: f"the only {what}", 2: f"both {what}s"}.get(needed, f"{needed} {what}s")
+        few = {1: f"the only {what}", 2: f"both {what}s"}
+        who = few.get(needed, f"{needed} {what}s")
         how = "failed" if needed == 1 else "failed with the same error"
         for kind, same in sorted(self._failed.items(), key=lambda found: found[0] == OUTSIDE):
             if not self._is_enough(same, needed):
                 continue
             if kind == OUTSIDE:
-                rule = f"{who} returned a reward outside the bounds before anything succeeded"
-                return CannotGoOn("run", rule=f"{rule}: {same.first.reason}")
+                all_so_far = few.get(len(same.pulls), f"{len(same.pulls)} {what}s")
+                rule = f"{all_so_far} returned a reward outside the bounds before anything succeeded"
+                self.disproved = True
+                return CannotGoOn("run", rule=f"{rule}: {same.last}")  # which names the arms
             rule = f"{who} {how} before anything succeeded: {same.first.reason}"
             names = ", ".join(shown(name) for name in sorted(same.pulls, key=str)[:needed])
             is_of_all = needed < ARMS or self._has_cases or kind.startswith(BASELINE)

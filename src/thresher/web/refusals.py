@@ -68,6 +68,8 @@ def _remedy(error: ThresherError) -> str:
         return LISTED
     if isinstance(error, errors.StudyExists) and error.rule == "already exists":
         return JOIN
+    if isinstance(error, errors.OutsideBounds):
+        return error.remedy.replace("clip=True", '"clip": true')
     return error.remedy or DOCS
 
 

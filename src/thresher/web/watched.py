@@ -44,7 +44,7 @@ class Live(Follower):
         self._rows_at = 0  # the event up to which the rows are known
         self._failures_at = self._guarantee_at = self.seq  # the last events that changed them
         self._guarantee = guarantees.guarantee(self.ledger)
-        self.earlier = self.ledger.told
+        self.earlier = self.ledger.own_told
         self._table: tuple[int, bytes] = (0, b"")
         self._cases: dict[int, tuple[float, bytes]] = {}  # by limit: until when it is fresh, and the cases
         self._remember(section(store, name, max(1, self.seq - 2000), 2000))
