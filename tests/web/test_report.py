@@ -115,11 +115,19 @@ def a_writer(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"
     def write(*args: object, **options: Any) -> "subprocess.CompletedProcess[str]":
         """The real program where a test needs a pipe or sets limits."""
         given = [*map(str, args)]
-        if options or "/dev/stdout" in given:
+        if options or "/dev/stdout" in given or "-" in given:
             return subprocess.run([*program, *given], capture_output=True, text=True, **options)
         return command(*argv, *given)
 
     return write
+
+
+def test_a_dash_means_standard_output(tmp_path: Path, write: Any) -> None:
+    done = write("-", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("<!doctype html>\n<!-- thresher report -->")
+    assert done.stdout.endswith("</html>\n")
+    assert not (tmp_path / "-").exists()
 
 
 def test_a_report_replaces_an_earlier_report_and_nothing_else(tmp_path: Path, write: Any) -> None:
