@@ -87,7 +87,7 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
 
     Examples:
       thresher report prompts --out report.html
-      thresher report prompts --out - | gzip > report.html.gz
+      thresher report prompts --out -
     """
     reports = web("standalone")
     texts: list[str] = []  # for standard output
