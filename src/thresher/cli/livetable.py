@@ -112,7 +112,9 @@ class Screen:
 
 
 def pace(progress: Progress) -> list[str]:
-    """The speed and the time left, where they are known."""
+    """The speed and the time left, where they are known; or that nothing works at present."""
+    if progress.paused:
+        return ["paused"]
     parts = [speed(progress.rate)] if progress.rate else []
     return parts if progress.seconds_left is None else [*parts, f"{duration(progress.seconds_left)} left"]
 

@@ -33,7 +33,7 @@ from .options import (
 from .output import print_verdict
 from .question_options import arm_options, arms_given, question, reward_of_failure
 from .requiring import Required, requirements
-from .rewording import of_engine, of_exits
+from .rewording import of_engine, of_exits, option_of
 from .run_checks import check_command, check_exits, check_reader, check_resources, check_start, room_for
 from .stay_option import arms_of, check_placeholders, staying, workers_of
 
@@ -214,7 +214,9 @@ class Job:
     def carry_out(self) -> None:
         """Start the engine, open the study, and run."""
         given = self._given
-        limits = Limits(attempts=given["attempts"], seconds=given["seconds"], give_up=given["give_up"])
+        limits = Limits(
+            attempts=given["attempts"], seconds=given["seconds"], give_up=given["give_up"], spelled=option_of
+        )
         workers = workers_of(self._evaluate, given["workers"], given["engine"])
         room_for(workers or 0)
         engine = open_engine(self._evaluate, workers=workers, executor=given["engine"], resources=given["resources"])
