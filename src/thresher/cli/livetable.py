@@ -24,9 +24,9 @@ from ..study import Study, peek
 from ..text.logs import evaluators
 from ..text.plural import plural
 from ..text.quantities import duration, speed
+from ..text.shortening import distinct
 from . import say
 from .output import COLOURS, STYLES
-from .shortening import distinct
 from .speaking import spoken
 
 REDRAW = 0.25  # seconds
