@@ -60,8 +60,8 @@ def test_plan_says_how_often_each_figure_was_played_and_that_few_runs_are_rough(
 def test_plan_says_what_its_errors_are_and_why_some_figures_have_none(capsys: pytest.CaptureFixture[str]) -> None:
     setup = Setup(family="bernoulli", arms=2, threshold=0.5, budget=100)
     curves = {"uniform": planning.Curve([], [], [], [], [])}
-    figures = ((50, 5.0), (60, None), (None, None))
-    needs = tuple(planning.Need("t", "uniform", *each, 1.0, 100, 200) for each in figures)
+    figures: list[tuple[int | None, float | None]] = [(50, 5.0), (60, None), (None, None)]
+    needs = tuple(planning.Need("t", "uniform", pulls, error, 1.0, 100, 200) for pulls, error in figures)
     for some, said in (
         (needs, "± is one standard error. Where it is missing, it is unknown: the runs reach the target too narrowly."),
         (needs[::2], "± is one standard error."),
