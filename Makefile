@@ -26,6 +26,8 @@ $(BIN)/python:
 # A stamp file means: installed as pyproject.toml and constraints.txt say.
 $(VENV)/base: $(BIN)/python pyproject.toml constraints.txt
 	@echo "installing thresher and its base dependencies into $(VENV) …"
+	@$(BIN)/python -m pip --disable-pip-version-check show thresher 2>/dev/null | awk '/^Name:/ { there = 1 } /^Editable/ { there = 0 } \
+	  END { if (there) print "the thresher in $(VENV) is replaced by an editable install of this folder" }'
 	@$(PIP) --editable .
 	@touch $@
 

@@ -81,6 +81,7 @@ def test_junit_has_one_case_each(sifted: Sifted, pytester: pytest.Pytester) -> N
     assert flaky is not None
     assert "assert value > 0.1" in (flaky.findtext("stackTrace") or "")
     assert "pass rate 0." in (flaky.get("message") or "")
+    assert flaky.get("type") == "AssertionError"
     properties = {each.get("name"): each.get("value") or "" for each in cases["test_rare"].iter("property")}
     assert (
         0
@@ -90,6 +91,29 @@ def test_junit_has_one_case_each(sifted: Sifted, pytester: pytest.Pytester) -> N
     )
     assert int(properties["thresher_runs"]) > 10
     assert properties["thresher_status"] == "steady"
+
+
+def test_junit_names_the_class_of_what_was_raised(sifted: Sifted, pytester: pytest.Pytester) -> None:
+    source = """
+class Odd(Exception): pass
+def test_plain(thresher_pull): assert thresher_pull.number != 2
+def test_with_words(thresher_pull): assert thresher_pull.number != 2, "the second: it fails"
+def test_own(thresher_pull):
+    if thresher_pull.number == 2: raise Odd
+def test_failed(thresher_pull):
+    if thresher_pull.number == 2: pytest.fail("no")
+def test_part(thresher_pull, subtests):
+    with subtests.test(part=1): assert thresher_pull.number != 2
+"""
+    sifted(source, "--thresher=0.5", "--junitxml=out.xml")
+    suite = ET.parse(pytester.path / "out.xml").getroot()[0]
+    assert {case.get("name"): [part.get("type") for part in case.iter("flakyFailure")] for case in suite} == {
+        "test_plain": ["AssertionError"],
+        "test_with_words": ["AssertionError"],
+        "test_own": ["Odd"],
+        "test_failed": ["Failed"],
+        "test_part": ["AssertionError"],
+    }
 
 
 def test_markdown_goes_to_the_page_of_the_ci_service(

@@ -60,7 +60,10 @@ def test_a_study_is_kept_here_under_a_name_made_from_the_question(tmp_path: Path
 def test_the_same_command_again_says_that_the_study_is_finished(tmp_path: Path) -> None:
     first = run(tmp_path, "--budget=8", "--format=json", *ECHO)
     again = run(tmp_path, "--budget=8", "--format=json", *ECHO)
-    assert first.err == ""
+    name = only_study(tmp_path).name
+    where = f"{tmp_path}/thresher.db"
+    assert first.err == f"thresher: kept as study '{name}' in {where}; thresher verdict {name} prints this again\n"
+    assert again.err.count(name) == 1
     assert "nothing is run: study 'run-" in again.err
     assert "is finished; a larger --budget extends it, --fresh starts over" in again.err
     assert (verdict(again)["earlier"], verdict(first)["earlier"], verdict(first)["since"]) == (8, 0, None)
@@ -109,7 +112,8 @@ def test_another_question_is_another_study_unless_it_has_a_name(tmp_path: Path) 
 
 
 def test_memory_stores_nothing(tmp_path: Path) -> None:
-    assert run(tmp_path, "--budget=8", "--storage=memory", *ECHO).status == 0
+    done = run(tmp_path, "--budget=8", "--storage=memory", *ECHO)
+    assert (done.status, done.err) == (0, "")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -134,12 +138,28 @@ def test_after_ctrl_c_the_same_command_resumes(tmp_path: Path) -> None:
     (tmp_path / "go").touch()
     stopped = finish(process)
     before = verdict(stopped, 130)
-    assert "the same command resumes it" in stopped.err
+    end = f"the verdict so far of study {before['study']!r}, and the same command resumes it\n"
+    assert stopped.err.endswith(end)
     assert (before["told"], before["pending"], before["done"]) == (6, 0, False)
     taken_back = before["issued"] - before["told"]  # handed out, but not begun when the signal came
     after = run(tmp_path, *held(tmp_path))
     assert (verdict(after)["told"], verdict(after)["pending"]) == (40 - taken_back, 0)
     assert f"resumes after {before['issued']} pulls" in after.err
+
+
+@pytest.mark.parametrize("storage", ["kept", "memory"])
+def test_a_run_that_for_ends_says_so_and_how_to_continue(tmp_path: Path, storage: str) -> None:
+    where = ("--storage=memory",) if storage == "memory" else ()
+    done = run(
+        tmp_path, *where, "--for=200ms", "--budget=999", "--format=json", "--", "sh", "-c", "sleep 0.05; echo 1 # {arm}"
+    )
+    found = verdict(done)
+    assert not found["done"]
+    rest = f"of study {found['study']!r}, and the same command resumes it"
+    if storage == "memory":
+        rest = ", and nothing was stored: a new run starts over"
+    said = f"thresher: stopped, because the time of --for is over; this is the verdict so far {rest}\n"
+    assert done.err == said.replace(" ,", ",")
 
 
 def test_after_kill_9_the_same_command_resumes_and_no_pull_runs_twice(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from rich.live import Live
 
 import thresher
 from thresher.cli.livetable import Screen, arms_table
-from thresher.cli.shortening import distinct
 from thresher.core.ledger import Ledger
 from thresher.core.verdict_row import Row, row_of
 from thresher.core.wording import SIGNS
 from thresher.run.progress import Progress
 from thresher.study import peek
+from thresher.text.shortening import distinct
 
 IDS = [
     f"tests/unit/test_payments.py::TestRefund::test_partial_refund_is_idempotent[{currency}-visa-{number}]"

@@ -18,6 +18,11 @@ def test_an_outage_that_lasts_ends_the_run_with_status_3_and_retires_no_arm() ->
     outage, error = result.err.splitlines()
     assert "the last 8 evaluations all failed" in outage
     assert "no network" in outage
+    assert (
+        "the run is paused: one pull is tried from time to time until one succeeds, for at most 0.5 s (--give-up)"
+        in outage
+    )
+    assert "--timeout" not in result.err
     assert error.startswith("thresher: error: run: every evaluation failed for 0.5 s, the last with: ")
     assert error.endswith("repair the evaluator and run again; no arm was retired for it")
 
@@ -41,3 +46,15 @@ def test_one_arm_that_always_fails_is_not_an_outage() -> None:
     result = run(*ARMS, "--budget=40", "--", "sh", "-c", script)
     assert result.status == 0
     assert json.loads(result.out)["retired"] == ["b"]
+
+
+def test_an_outage_of_timeouts_says_what_may_be_needed_and_progress_that_it_is_paused() -> None:
+    command = ("--", "sh", "-c", ": $THRESHER_ARM; exec sleep 30")
+    result = run(*ARMS, "--budget=100", "--timeout=100ms", "--give-up=4s", *command)
+    assert result.status == 3
+    outage, *progress, error = result.err.splitlines()
+    assert "all of them timed out: they may need a larger --timeout; the run is paused" in outage
+    assert "until one succeeds, for at most 4 s (--give-up)" in outage
+    assert progress
+    assert all(line.endswith(" pulls. paused") for line in progress)
+    assert "run again with a larger --timeout, or repair the evaluator" in error

@@ -66,6 +66,18 @@ def test_a_missing_argument_says_where_an_example_is() -> None:
     assert complaint(thresher("verdict")).endswith("Missing argument 'NAME'; thresher verdict --help has an example")
 
 
+@pytest.mark.parametrize("command", ["verdict", "status", "tell", "report --out=r.html", "delete", "verify"])
+def test_a_missing_name_gets_the_names_of_the_studies(tmp_path: Path, command: str) -> None:
+    storage = f"sqlite:///{tmp_path}/s.db"
+    for name in ("one", "two"):
+        inside("create", name, "--threshold=0.5", "--arm=a", "--storage", storage)
+    there = f"Missing argument 'NAME'; there are 'one', 'two' in {tmp_path}/s.db; thresher {command.split()[0]} --help"
+    assert there in complaint(thresher(*command.split(), "--storage", storage))
+    assert "there are" not in complaint(thresher("create", "--storage", storage))
+    assert "there are" not in complaint(thresher(*command.split(), "--storage", f"sqlite:///{tmp_path}/no.db"))
+    assert not (tmp_path / "no.db").exists()
+
+
 def test_bounds_are_written_in_the_laboratory_as_in_a_run() -> None:
     args = ["simulate", "--arms=2", "--means=0.3", "--budget=20", "--repetitions=2", "--format=csv"]
     assert inside(*args, "--bounds", "-1", "1").output == inside(*args, "--bounds=-1:1").output

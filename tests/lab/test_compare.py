@@ -10,6 +10,7 @@ import pytest
 import rewritten
 from lab_commands import run
 
+from thresher.cli.compare_command import _difference
 from thresher.core.policies import balanced, custom, evt
 from thresher.errors import ThresherError
 from thresher.lab.comparing import compare
@@ -134,3 +135,8 @@ def test_stars_say_how_many_chance_would_give_and_need_enough_repetitions() -> N
     many = " ".join(run(*WORDS, *given, "--repetitions=100").split())
     assert "* marks differences of at least 3 standard errors" in many
     assert "0.011 of these 4 would be marked by chance" in many
+
+
+def test_a_negative_difference_has_the_minus_sign_of_its_heading() -> None:
+    assert _difference(-0.0122, 0.001, marks=True) == "−1.22% ± 0.10%*"
+    assert (_difference(0.0122, None, marks=True), _difference(-0.00001, None, marks=True)) == ("+1.22%", "0.00%")

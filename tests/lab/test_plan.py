@@ -13,6 +13,7 @@ from lab_commands import GROUP, run
 import thresher
 from thresher.cli import cli
 from thresher.cli.importing import results_in
+from thresher.cli.lab_tables import print_plan
 from thresher.lab import Setup, planning, simulate
 from thresher.lab.pilot import Pilot, pilot_setup
 from thresher.lab.planning import ALL_SETTLED, plan
@@ -54,6 +55,21 @@ def test_plan_says_how_often_each_figure_was_played_and_that_few_runs_are_rough(
     assert "as few as 23) are rough" in " ".join(text.split())
     easy = run("plan", "--threshold", "0.5", "--arms", "4", "--means", "0.9", "--policy", "uniform", "--no-confidence")
     assert "rough" not in easy
+
+
+def test_plan_says_what_its_errors_are_and_why_some_figures_have_none(capsys: pytest.CaptureFixture[str]) -> None:
+    setup = Setup(family="bernoulli", arms=2, threshold=0.5, budget=100)
+    curves = {"uniform": planning.Curve([], [], [], [], [])}
+    figures: list[tuple[int | None, float | None]] = [(50, 5.0), (60, None), (None, None)]
+    needs = tuple(planning.Need("t", "uniform", pulls, error, 1.0, 100, 200) for pulls, error in figures)
+    for some, said in (
+        (needs, "± is one standard error. Where it is missing, it is unknown: the runs reach the target too narrowly."),
+        (needs[::2], "± is one standard error."),
+        (needs[1:], ""),
+    ):
+        print_plan(planning.Plan(setup, 1, some, curves))
+        out = " ".join(capsys.readouterr().out.partition("┘")[2].split())
+        assert out == said
 
 
 def test_plan_without_certificates_says_nothing_about_settling() -> None:

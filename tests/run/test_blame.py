@@ -177,7 +177,7 @@ def test_the_end_of_an_outage_is_logged_and_its_beginning_says_how_many(caplog: 
     watch.success(pull(0))
     assert caplog.text == ""
     fail(watch, *"abab")
-    assert "the last 4 evaluations all failed, the last with: b broke; one pull is tried from time" in caplog.text
+    assert "the last 4 evaluations all failed, the last with: b broke; the run is paused: one pull" in caplog.text
     watch.success(pull(0))
     assert caplog.text.count("an evaluation succeeded: the outage is over") == 1
     watch.success(pull(0))

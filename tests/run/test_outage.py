@@ -49,6 +49,22 @@ def test_failures_of_two_arms_in_a_row_are_an_outage_and_blame_no_arm() -> None:
     assert study.verdict().retired == []
 
 
+def test_an_outage_says_how_long_it_is_borne_and_whether_all_timed_out(caplog: pytest.LogCaptureFixture) -> None:
+    for timeouts, said in ((4, True), (3, False)):
+        study = make("a", "b", budget=80, max_failures=1)
+        watch = a_watch(study)
+        watch.give_up = 600.0
+        for number, failure in enumerate(failures(study, "abab")):
+            assert not watch.paused
+            watch.failure(failure._replace(timed_out=number < timeouts), 10.0)
+        assert watch.paused
+        assert "for at most 10 min (give_up)" in caplog.messages[-1]
+        assert ("may need a larger timeout" in caplog.messages[-1]) == said
+        with pytest.raises(thresher.CannotGoOn) as caught:
+            watch.tries(610.0, idle=True)
+        assert ("larger timeout" in str(caught.value)) == said
+
+
 def test_a_success_ends_the_row_and_the_failures_before_it_count() -> None:
     study = make("a", "b", budget=80, max_failures=None)
     watch = a_watch(study)

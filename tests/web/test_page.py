@@ -247,6 +247,37 @@ def test_a_page_says_that_there_is_no_reward_yet_and_that_its_study_was_deleted(
     page.get_by_text("is not in this store").wait_for()
 
 
+AXIS = "[...document.querySelectorAll('#chart-arms .xtick text')].map((node) => node.textContent)"
+
+
+def test_few_arms_are_named_under_the_chart_and_failures_that_retire_none_are_not_called_retired(site: Site) -> None:
+    names = ["tests/test_run.py::test_a_reward_is_read", HOSTILE, *(f"prompt {number}" for number in range(18))]
+    study = thresher.create_study("few", arms=names, threshold=0.5, budget=60, storage=site.storage)
+    study.drop(study.ask_many(1)[0], cause="failed", reason="no network")
+    while pull := study.ask():
+        study.tell(pull, names.index(pull.arm) / 20)
+    page, complaints, _ = site.open("/study/few")
+    page.wait_for_selector("#chart-arms .xtick text")
+    found = page.evaluate(AXIS)
+    assert found[:18] == [f"prompt {number}" for number in reversed(range(18))]
+    assert found[18:] == ["<img …(2)</script>", "tests…ward_is_read"]
+    page.get_by_text("with probability 0.9, intervals and labels are all right together").wait_for()
+    assert page.locator("#troubles-note").text_content() == "The arms with the most failures first."
+    study.retire(names[2])
+    page.get_by_text("Retired arms first.").wait_for()
+    page = site.open("/study/few", viewport={"width": 390, "height": 800}).page
+    page.wait_for_selector("#chart-arms .xtick text")
+    assert page.locator("#chart-arms .xtitle").text_content() == "rank"
+    assert complaints == []
+
+
+def test_an_empty_store_names_the_commands_as_code(site: Site) -> None:
+    site.tab.page.route("**/api/studies", lambda route: route.fulfill(json={"studies": []}), times=1)
+    page = site.open("/").page
+    page.get_by_text("This store has no studies yet. Create one with thresher run or thresher create.").wait_for()
+    assert page.locator("#lead code").all_text_contents() == ["thresher run", "thresher create"]
+
+
 def test_answers_that_fail_are_asked_for_again(site: Site) -> None:
     failing = [503, 0]  # refused, and no answer at all
 

@@ -47,6 +47,41 @@ def test_a_figure_shows_every_arm_against_the_bar(study: thresher.Study) -> None
     assert found == {(row.label, short(row.low), short(row.high)) for row in study.verdict().rows}
 
 
+def test_a_figure_names_up_to_30_arms_on_its_axis_in_their_order() -> None:
+    names = ["tests/test_run.py::test_a_reward_is_read", "a<b>", *(f"prompt {number}" for number in range(28))]
+    study = thresher.create_study("few", arms=names, threshold=0.5, budget=90)
+    while pull := study.ask():
+        study.tell(pull, names.index(pull.arm) / 30)
+    axis = study.figure().layout.xaxis
+    assert axis.title.text is None
+    assert list(axis.tickvals) == [*range(1, 31)]
+    assert list(axis.ticktext) == [
+        *(f"prompt {number}" for number in reversed(range(28))),
+        "a&lt;b&gt;",
+        "tests…ward_is_read",
+    ]
+    many = thresher.create_study("many", arms=[*names, "one more"], threshold=0.5, budget=90).figure().layout.xaxis
+    assert (many.title.text, many.ticktext) == ("rank", None)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "With probability 0.95, all intervals are right before they are cut at the bar; with probability 0.9, in"),
+        (
+            {"confidence": 0.99},
+            "With probability 0.99, all intervals are right before they are cut at the bar; with "
+            "probability 0.98, intervals and labels are all right together.",
+        ),
+        ({"guarantee": "rate"}, "With probability 0.95, all intervals are right before they are cut at the bar. D"),
+        ({"confidence": 0.4}, "With probability 0.4, all intervals are right before they are cut at the bar. Diamonds"),
+        ({"confidence": None}, "The best first.  Diamonds"),
+    ],
+)
+def test_a_report_says_in_numbers_how_sure_its_intervals_are(given: dict[str, Any], said: str) -> None:
+    assert said in report(thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=9, **given))
+
+
 def test_the_history_ends_with_the_verdict(study: thresher.Study) -> None:
     above, below, certified = study.figure("history").data
     verdict = study.verdict()
@@ -115,11 +150,19 @@ def a_writer(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"
     def write(*args: object, **options: Any) -> "subprocess.CompletedProcess[str]":
         """The real program where a test needs a pipe or sets limits."""
         given = [*map(str, args)]
-        if options or "/dev/stdout" in given:
+        if options or "/dev/stdout" in given or "-" in given:
             return subprocess.run([*program, *given], capture_output=True, text=True, **options)
         return command(*argv, *given)
 
     return write
+
+
+def test_a_dash_means_standard_output(tmp_path: Path, write: Any) -> None:
+    done = write("-", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("<!doctype html>\n<!-- thresher report -->")
+    assert done.stdout.endswith("</html>\n")
+    assert not (tmp_path / "-").exists()
 
 
 def test_a_report_replaces_an_earlier_report_and_nothing_else(tmp_path: Path, write: Any) -> None:

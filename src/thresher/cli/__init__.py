@@ -142,8 +142,7 @@ def main() -> None:
         click.echo(error.format_message(), err=True)
         status = WRONG_USE
     except click.MissingParameter as error:
-        path = error.ctx.command_path if error.ctx else "thresher"
-        status = _complain(f"{error.format_message().rstrip('.')}; {path} --help has an example", WRONG_USE)
+        status = _complain(_missing(error), WRONG_USE)
     except click.ClickException as error:
         status = _complain(_wrong_use(error), WRONG_USE)
     except (CannotGoOn, StoreFailed, StudyDeleted) as error:
@@ -224,6 +223,16 @@ def _unexpected(error: Exception) -> str:
         return f"{where}: cannot be {'used' if error.filename else 'written'} ({error.strerror})"
     remedy = "please report it with the traceback that THRESHER_TRACEBACK=1 shows"
     return f"unexpected {type(error).__name__}: {masked(str(error))[:300]}; {remedy}"
+
+
+def _missing(error: click.MissingParameter) -> str:
+    """What click says, which studies there are if the name of one is missing, and where an example is."""
+    context, there = error.ctx, ""
+    if context and context.info_name != "create" and error.param and error.param.name == "name":
+        options = importlib.import_module(".options", __package__)
+        there = options.studies_to_name(context.params.get("storage"))
+    path = context.command_path if context else "thresher"
+    return "; ".join(filter(None, [error.format_message().rstrip("."), there, f"{path} --help has an example"]))
 
 
 def _wrong_use(error: click.ClickException) -> str:

@@ -132,5 +132,5 @@ def _marks(found: "list[Comparison]") -> str:
 
 
 def _difference(value: float, error: float | None, *, marks: bool) -> str:
-    text = within(value, error, sign="+").replace("+0.00%", "0.00%").replace("-0.00%", "0.00%")
+    text = within(value, error, sign="+").replace("+0.00%", "0.00%").replace("-0.00%", "0.00%").replace("-", "−")
     return f"{text}*" if marks and error is not None and abs(value) >= CLEAR * error and value != 0 else text

@@ -116,13 +116,15 @@ def print_plan(plan: "Plan") -> None:
     sides: Any = (("to have", "left"), ("with", "left"), ("pulls", "right"), ("time", "right"), ("runs", "right"))
     for name, side in (*sides, *([("", "left")] if wide else [])):
         table.add_column(name, justify=side, no_wrap=name != "to have")
+    errors = set[bool]()  # whether numbers of pulls have one
     for need in plan.needs:
         pulls = f"> {need.beyond:,}" if need.pulls is None else f"{need.pulls:,}"
         if is_pilot and need.low is not None:
             ends = [f"> {need.beyond:,}" if end is None else f"{end:,}" for end in (need.low, need.high)]
             pulls += f" ({ends[0]} – {ends[1]})"
-        elif need.pulls_se is not None:
-            pulls += f" ± {need.pulls_se:,.0f}"
+        elif need.pulls is not None:
+            errors.add(need.pulls_se is not None)
+            pulls += "" if need.pulls_se is None else f" ± {need.pulls_se:,.0f}"
         bar = "█" * max(1, round(24 * (need.pulls or need.beyond) / most)) + ("…" if need.pulls is None else "")
         target = need.target if need.policy == policies[0] else ""
         time = "" if need.seconds is None else duration(need.seconds)
@@ -133,6 +135,11 @@ def print_plan(plan: "Plan") -> None:
         console.print(plan.full_run.sentence(), highlight=False)
     if is_pilot:
         words = "In brackets: nine of ten simulated studies. Each draws the arms from what the pilot leaves possible."
+        console.print(words, highlight=False)
+    if True in errors:
+        words = "± is one standard error."
+        if False in errors:
+            words += " Where it is missing, it is unknown: the runs reach the target too narrowly."
         console.print(words, highlight=False)
     fewest = min(need.repetitions for need in plan.needs)
     if fewest < ROUGH:

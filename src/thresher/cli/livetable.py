@@ -24,10 +24,10 @@ from ..study import Study, peek
 from ..text.logs import evaluators
 from ..text.plural import plural
 from ..text.quantities import duration, speed
+from ..text.shortening import distinct
 from . import say
 from .output import COLOURS, STYLES
 from .outside_words import of_run
-from .shortening import distinct
 from .speaking import spoken
 
 REDRAW = 0.25  # seconds
@@ -113,7 +113,9 @@ class Screen:
 
 
 def pace(progress: Progress) -> list[str]:
-    """The speed and the time left, where they are known."""
+    """The speed and the time left, where they are known; or that nothing works at present."""
+    if progress.paused:
+        return ["paused"]
     parts = [speed(progress.rate)] if progress.rate else []
     return parts if progress.seconds_left is None else [*parts, f"{duration(progress.seconds_left)} left"]
 

@@ -5,7 +5,8 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -16,7 +17,7 @@ from ..core.arguments import DEFAULTS
 from ..core.checks import MAX_SECONDS, nearest
 from ..core.policies import Policy
 from ..create import open_study
-from ..errors import DamagedStudy, InvalidInput, UnknownStudy, shown, told_of
+from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy, shown, told_of
 from ..log.memory import MemoryStore
 from ..log.store import Store
 from ..log.stores import open_store
@@ -251,9 +252,22 @@ def study_at(name: str, storage: "str | Store | None", *, remedy: str = "go to t
             other = f"{remedy}, or name its store with --storage or {VARIABLE}"
             raise UnknownStudy("study", name, f"there is no file {path}", other) from None
         others = store.studies()
-        there = f"there are {listed(others, show=lambda other: shown(other, 40))}" if others else "it is empty"
-        other = nearest(name, others) or f"{there}; --storage or {VARIABLE} names another store"
+        other = nearest(name, others) or f"{_there_are(others)}; --storage or {VARIABLE} names another store"
         raise unknown(name, address_of(store), other) from None
+
+
+def _there_are(names: Sequence[str]) -> str:
+    return f"there are {listed(names, show=lambda name: shown(name, 40))}" if names else "it is empty"
+
+
+def studies_to_name(storage: str | None) -> str:
+    """The studies in a store, for a command that lacks a name; nothing if there are none, or they cannot be read."""
+    with suppress(ThresherError):
+        store = store_at(storage)
+        path = getattr(store, "path", None)
+        names = store.studies() if path is None or path.exists() else []
+        return f"{_there_are(names)} in {address_of(store)}" if names else ""
+    return ""
 
 
 def on_study(command: Callable[..., Status]) -> Callable[..., Status]:

@@ -1,12 +1,11 @@
 """``thresher run``: a study whose evaluator is any program."""
 
-import shlex
 from typing import Any
 
 import click
 
 from ..core.spec import Params
-from ..errors import CannotGoOn, StoreFailed
+from ..errors import CannotGoOn
 from ..run.command.process import Command
 from ..run.command.staying import Staying
 from ..run.engines import CHOICES, check_name, check_workers, open_engine
@@ -14,10 +13,11 @@ from ..run.progress import Progress
 from ..run.runner import Limits, run_on
 from ..run.signals import until_stopped
 from ..study import Study, peek
-from . import FINISHED, NOT_MET, say
+from . import say
 from .arms import read_cases
 from .baselines import baseline_results
 from .cautions import Cautions, command_cautions
+from .concluding import conclude, say_kept
 from .kept_study import Kept, evaluator_of
 from .livetable import watching
 from .options import (
@@ -26,7 +26,6 @@ from .options import (
     Duration,
     Whole,
     format_option,
-    is_kept,
     option,
     storage_option,
     store_at,
@@ -34,8 +33,8 @@ from .options import (
 from .output import print_verdict
 from .outside_words import naming_options
 from .question_options import arm_options, arms_given, question, reward_of_failure
-from .requiring import Required, Requirement, are_met, requirements
-from .rewording import of_engine, of_exits
+from .requiring import Required, requirements
+from .rewording import of_engine, of_exits, option_of
 from .run_checks import check_command, check_exits, check_reader, check_resources, check_start, room_for
 from .stay_option import arms_of, check_placeholders, staying, workers_of
 
@@ -188,6 +187,7 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     except CannotGoOn:
         if job.study and (given["style"] != "table" or peek(job.study, lambda ledger: ledger.told)):
             print_verdict(job.study.verdict(), given["style"])  # an empty table would not help
+            say_kept(job.study)
         raise
     finally:
         evaluate.stop()
@@ -195,32 +195,7 @@ def run(command: tuple[str, ...], **given: Any) -> int:
         say("stopped before the first pull")
         return status
     with of_exits(given):
-        return _conclude(job.study, status, given["style"], required)
-
-
-def _conclude(study: Study, status: int, style: str, required: list[Requirement]) -> int:
-    """Print the verdict, say what to do next, and return the exit status."""
-    try:
-        verdict = study.verdict()
-    except StoreFailed as error:
-        if status == FINISHED:
-            raise
-        say(f"stopped; the verdict so far cannot be read: {error}")
-        return status
-    print_verdict(verdict, style)
-    if status != FINISHED and verdict.done and not verdict.pending:
-        say("stopped, when the study had just finished: this is its verdict")
-        return status
-    if status != FINISHED:
-        rest = "the same command resumes it" if is_kept(study) else "nothing was stored: a new run starts over"
-        say(f"stopped; this is the verdict so far, and {rest}")
-        return status
-    if verdict.cases and is_kept(study):
-        say(f"thresher cases {shlex.quote(study.name)} lists the hardest cases")
-    if not verdict.told:
-        reason = next((row.reason for row in verdict.rows if row.reason), "no pull was made")
-        raise CannotGoOn("run", rule=f"no pull gave a reward, the last: {reason}", remedy="fix the command")
-    return FINISHED if are_met(verdict, required) else NOT_MET
+        return conclude(job.study, status, given, required)
 
 
 def _command(command: tuple[str, ...], arms: dict[str, Params], given: dict[str, Any], *, elsewhere: bool) -> Command:
@@ -240,7 +215,9 @@ class Job:
     def carry_out(self) -> None:
         """Start the engine, open the study, and run."""
         given = self._given
-        limits = Limits(attempts=given["attempts"], seconds=given["seconds"], give_up=given["give_up"])
+        limits = Limits(
+            attempts=given["attempts"], seconds=given["seconds"], give_up=given["give_up"], spelled=option_of
+        )
         workers = workers_of(self._evaluate, given["workers"], given["engine"])
         room_for(workers or 0)
         engine = open_engine(self._evaluate, workers=workers, executor=given["engine"], resources=given["resources"])

@@ -13,7 +13,7 @@ from ..errors import CannotGoOn, InvalidInput, lacks
 from ..log.memory import MemoryStore
 from ..run.signals import until_stopped
 from ..text.files import Kind, check, replacing
-from . import put, say, say_done
+from . import print_lines, put, say, say_done, standard_output
 from .options import Whole, name_argument, option, scores_option, storage_option, store_at, study_at
 from .speaking import spoken
 
@@ -72,7 +72,12 @@ def serve(context: click.Context, /, storage: str | None, scores: tuple[object, 
 
 @click.command(short_help="Write a report of a study to one HTML file.")
 @name_argument
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, metavar="FILE")
+@option(
+    "--out FILE",
+    "Where to write it; - is standard output.",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+)
 @click.option("--force", is_flag=True, help="Overwrite any FILE. Without this, only an earlier report is overwritten.")
 @storage_option
 def report(name: str, out: Path, force: bool, storage: str | None) -> int:
@@ -80,13 +85,19 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
 
     FILE is replaced as a whole or not at all.
 
-    Example:
+    Examples:
       thresher report prompts --out report.html
+      thresher report prompts --out -
     """
     reports = web("standalone")
+    texts: list[str] = []  # for standard output
     kind = Kind("a report that thresher wrote", lambda head: reports.MARK in head)
 
     def work() -> None:
+        if str(out) == "-":
+            standard_output()  # raises if it is closed
+            texts.append(reports.report(study_at(name, storage)))
+            return
         _check_is_no_store(out, storage)
         check(out, kind, force=force)  # before the store is opened: closing its file would release SQLite's locks
         text: str = reports.report(study_at(name, storage))
@@ -96,6 +107,8 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
     status = until_stopped(work)
     if status:
         say("stopped; nothing was written")
+    elif str(out) == "-":
+        print_lines(text.rstrip("\n") for text in texts)
     else:
         say_done(name, f"report written to {out}")
     return status

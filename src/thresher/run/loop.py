@@ -16,6 +16,7 @@ from ..text.logs import log
 from ..text.plural import plural
 from . import signals
 from .batched_tells import Rewards
+from .command.timing import TimedOut
 from .engines import Engine
 from .evaluations import Evaluation, Evaluations
 from .lost import NoWorkers, Suspects, WorkerLost
@@ -45,13 +46,13 @@ class Runner:
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()  # finished futures, signals, STOP
         self._suspects = Suspects()
         self._evaluations = Evaluations(study, engine, self._suspects, self._inbox.put)
-        self._watch = Watch(study, self._evaluations.oldest, give_up=limits.give_up)
+        self._watch = Watch(study, self._evaluations.oldest, give_up=limits.give_up, spelled=limits.spelled)
         self._rewards = Rewards(study, self._watch, attempts=limits.attempts)
         self._logged: set[str] = set()  # errors whose traceback was logged
         self._no_workers = NoWorkers(engine.sought, limits.give_up)
         self._took_back = self._said_waiting = False
         self._signals, self._next_sweep = 0, 0.0
-        self._meter = Meter(study, on_progress, self._end)
+        self._meter = Meter(study, on_progress, self._end, lambda: self._watch.paused)
 
     # -- the loop -----------------------------------------------------------------------------------------------
 
@@ -185,7 +186,8 @@ class Runner:
         except BaseException as error:
             log_first(pull.arm, error, self._logged)
             kind = None if is_transient(error) else same_error(error)
-            self._failed(evaluation, Failure(pull, told_of(error), kind=kind, error=error))
+            timed_out = isinstance(error, TimedOut)
+            self._failed(evaluation, Failure(pull, told_of(error), kind=kind, error=error, timed_out=timed_out))
         else:
             self._returned(evaluation, value)
 
@@ -242,7 +244,8 @@ class Runner:
             try:
                 self._engine.stop(future)
             finally:
-                self._failed(evaluation, Failure(evaluation.pull, f"timed out after {self.limits.timeout:g} s"))
+                reason = f"timed out after {self.limits.timeout:g} s"
+                self._failed(evaluation, Failure(evaluation.pull, reason, timed_out=True))
 
     def _sweep(self) -> None:
         """Once a second, drop the pending pulls of agents that died."""

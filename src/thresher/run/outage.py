@@ -13,6 +13,7 @@ from ..core.places import mixed
 from ..errors import AlreadyTold, CannotGoOn
 from ..study import Pull, Study, give_up, peek
 from ..text.logs import log
+from ..text.quantities import duration
 from .starting import WINDOW, Failure, Start
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between two tries
@@ -32,12 +33,14 @@ class Watch:
     oldest: Callable[[], float]  # as in `Start`
     window: int = WINDOW  # failures in a row that may be an outage
     give_up: float = math.inf  # seconds of an outage that end the run
+    spelled: Callable[[str], str] = str  # as in `Limits`
     held: list[Failure] = field(default_factory=list)
     since: float | None = None  # when the outage was noticed; None: there is none
     next_try: float = 0.0
     pause: float = field(default_factory=lambda: FIRST_PAUSE)
     last: Failure | None = None  # since the last success
     _failed: Counter[str] = field(default_factory=Counter)  # failures since then, by arm
+    _timeouts: int = 0  # how many of them took too long
     _control: int | None = None  # the pull that is to decide; 0: it is still to be asked for
 
     def __post_init__(self) -> None:
@@ -46,6 +49,15 @@ class Watch:
     @property
     def out(self) -> bool:
         return self.since is not None
+
+    @property
+    def paused(self) -> bool:
+        """Whether there is an outage, and no control is to decide it."""
+        return self.out and self._control is None
+
+    @property
+    def _only_timeouts(self) -> bool:
+        return 0 < self._timeouts == self._failed.total()
 
     def success(self, pull: Pull) -> None:
         """A pull succeeded. Held failures are dropped: write the rewards before it, because failures in a row count."""
@@ -56,12 +68,14 @@ class Watch:
             log.warning("an evaluation succeeded: the outage is over")
         self.since, self.pause, self.last, self._control = None, FIRST_PAUSE, None, None
         self._failed.clear()
+        self._timeouts = 0
         self.release()
 
     def failure(self, failure: Failure, now: float) -> None:
         """A pull failed. Raises `CannotGoOn` if the evaluator is wrong."""
         self.last = failure
         self._failed[failure.pull.arm] += 1
+        self._timeouts += failure.timed_out
         self.held.append(failure._replace(error=None))  # its traceback would keep many objects alive
         self.start.failure(failure)
         self.check_start()
@@ -87,16 +101,24 @@ class Watch:
 
     def _begin_outage(self, failure: Failure, now: float) -> None:
         self.since, self.next_try, self._control = now, now + self.pause, None
+        failed = f"the last {len(self.held)} evaluations all failed, the last with: {failure.reason}"
+        how_long = ""
+        if math.isfinite(self.give_up):
+            how_long = f", for at most {duration(self.give_up, rounded=True)} ({self.spelled('give_up')})"
+        more = f"all of them timed out: they may need a larger {self.spelled('timeout')}; "
         log.warning(
-            f"the last {len(self.held)} evaluations all failed, the last with: {failure.reason}; "
-            "one pull is tried from time to time until one succeeds; no arm is retired for this"
+            f"{failed}; {more if self._only_timeouts else ''}the run is paused: one pull is tried from time to time "
+            f"until one succeeds{how_long}; no arm is retired for this"
         )
         self.forgive()
 
     def tries(self, now: float, *, idle: bool) -> Sequence[Pull]:
         """In an outage, the pull to try now, if any. Raises `CannotGoOn` if the outage has lasted too long."""
         if self.since is not None and now - self.since >= self.give_up:
-            raise self.end(f"every evaluation failed for {self.give_up:g} s", "repair the evaluator and run again")
+            remedy = "repair the evaluator and run again"
+            if self._only_timeouts:
+                remedy = f"run again with a larger {self.spelled('timeout')}, or repair the evaluator"
+            raise self.end(f"every evaluation failed for {self.give_up:g} s", remedy)
         if not idle or now < self.next_try:
             return []
         return self.tried(self.study.ask_many(1, arm=self.arm_to_try()))

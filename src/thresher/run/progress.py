@@ -20,13 +20,20 @@ class Progress(NamedTuple):
     settled: int
     rate: float  # rewards a second, recently
     seconds_left: float | None  # None: unknown
+    paused: bool = False  # everything fails, and one pull is tried from time to time
 
 
 class Meter:
     """Calls ``tell`` at most ten times a second; the rate is measured over the last hundred calls."""
 
-    def __init__(self, study: Study, tell: Callable[[Progress], object] | None, end: float | None) -> None:
-        self._study, self.tell = study, tell
+    def __init__(
+        self,
+        study: Study,
+        tell: Callable[[Progress], object] | None,
+        end: float | None,
+        paused: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._study, self.tell, self._paused = study, tell, paused
         self._end = end  # when `run` stops issuing pulls
         self._told_at = 0.0
         self._recent: deque[tuple[float, int]] = deque(maxlen=100)
@@ -46,4 +53,5 @@ class Meter:
         waits = [] if self._end is None else [max(0.0, self._end - now)]
         if ledger.left is not None and rate > 0:
             waits.append(ledger.left / rate)
-        return Progress(ledger.issued, ledger.told, ledger.pending, ledger.certified, rate, min(waits, default=None))
+        left, counts = min(waits, default=None), (ledger.issued, ledger.told, ledger.pending, ledger.certified)
+        return Progress(*counts, rate, left, self._paused())

@@ -149,6 +149,7 @@ class Limits:
     attempts: int = 1
     seconds: float | None = None
     give_up: float = 600.0
+    spelled: Callable[[str], str] = str  # how the user writes the name of such an argument
 
     def __post_init__(self) -> None:
         for what in ("timeout", "seconds", "give_up"):

@@ -26,6 +26,7 @@ class Failure(NamedTuple):
     cause: Cause = "failed"  # or "broken-pool"
     kind: str | None = None  # equal for the same error; None: it is temporary, or not the evaluator's fault
     error: BaseException | None = None  # what the evaluator raised
+    timed_out: bool = False
 
 
 @dataclass

@@ -100,14 +100,18 @@ def percent(share: float, *, exact: bool = False) -> str:
     return f"{number(100 * share, exact=exact)} %"
 
 
-def duration(seconds: float | None) -> str:
-    """A length of time, to two units.
+def duration(seconds: float | None, *, rounded: bool = False) -> str:
+    """A length of time, to two units; a ``rounded`` one without what is zero.
 
     >>> duration(0.42), duration(75), duration(7300), duration(None)
     ('0.4 s', '1 min 15 s', '2 h 1 min', '?')
+    >>> duration(600), duration(600, rounded=True), duration(2, rounded=True)
+    ('10 min 0 s', '10 min', '2 s')
     """
     if seconds is None:
         return "?"
+    if rounded:
+        return re.sub(r"(?<=\D) 0 \w+$|\.0(?= s$)", "", duration(seconds))
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

@@ -16,9 +16,8 @@ from ..study import Study
 from ..text.line_breaks import folded
 from .assets import STATIC
 from .follow import Follower, Point
-from .shapes import axis_of, hover_of, lines_of, short
+from .shapes import axis_of, hover_of, lines_of, short, ticks_of
 
-FEW = 20  # arms; with more, not every rank is named
 MANY = 500  # arms; with more, whiskers are thin and points small
 DATA = "application/vnd.plotly.v1+json"
 CROWD = 2000  # arms; with more, a line replaces the points
@@ -76,13 +75,12 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
         _part("pending", x=ranks, y=[row.seen + row.pending for row in rows]),
     ]
     title = {"text": html.escape(f"{verdict.study}: {verdict.question}"), "font": {"color": "@ink", "size": 15}}
-    across = {"range": [0.5, len(rows) + 0.5], "title": {"text": "rank"}, "anchor": "y2", "showgrid": False}
-    across |= {"dtick": 1} if len(rows) <= FEW else {}
+    across = {"range": [0.5, len(rows) + 0.5], "anchor": "y2", "showgrid": False}
     layout = {
         "height": 480,
         "margin": {"t": 40},
         "title": title,
-        "xaxis": _part("axis", **across),
+        "xaxis": _part("axis", **across, **_ticks([row.arm for row in rows])),
         "yaxis": _part("axis", domain=[0.3, 1], **axis_of(look)),
         "yaxis2": _part("axis", domain=[0, 0.2], title={"text": "pulls"}, rangemode="tozero"),
         "shapes": [*filter(None, whiskers), *(_part(kind, **line) for kind, line in lines_of(look))],
@@ -111,6 +109,15 @@ def history_figure(points: Sequence[Point], *, theme: str = "light") -> Figure:
         "yaxis": _part("axis", title={"text": "arms"}, rangemode="tozero"),
     }
     return _drawn(traces, layout, theme)
+
+
+def _ticks(names: list[str]) -> dict[str, Any]:
+    """The axis under the arms: their names if there are few, otherwise their ranks."""
+    ticks = ticks_of(names)
+    if ticks is None:
+        return {"title": {"text": "rank"}}
+    texts = ["<br>".join(html.escape(line, quote=False) for line in tick.split("\n")) for tick in ticks]
+    return _part("names", tickvals=[*range(1, len(names) + 1)], ticktext=texts)
 
 
 def _styled(style: str, ranked: list[tuple[int, Row]]) -> list[tuple[int, Row]]:

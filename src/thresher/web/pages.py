@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from ..core import wording
+from ..core.spec import Spec
 from ..core.stored import from_json
 from ..errors import DamagedStudy, InvalidInput
 from ..log.store import Store
@@ -15,6 +16,7 @@ from .api import Arm, Name
 from .assets import PLOTLY, PLOTLY_VERSION, STATIC, filled
 from .refusals import Refusal
 from .served_studies import ServedStudies
+from .shapes import intervals_of
 
 KINDS = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
 SHELF = {file.name: file for file in STATIC.iterdir() if file.suffix in KINDS}
@@ -23,14 +25,13 @@ SCRIPT = f"/static/plotly.js?v={PLOTLY_VERSION}"  # a new version has a new addr
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
-def _asked(store: Store, name: str) -> str | None:
-    """The question of a study, from its first event; None: there is none, or it is invalid."""
+def _spec(store: Store, name: str) -> Spec | None:
+    """The specification of a study, from its first event; None: there is none, or it is invalid."""
     try:
         found = section(store, name, 0, 1)
-        spec = from_json(found[0].spec) if found and found[0].spec else None
+        return from_json(found[0].spec) if found and found[0].spec else None
     except (InvalidInput, DamagedStudy):
         return None
-    return wording.question_of(spec) if spec else None
 
 
 def router(served: ServedStudies, *, write: bool) -> APIRouter:
@@ -46,12 +47,13 @@ def router(served: ServedStudies, *, write: bool) -> APIRouter:
 
     @pages.get("/study/{study}")
     def study(study: Name) -> Response:
-        asked = None if served.known(study) else _asked(served.reader, study)
-        if asked is None:  # it was read before, or something is wrong with it
-            head = served.live(study).head()
-            words = {"question": head["question"], "answer": head["answer"], "origin": head["origin"] or ""}
-        else:
-            words = {"question": asked, "answer": "Reading the log; the answer follows.", "origin": ""}
+        spec = None if served.known(study) else _spec(served.reader, study)
+        words = {"answer": "Reading the log; the answer follows.", "origin": ""}
+        if spec is None:  # it was read before, or something is wrong with it
+            live = served.live(study)
+            spec, head = live.ledger.spec, live.head()
+            words = {"answer": head["answer"], "origin": head["origin"] or ""}
+        words |= {"question": wording.question_of(spec), "intervals": intervals_of(spec)}
         return page("study", study=study, address=quote(study, safe=""), **words)
 
     @pages.get("/study/{study}/arm/{arm}")

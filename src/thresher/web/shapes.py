@@ -4,20 +4,25 @@ import heapq
 import html
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ..core.events import Event, remarks_of, to_json
 from ..core.hardest import hardest, seen_cases
 from ..core.ledger import Ledger
 from ..core.row_text import details, estimate_of, further, head_of
+from ..core.spec import Spec
 from ..core.verdict_row import Row
 from ..core.wording import SIGNS, Look, look_of
 from ..core.wording import short as short_name
 from ..text.escapes import visible
 from ..text.quantities import number
+from ..text.shortening import distinct
 from .follow import CODES
 
 LONGEST_NAME = 20  # characters of the baseline's name on an axis
+NAMED = 30  # arms; with more, an axis has their ranks
+LONGEST_TICK = 18  # characters of an arm's name on an axis
 MOST_TROUBLES = 20  # arms that a page lists
 LONGEST = 300  # characters of a reason that a page shows
 MOST_REWARDS = 200  # of a case, the worst
@@ -95,6 +100,30 @@ def axis_of(look: Look) -> dict[str, Any]:
     if look.asks == "share":
         return {"title": {"text": title}, "tickformat": ".0%"}
     return {"title": {"text": title}, **amounts_of(look)}
+
+
+def ticks_of(names: Sequence[str]) -> list[str] | None:
+    """The names of the arms as an axis has room for them; None: there are too many.
+
+    >>> ticks_of(["terse", "tests/test_run.py::test_a_reward_is_read"]), ticks_of(["arm"] * 31)
+    (['terse', 'tests…ward_is_read'], None)
+    """
+    if len(names) > NAMED:
+        return None
+    shown = [visible(name) for name in names]
+    found = distinct(tuple(shown), LONGEST_TICK)
+    return [found[name] for name in shown]
+
+
+def intervals_of(spec: Spec) -> str:
+    """With which probability the intervals that a chart shows are right."""
+    if spec.confidence is None:
+        return ""
+    sure, both = number(spec.confidence, exact=True), round(2 * spec.confidence - 1, 12)
+    found = f"With probability {sure}, all intervals are right before they are cut at the bar"
+    if spec.guarantee == "all" and both > 0:
+        found += f"; with probability {number(both, exact=True)}, intervals and labels are all right together"
+    return f"{found}."
 
 
 def lines_of(look: Look) -> list[tuple[str, dict[str, Any]]]:

@@ -20,7 +20,7 @@ from ..text.plural import listed
 from .assets import PLOTLY, STATIC, filled
 from .charts import arms_figure, history_figure
 from .follow import Follower
-from .shapes import failing
+from .shapes import failing, intervals_of
 
 MARK = b"<!-- thresher report -->"  # in the first lines of report.html: only such files are overwritten
 MOST_ARMS = 20  # named in the specification, or as those that failed a case
@@ -50,6 +50,7 @@ def report(study: Study) -> str:
         "script": (STATIC / "report.js").read_text(),
     }
     words = {"question": verdict.question, "answer": verdict.answer, "guarantee": verdict.guarantee}
+    words["intervals"] = intervals_of(found.ledger.spec)
     return filled("report", markup, study=verdict.study, when=time.strftime("%Y-%m-%d %H:%M %Z"), **words)
 
 

@@ -21,7 +21,7 @@ from ..log.store import Store
 from ..log.tail import section
 from ..text.quantities import duration, speed
 from .follow import Follower
-from .shapes import COLUMNS, asked_json, cases_json, columns_of, encoded, line_json, short, troubles
+from .shapes import COLUMNS, asked_json, cases_json, columns_of, encoded, line_json, short, ticks_of, troubles
 
 LAST = 30  # events that a page shows
 SHORT = 12  # hexadecimal digits of the log's head that a page shows
@@ -148,6 +148,7 @@ class Live(Follower):
                 columns = dict(zip(COLUMNS, map(list, zip(*self._rows, strict=True)), strict=True))
                 history = {"step": self.history.step, "points": self.points}
                 head = {"format": 1, "seq": self.seq, "labels": LABELS, "columns": COLUMNS, "names": self.arms}
+                head["ticks"] = ticks_of(self.arms)
                 self._table = self.seq, encoded({**head, **columns, "history": history, "events": list(self.last)})
             return self._table[1]
 

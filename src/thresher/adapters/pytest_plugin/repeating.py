@@ -4,7 +4,7 @@ import math
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -35,6 +35,7 @@ class Outcome(NamedTuple):
     sections: Sequence[Sequence[str]] = ()  # captured output of a run that failed
     seconds: float = 0.0
     aside: str | None = None  # an error in tearing down fixtures of tests that ran before
+    raised: str | None = None  # the class of the exception with which it failed
 
     @property
     def failed(self) -> bool:
@@ -141,6 +142,16 @@ class Repeating(Noting):
         run = item.stash.get(RUN, None)
         if run is not None:
             run.calls += 1
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Note what was raised: a report has it only as text, from which pytest removes the class of an assertion."""
+        report = yield
+        if call.excinfo is not None:
+            report.thresher_raised = call.excinfo.typename  # type: ignore[attr-defined]
+        return report
 
 
 def leave(session: pytest.Session, item: pytest.Item | None) -> str | None:
@@ -254,7 +265,9 @@ def _outcome(run: Run) -> Outcome:
 def _failed(report: pytest.TestReport, **why: Any) -> Outcome:
     """The outcome of a run that failed, with what pytest shows of the failure."""
     sections = [(title, masked(text)) for title, text in report.sections]
-    return Outcome(traceback=masked(report.longreprtext), message=_crash(report), sections=sections, **why)
+    raised = getattr(report, "thresher_raised", None)
+    text = masked(report.longreprtext)
+    return Outcome(traceback=text, message=_crash(report), sections=sections, raised=raised, **why)
 
 
 def _crash(report: pytest.TestReport) -> str:

@@ -114,7 +114,7 @@ def add_to_junit(config: pytest.Config, report: pytest.TestReport) -> None:
     if xml is None:
         return
     first = result.tally.first
-    kind = (first.message or "").split(":")[0] if first is not None else ""
+    kind = (first.raised if first is not None else None) or "failed"
     flaky = ET.Element("flakyFailure", message=bin_xml_escape(sentence(result)), type=bin_xml_escape(kind))
     ET.SubElement(flaky, "stackTrace").text = bin_xml_escape(traceback(result))
     xml.node_reporter(report).append(flaky)

@@ -2,6 +2,7 @@
 import { pieces, style } from "./tools.js";
 
 const CROWD = 2000; // arms
+const ROOM = 20; // pixels that an arm's name needs on an axis, where it may be turned
 const LINE = 28; // characters of a name in a line of a hover text
 
 let shared;
@@ -96,6 +97,12 @@ function dots(look, table, order, size, { lower_is_better, hover: number }) {
   });
 }
 
+// The names of the arms, if there are few and the screen is wide enough; otherwise their ranks.
+function below(look, node, table, order) {
+  if (!table.ticks || node.clientWidth < ROOM * order.length) return { title: { text: "rank" }, tickvals: null, ticktext: null };
+  return { ...look.names, title: { text: "" }, tickvals: order.map((_, rank) => rank + 1), ticktext: order.map((arm) => table.ticks[arm].split("\n").map(plain).join("<br>")) };
+}
+
 export function arms(node, table, head) {
   return draw(node, (look) => {
     const order = byEstimate(table, head).filter((arm) => table.names[arm] !== head.baseline);
@@ -112,7 +119,7 @@ export function arms(node, table, head) {
       merged(look.pending, { x, y: order.map((arm) => table.seen[arm] + table.pending[arm]), hovertemplate: "%{y:,} with pending ones<extra></extra>" }),
     ];
     const layout = merged(look.layout, {
-      xaxis: merged(look.axis, { range: [0.5, order.length + 0.5], title: { text: "rank" }, anchor: "y2", showgrid: false }, order.length <= 20 ? { dtick: 1 } : {}),
+      xaxis: merged(look.axis, { range: [0.5, order.length + 0.5], anchor: "y2", showgrid: false }, below(look, node, table, order)),
       yaxis: merged(look.axis, { domain: [0.3, 1] }, head.axis, seen ? {} : { range: empty }),
       yaxis2: merged(look.axis, { domain: [0, 0.2], title: { text: "pulls" }, rangemode: "tozero", nticks: 3 }),
       annotations: seen ? [] : [merged(look.empty, { text: "No reward has come back yet." })],

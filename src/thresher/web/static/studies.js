@@ -27,7 +27,8 @@ async function fill(name, part) {
 
 async function look() {
   const { studies } = await fetched("/api/studies");
-  set("lead", studies.length ? `${grouped(studies.length)} in this store.` : "This store has no studies yet. Create one with `thresher run` or `thresher create`.");
+  if (studies.length) set("lead", `${grouped(studies.length)} in this store.`);
+  else if (!at("lead").querySelector("code")) at("lead").replaceChildren("This store has no studies yet. Create one with ", make("code", {}, "thresher run"), " or ", make("code", {}, "thresher create"), ".");
   for (const name of known.keys()) if (!studies.includes(name)) { known.get(name).item.remove(); known.delete(name); }
   for (const name of studies) if (!known.has(name)) known.set(name, card(name));
   studies.forEach((name, index) => {

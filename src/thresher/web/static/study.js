@@ -50,7 +50,7 @@ function showTroubles(troubles) {
   const text = JSON.stringify(troubles);
   if (state.troubles === text) return;
   state.troubles = text;
-  set("troubles-note", troubles.length ? "Retired arms first." : "None so far.");
+  set("troubles-note", !troubles.length ? "None so far." : troubles.some((each) => each.retired) ? "Retired arms first." : "The arms with the most failures first.");
   at("troubles").replaceChildren(...troubles.map((each) => make("tr", {},
     make("td", { class: "name" }, make("a", { href: armAddress(each.arm) }, ...breakable(each.arm)), each.retired ? " ✕\u00a0retired" : ""),
     figure("failures", grouped(each.failures)), make("td", { class: "wrap" }, each.reason))));

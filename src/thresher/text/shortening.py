@@ -1,4 +1,4 @@
-"""Names that fit a narrow terminal and still differ."""
+"""Names that fit a narrow terminal, or an axis, and still differ."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from itertools import takewhile
 
 from rich.cells import cell_len
 
-from ..text.line_breaks import folded
+from .line_breaks import folded
 
 _WORDS = re.compile(r"[^\W_]+|[\W_]")
 
