@@ -5,12 +5,11 @@ So are `peek`, `give_up` and `import_pulls` in `study.py`.
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .core.guarantees import Words
 from .core.ledger import Ledger
-from .core.pulls import id_of, pull_json
-from .core.tickets import ticket_of
+from .core.pulls import id_of
 from .core.verdict import Verdict
 from .errors import AlreadyTold, OutsideBounds
 from .log import calls
@@ -35,26 +34,20 @@ class Asked(NamedTuple):
     """What an ask returns."""
 
     pulls: list[Pull]
-    tickets: list[str]  # of the pulls
     done: bool  # as `Study.done`, after these pulls
     wait: bool = False  # there are none now, but a later ask may get some: what is pending may free a case
-
-    def as_json(self) -> list[dict[str, Any]]:
-        """The pulls as JSON-ready data."""
-        return list(map(pull_json, self.pulls, self.tickets))
 
 
 def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: str | None = None) -> Asked:
     """The same as `Study.ask_many`, with what a reply needs besides the pulls, from the same read of the store."""
-    found = []  # by the last decision, if races were lost
+    found = []  # by the last decision; the pulls may be those of an earlier one, whose answer was lost
 
     def note(ledger: Ledger, pulls: list[Pull]) -> None:
         named = None if arm is None else ledger.spec.arm(arm)
-        tickets = [ticket_of(ledger, pull.id) for pull in pulls]
-        found.append(Asked(pulls, tickets, ledger.done, n > 0 and not pulls and ledger.may_take_more(named)))
+        found.append((ledger.done, n > 0 and not pulls and ledger.may_take_more(named)))
 
-    study._ask(n, lease, key, calls.host_for(study.spec, arm), then=note)
-    return found[-1]
+    pulls = study._ask(n, lease, key, calls.host_for(study.spec, arm), then=note)
+    return Asked(pulls, *found[-1])
 
 
 def ask_for_cases(study: Study, arm: str, cases: Sequence[int]) -> list[Pull]:

@@ -178,9 +178,8 @@ class Study(AbstractContextManager["Study"]):
         A study renews the pulls that it handed out itself. Pulls that are no longer pending are left alone.
         """
         given = [pulls] if isinstance(pulls, Pull | int | str) else list(pulls)
-        numbers = [id_of(pull) for pull in given]
         peek(self, lambda ledger: [ledger.state_of(id_in(ledger, pull)) for pull in given])
-        self.store.renew(self.name, numbers, checks.seconds("lease", seconds))
+        self.store.renew(self.name, [id_of(pull) for pull in given], checks.seconds("lease", seconds))
 
     def sweep(self) -> int:
         """Drop the pulls whose agents' heartbeat stopped, with cause ``"lost"``. Returns how many."""

@@ -82,6 +82,7 @@ def failing(seed: int) -> Any:
 def test_failures_that_counted_as_a_reward_are_charged_where_they_do_not(workdir: Workdir) -> None:
     verdict = moved(workdir, failing(3), failure=1.0)
     assert not verdict["a"].certified
+    assert verdict["a"].charged > 5
     assert verdict.told < verdict.issued - 1
     assert "imported" in workdir.good("log", "two").splitlines()[3]
 
@@ -94,7 +95,29 @@ def test_failures_that_count_as_the_same_reward_are_imported_as_such(workdir: Wo
 
 
 def test_a_column_of_causes_that_are_not_ours_is_for_people(workdir: Workdir, tmp_path: Path) -> None:
-    (tmp_path / "r.csv").write_text("arm,reward,cause\na,1,rain\na,0,\nb,1,imported\n")
-    workdir.good("import", str(tmp_path / "r.csv"), "--study", "s")
-    verdict = workdir.study().verdict()
-    assert (verdict.told, CAVEAT in verdict.guarantee) == (3, False)
+    for name, header in (("s", "arm,reward,cause"), ("t", "arm,reward,cause,state")):
+        if name == "t":
+            workdir.good("create", "t", "--threshold=0.5", "--arm=a", "--arm=b")
+        word = "repeatable" if name == "s" else "rain"
+        rows = [f"a,1,{word}", "a,0,failed" if name == "s" else "a,0,", "b,1,imported"]
+        end = "" if name == "s" else ",told"
+        (tmp_path / "r.csv").write_text("\n".join([header, *(row + end for row in rows)]))
+        workdir.good("import", str(tmp_path / "r.csv"), "--study", name)
+        verdict = workdir.study(name).verdict()
+        assert (verdict.told, CAVEAT in verdict.guarantee) == (3, False)
+
+
+def test_a_failure_that_was_repeated_stays_both(workdir: Workdir) -> None:
+    question: dict[str, Any] = {"arms": ["a"], "at_least": 0.5, "failure": 1.0, "storage": workdir.url}
+    first, second = library.create_study("one", **question), library.create_study("two", **question)
+    for number in range(6):
+        (pull,) = first.ask_many(1, key=str(number))
+        first.ask_many(1, key=str(number))
+        first.drop(pull, cause="failed")
+    (workdir.folder / "one.csv").write_text(workdir.good("export", "one", "csv"))
+    assert (workdir.folder / "one.csv").read_text().splitlines()[1].endswith(",told,1.0,failed repeatable")
+    assert "imported 6 rewards" in workdir("import", "one.csv", "--study", "two").err
+    second.ask()
+    for verdict in (first.verdict(), second.verdict()):
+        assert CAVEAT in verdict.guarantee
+        assert verdict["a"].failures == 6

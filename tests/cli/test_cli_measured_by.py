@@ -138,13 +138,6 @@ def test_results_that_an_agent_imports_are_not_of_another_agent(tmp_path: Path) 
     assert (found.imported, found.others, found.earlier, found.origin) == (1, 0, 0, None)
 
 
-def test_the_command_verdict_says_nothing_of_earlier_runs(tmp_path: Path) -> None:
-    checked(tmp_path, "--study=s", *ONE)
-    for style in ("table", "csv", "markdown"):
-        found = thresher("verdict", "s", f"--format={style}", env={"THRESHER_STORAGE": ""}, cwd=tmp_path)
-        assert "earlier runs" not in found.out + found.err
-
-
 def test_csv_says_on_standard_error_what_is_from_earlier_runs(tmp_path: Path) -> None:
     checked(tmp_path, *ONE)
     again = checked(tmp_path, "--format=csv", *ONE)

@@ -176,11 +176,11 @@ def test_asking_for_many_is_asking_often(name: str, sizes: list[int], seed: int)
     rng = random.Random(seed)
     for size in sizes:
         single = [pull for _ in range(size) if (pull := one.ask())]
-        assert many.ask_many(size) == single
+        assert [pull[:-1] for pull in many.ask_many(size)] == [pull[:-1] for pull in single]  # all but the tags
         for pull in rng.sample(single, len(single) * 2 // 3):
             reward = rng.random()
             one.tell(pull, reward)
-            many.tell(pull, reward)
+            many.tell(pull.id, reward)
     assert peek(one, lambda ledger: ledger.state()) == peek(many, lambda ledger: ledger.state())
 
 
@@ -192,10 +192,10 @@ def test_scaling_the_rewards_changes_no_decision() -> None:
     )
     rng = random.Random(3)
     while pull := plain.ask():
-        assert scaled.ask() == pull
+        assert (scaled.ask() or ())[:-1] == pull[:-1], "all but the tag"
         reward = rng.randrange(0, 2**20) / 2**20  # scaled without rounding
         plain.tell(pull, reward)
-        scaled.tell(pull, 4 * reward - 2)
+        scaled.tell(pull.id, 4 * reward - 2)
     assert plain.verdict().above == scaled.verdict().above
 
 

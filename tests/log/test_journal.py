@@ -280,6 +280,7 @@ def test_an_earlier_call_is_found_although_the_end_of_the_log_was_lost() -> None
     assert study.ask_many(2, lease=60, key="one") == first, "which reads the lost event, and writes nothing"
     del store._logs["s"][-1:]
     assert study.ask_many(2, lease=60, key="one") == first
-    assert study.ask_many(1, lease=60, key="three") == lost
-    assert study.ask_many(1, lease=60, key="three") == lost
+    third = study.ask_many(1, lease=60, key="three")
+    assert [pull[:-1] for pull in third] == [pull[:-1] for pull in lost], "all but the tag"
+    assert study.ask_many(1, lease=60, key="three") == third
     assert [pull.id for pull in study.ask_many(1, lease=60, key="two")] == [4]

@@ -1,17 +1,21 @@
 """A reward belongs to one draw of one pull of one study: no other study, log or draw may take it for its own."""
 
+import pickle
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
+from engines import until
 
 import thresher
+from thresher.core.events import Event
 from thresher.core.ledger import fold
 from thresher.core.replay import verify
-from thresher.core.tickets import ticket_of
+from thresher.errors import Interrupted, InvalidInput
+from thresher.inner import ask_for_reply
 from thresher.log.memory import MemoryStore
 from thresher.study import peek
 
@@ -22,8 +26,8 @@ def make(**given: Any) -> thresher.Study:
     return thresher.create_study("s", **{"arms": ["good", "bad"], "at_least": 0.5, **given})
 
 
-def tickets(study: thresher.Study, pulls: list[thresher.Pull]) -> list[str]:
-    return peek(study, lambda ledger: [ticket_of(ledger, pull.id) for pull in pulls])
+def tickets(study: thresher.Study) -> list[str]:
+    return [pull.ticket for pull in study.pending()]
 
 
 # -- which study, which log ------------------------------------------------------------------------------------------
@@ -32,16 +36,21 @@ def tickets(study: thresher.Study, pulls: list[thresher.Pull]) -> list[str]:
 def test_a_ticket_names_a_pull_of_one_study_and_no_other_of_the_same_name() -> None:
     store = MemoryStore()
     old = make(storage=store)
-    stale = tickets(old, old.ask_many(20, arm="bad"))
+    pulls = old.ask_many(20, arm="bad")
+    stale = tickets(old)
     store.delete("s")
     new = make(storage=store)
-    fresh = tickets(new, new.ask_many(20, arm="bad"))
+    new.ask_many(20, arm="bad")
+    fresh = tickets(new)
     assert [ticket.split("-")[0] for ticket in stale] == [ticket.split("-")[0] for ticket in fresh]
     before = new.events()
     for ticket in stale:
         for call in (lambda t: new.tell(t, 1), new.drop, lambda t: new.renew([t], 60)):
             with pytest.raises(thresher.UnknownPull, match=f"{ticket}': was not issued by this study as it is now"):
                 call(ticket)
+    for pull in pickle.loads(pickle.dumps(pulls)):
+        with pytest.raises(thresher.UnknownPull, match="was not issued by this study as it is now"):
+            new.tell(pull, 1)
     assert new.events() == before
     new.tell(fresh[0], 0)
     new.drop(fresh[1])
@@ -52,11 +61,11 @@ def test_a_ticket_is_the_same_in_every_process() -> None:
     store = MemoryStore()
     study = make(storage=store)
     pulls = study.ask_many(3)
-    assert tickets(thresher.open_study("s", storage=store), pulls) == tickets(study, pulls)
-    assert len({ticket.split("-")[1] for ticket in tickets(study, pulls)}) == 3
+    assert tickets(thresher.open_study("s", storage=store)) == tickets(study) == [pull.ticket for pull in pulls]
+    assert len({pull.tag for pull in pulls}) == 3
 
 
-@pytest.mark.parametrize("change", [{"arm": "good"}, {"number": 2}, {"case": 1}])
+@pytest.mark.parametrize("change", [{"arm": "good"}, {"number": 2}, {"tag": 1}, {"tag": None, "number": 2}])
 def test_a_pull_that_this_study_did_not_issue_is_refused(change: dict[str, Any]) -> None:
     study = make()
     (pull,) = study.ask_many(1, arm="bad")
@@ -112,6 +121,42 @@ def test_events_that_another_agent_never_had_acknowledged_may_be_lost() -> None:
     assert (study.ask() or pytest.fail("no pull")).id == 2
 
 
+def test_a_call_that_writes_nothing_does_not_forget_what_was_acknowledged() -> None:
+    store = MemoryStore()
+    study = make(storage=store)
+    pull = study.ask() or pytest.fail("no pull")
+    study.tell(pull, 1)
+    study.tell(pull, 1)
+    del store._logs["s"][-1:]
+    with pytest.raises(thresher.StudyDeleted, match="event 3, which was acknowledged, is gone"):
+        study.verdict()
+
+
+class Slow(MemoryStore):
+    """The connection breaks during an append, which arrives all the same, just before the next one."""
+
+    held: list[Event] | None = None
+    breaks = False
+
+    def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
+        if self.breaks and self.held is None:
+            self.held = list(events)
+            raise Interrupted("storage", rule="the connection was lost")
+        if self.breaks and self.held is not None:
+            self.breaks = False
+            super().append(study, self.held, lease=lease)
+        super().append(study, events, lease=lease)
+
+
+def test_the_reply_to_an_ask_has_the_ticket_that_is_in_the_log() -> None:
+    store = Slow()
+    study = make(storage=store)
+    store.breaks = True
+    asked = ask_for_reply(study, 1, lease=60, key=None)
+    assert [pull.ticket for pull in asked.pulls] == tickets(study)
+    study.tell(asked.pulls[0].ticket, 1)
+
+
 # -- which draw ------------------------------------------------------------------------------------------------------
 
 
@@ -150,12 +195,48 @@ def test_a_pull_that_was_handed_out_again_keeps_its_lease_and_its_row(tmp_path: 
     study = make(storage=url)
     (pull,) = study.ask_many(1, lease=3600, key="one")
     study.ask_many(1, lease=0.001, key="one")
-    while not thresher.open_study("s", storage=url).sweep():
-        pass
+    assert [(row.id, row.state) for row in study.pulls()] == [(pull.id, "pending")]
+    other = thresher.open_study("s", storage=url)
+    until(lambda: other.sweep() > 0, "the end of the lease", 10)
     assert [event.kind for event in study.events()] == ["created", "asked", "repeated", "dropped"]
     assert [(row.id, row.state) for row in study.pulls()] == [(pull.id, "dropped")]
     study.tell(pull, 1)
     assert CAVEAT in study.verdict().guarantee
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_an_agent_that_says_later_that_it_repeated_is_heard(first: bool) -> None:
+    study = make()
+    pull = study.ask() or pytest.fail("no pull")
+    study.tell(pull, 1, repeatable=first)
+    for _ in range(2):
+        study.tell(pull, 1, repeatable=True)
+    assert CAVEAT in study.verdict().guarantee
+    kinds = [event.kind for event in study.events()]
+    assert kinds == ["created", "asked", "told"] + ["repeated"] * (not first)
+    assert study.pulls()[0].state == "told"
+
+
+def test_what_is_handed_out_again_after_its_lease_has_ended_counts_as_repeated() -> None:
+    study = make(cases=4)
+    (pull,) = study.ask_many(1, key="one")
+    study.drop(pull)
+    assert study.ask_many(1, key="one") == [pull]
+    study.tell(pull, 1)
+    assert CAVEAT in study.verdict().guarantee
+
+
+@pytest.mark.parametrize(
+    "change", [{"arm": 1}, {"arm": None}, {"reward": 1.0}, {"late": True}, {"cause": "lost"}, {"pull": 9}, {"seq": 5}]
+)
+def test_a_repeated_event_has_a_pull_and_its_arm_and_comes_once(change: dict[str, Any]) -> None:
+    ledger = fold([Event(1, "created", spec=make().spec.to_json()), Event(2, "asked", 1, 0)])
+    event = Event(3, "repeated", 1, 0)
+    with pytest.raises((InvalidInput, thresher.UnknownPull)):
+        ledger.apply(event._replace(**change))
+    ledger.apply(event)
+    with pytest.raises(InvalidInput, match="is known to be repeated"):
+        ledger.apply(event._replace(seq=4))
 
 
 # -- whose rewards ---------------------------------------------------------------------------------------------------

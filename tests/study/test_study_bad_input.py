@@ -200,3 +200,8 @@ def test_a_pair_told_to_a_study_of_single_rewards_is_refused_as_such() -> None:
 def test_a_bar_that_may_be_a_percentage_is_asked_about(bar: float, meant: str) -> None:
     with pytest.raises(thresher.InvalidInput, match=f"if it is a percentage, write {meant};"):
         make(threshold=bar)
+
+
+def test_a_name_of_a_megabyte_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(thresher.InvalidInput, match="must not be longer than"):
+        thresher.create_study("x" * 10**6, arms=["a"], threshold=0.5, storage=f"sqlite:///{tmp_path}/s.db")

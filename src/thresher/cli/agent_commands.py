@@ -10,7 +10,7 @@ import click
 
 from ..core.events import CALLERS, CAUSES, PENDING
 from ..core.ledger import Ledger
-from ..core.pulls import TICKET, id_of
+from ..core.pulls import TICKET, id_of, pull_json
 from ..core.tickets import id_in
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..inner import Telling, ask_for_reply, tell_for_reply
@@ -96,10 +96,7 @@ def ask(
         asked = ask_for_reply(study, count, lease=lease, key=None, arm=arm)
     pulls = asked.pulls
     try:
-        if style == "json":
-            print_lines(json.dumps({"format": 1, **each}) for each in asked.as_json())
-        else:
-            print_lines(map(_line, pulls, asked.tickets))
+        print_lines(json.dumps({"format": 2, **pull_json(pull)}) if style == "json" else _line(pull) for pull in pulls)
     except CannotGoOn as error:
         for pull in pulls:  # their tickets were never printed
             study.drop(pull, reason="the answer to the ask could not be written")
@@ -107,8 +104,8 @@ def ask(
     return FINISHED if pulls else NOT_MET
 
 
-def _line(pull: Pull, ticket: str) -> str:
-    line = f"{ticket}\t{pull.arm}\t{pull.number}\t{pull.seed}"
+def _line(pull: Pull) -> str:
+    line = f"{pull.ticket}\t{pull.arm}\t{pull.number}\t{pull.seed}"
     if pull.baseline is not None:
         return f"{line}\t{pull.baseline}\t{'baseline' if pull.baseline_first else 'arm'}"
     return line if pull.case is None else f"{line}\t{pull.case}"
@@ -143,7 +140,7 @@ def tell(
     with naming_options():
         late = tell_for_reply(study, Telling(pull, told, repeatable, **said))
     if style == "json":
-        print_lines([json.dumps({"format": 1, "pull": pull, "reward": told, "late": late})])
+        print_lines([json.dumps({"format": 2, "pull": pull, "reward": told, "late": late})])
     elif what := peek(study, lambda ledger: _what_counts(ledger, number, late=late)):
         say(f"the reward of pull {number} {what}")
 

@@ -9,10 +9,10 @@ from itertools import chain, islice
 import click
 
 from ..core import evidence
-from ..core.events import DROPPED, LATE, ONCE, ORIGINS, OUTSIDE, STATES, TOLD, Event, Remarks, remarks_of, to_json
+from ..core.events import DROPPED, LATE, ONCE, OUTSIDE, STATES, TOLD, Event, Remarks, remarks_of, to_json
 from ..core.ledger import Ledger
 from ..core.pulls import pull_of
-from ..core.results import CANCELLED, SPARE, WITH_REWARD, Row
+from ..core.results import CANCELLED, ORIGINS, SPARE, WITH_REWARD, Row
 from ..study import Study, peek
 from ..text.escapes import cell, remark
 from . import put
@@ -67,7 +67,7 @@ def _print_pulls(ledger: Ledger) -> None:
     for pull, row in enumerate(rows_of(ledger), start=1):
         last: list[object] = [cell(str(row.case))] if has_cases else [_other(ledger, pull)] if pairs else []
         if has_origins:
-            last.append(ORIGINS[row.origin])
+            last.append(" ".join(name for name, value in ORIGINS.items() if row.origin & value))
         if has_remarks:
             remarks = remarks_of(Event(0, "told", reason=ledger.remarks.get(pull))) or Remarks()
             last += [remark(remarks.note or ""), remarks.cost]

@@ -3,7 +3,6 @@
 import json
 import time
 from collections import Counter
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -80,10 +79,7 @@ def verdict(study: Study, style: str) -> None:
     """
     from .output import print_verdict
 
-    found = study.verdict()
-    if style != "json":  # this process runs nothing, so "from earlier runs" would say nothing
-        found = replace(found, earlier=0, others=0, since=None)
-    print_verdict(found, style)
+    print_verdict(study.verdict(), style)
 
 
 def _in_words(key: str, found: dict[str, Any]) -> str:

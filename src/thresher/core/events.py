@@ -9,11 +9,10 @@ from typing import Any, Literal, NamedTuple, get_args
 
 PENDING, TOLD, DROPPED, LATE, OUTSIDE = range(5)  # the states of a pull; LATE: dropped first, told later
 STATES = ("pending", "told", "dropped", "late", "outside")  # their names
-ONCE, REPEATABLE, FAILED = range(3)  # how a reward came about: FAILED: it is what the specification gives failures
-ORIGINS: tuple["EventCause | None", ...] = (None, "repeatable", "failed")  # the causes of events that say so
+ONCE, REPEATABLE, FAILED = range(3)  # how a reward came about, and the sum of the last two; FAILED: of a failure
 Kind = Literal[
     "created", "asked", "repeated", "told", "dropped", "retired", "restored", "extended", "weighed", "accepted"
-]  # fmt: skip  # repeated: an ask was, so a pending pull was handed out again and may be evaluated twice
+]  # fmt: skip
 CallersCause = Literal["failed", "lost"]  # of a drop, by whoever asked for the pull
 RunnersCause = Literal["cancelled", "broken-pool", "outage"]  # by a runner, which knows whether the pull began
 Cause = Literal[CallersCause, RunnersCause]

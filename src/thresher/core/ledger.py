@@ -8,21 +8,7 @@ from typing import Any
 
 from ..errors import InvalidInput
 from . import docket, error_rate, evidence, kernel, steps, validity
-from .events import (
-    DROPPED,
-    FAILED,
-    LATE,
-    ONCE,
-    OUTSIDE,
-    PENDING,
-    REPEATABLE,
-    TOLD,
-    Event,
-    Remarks,
-    other_of,
-    remarks_of,
-    total_cost,
-)
+from .events import DROPPED, FAILED, LATE, OUTSIDE, PENDING, REPEATABLE, TOLD, Event, other_of, remarks_of, total_cost
 from .imported import weigh_imported
 from .settling import Settling
 from .spec import Spec
@@ -68,7 +54,7 @@ class Ledger(Settling):
         self.pull_tag.append(int.from_bytes(event.digest[:4]) if event.digest else 0)
         self.pull_number.append(self.asked[arm])
         self.pull_state.append(PENDING)
-        self.pull_origin.append(ONCE)
+        self.pull_origin.append(0)
         self.pull_reward.append(0.0)
         if self.spec.pairs:
             self.pull_other.append(0.0)
@@ -106,10 +92,12 @@ class Ledger(Settling):
         self.told += 1
         self.imported_told += pull <= self.imported
         self.streak[arm] = 0
-        if event.cause == "repeatable" or self.pull_origin[pull - 1]:
-            self.pull_origin[pull - 1], self.repeatable = REPEATABLE, True
+        if event.cause == "repeatable":
+            self.pull_origin[pull - 1] = REPEATABLE
+        if self.pull_origin[pull - 1]:
+            self.repeatable = True
         if event.cause == "failed":  # a failure that counts as a reward, by the specification
-            self.pull_origin[pull - 1] = FAILED
+            self.pull_origin[pull - 1] |= FAILED
             self._blame(arm, event)
         if self.spec.pairs:
             self.pull_other[pull - 1] = other_of(event)
@@ -121,7 +109,7 @@ class Ledger(Settling):
     def _remark(self, pull: int, event: Event) -> None:
         """Keep the note and the cost of a reward, for people."""
         remarks = remarks_of(event)
-        if remarks is not None and remarks != Remarks():
+        if remarks is not None and remarks != (None, None, None):
             self.remarks[pull] = event.reason or ""
             if remarks.cost is not None:
                 self.cost = total_cost((self.cost or 0.0, remarks.cost))
@@ -147,7 +135,9 @@ class Ledger(Settling):
             self.others[arm].append(self.spec.clipped(other))
 
     def _repeated(self, event: Event) -> None:
-        self.pull_origin[event.pull - 1] = REPEATABLE  # type: ignore[operator]  # checked
+        at: int = event.pull - 1  # type: ignore[operator]  # checked
+        self.pull_origin[at] |= REPEATABLE
+        self.repeatable = self.repeatable or self.pull_state[at] in (TOLD, LATE)
 
     def _dropped(self, event: Event) -> None:
         pull: int = event.pull  # type: ignore[assignment]  # checked

@@ -32,6 +32,12 @@ class Pull(NamedTuple):
     baseline: str | None = None  # the arm to evaluate as well, with the same seed; None: there is no pair to tell
     baseline_params: Params = NO_PARAMS
     baseline_first: bool = False  # which of the two comes first; the seed decides
+    tag: int | None = None  # from the digest of the event that issued it; pulls of other studies and logs have another
+
+    @property
+    def ticket(self) -> str:
+        """Its id and tag, as `thresher ask` prints them: a name to tell it by where only text can be sent."""
+        return f"{self.id}-{self.tag or 0:08x}"
 
     def both(self) -> "list[Pull]":
         """The pulls to evaluate for a pair, in their order: of the arm and of the baseline.
@@ -53,7 +59,8 @@ def pull_of(ledger: Ledger, pull: int) -> Pull:
     """The pull of that id."""
     spec, arm, number = ledger.spec, ledger.pull_arm[pull - 1], ledger.pull_number[pull - 1]
     params, case = NO_PARAMS if spec.params is None else spec.params[arm], ledger.case_of(pull)
-    found = Pull(pull, spec.arms[arm], number, params, seed_of(pull, arm, number, spec, case))
+    seed, tag = seed_of(pull, arm, number, spec, case), ledger.pull_tag[pull - 1]
+    found = Pull(pull, spec.arms[arm], number, params, seed, tag=tag)
     if case is not None:
         case_params = NO_PARAMS if spec.case_params is None else spec.case_params[case]
         return found._replace(case=spec.case_name(case), case_params=case_params)
@@ -64,9 +71,9 @@ def pull_of(ledger: Ledger, pull: int) -> Pull:
     return found
 
 
-def pull_json(pull: Pull, ticket: str) -> dict[str, Any]:
+def pull_json(pull: Pull) -> dict[str, Any]:
     """A pull as JSON-ready data, for an agent that tells its ticket."""
-    data = {"pull": ticket, "id": pull.id, "arm": pull.arm, "number": pull.number, "seed": pull.seed}
+    data = {"pull": pull.ticket, "id": pull.id, "arm": pull.arm, "number": pull.number, "seed": pull.seed}
     data["params"] = dict(pull.params)
     if pull.baseline is not None:
         base = {"baseline": pull.baseline, "baseline_params": dict(pull.baseline_params)}

@@ -99,7 +99,7 @@ def _wrongly_decided(ledger: Ledger, event: Event) -> str | None:
         if event.arm != arm and arm is not None:
             asked = names[event.arm] if event.arm is not None and 0 <= event.arm < len(names) else event.arm
             return f"asked for arm {asked!r}, where the rule says {names[arm]!r}"
-    if event.kind in ("repeated", "told", "dropped"):
+    if event.kind in ("told", "dropped"):
         ledger.state_of(event.pull)
         arm = ledger.pull_arm[(event.pull or 0) - 1]
         if event.arm != arm:

@@ -7,13 +7,14 @@ from ..errors import InvalidInput, shown
 from ..text import parsing
 from ..text.escapes import text_of
 from ..text.tables import read_csv
-from .events import ONCE, ORIGINS, STATES
+from .events import FAILED, ONCE, REPEATABLE, STATES
 
 CANCELLED = "cancelled"  # a pull that its own study's certificate leaves out, as long as no later one is told
 SPARE = "spare"  # a pull whose case had a reward before, from another try: it does not count
 ALL_STATES = (*STATES, CANCELLED, SPARE)
 WITH_REWARD = ("told", "late", "outside", SPARE)
 LOST = ("pending", "dropped", "late", CANCELLED, SPARE)  # charged to the certificate of the study that imports them
+ORIGINS = {"failed": FAILED, "repeatable": REPEATABLE}  # words in the column cause
 NO_EVENTS = "holds an object without events"  # a file that is no log
 SHAPES = "give CSV with columns arm and reward, a JSON list of such objects, or what thresher export wrote"
 NO_REWARD = "give a reward, or add a column 'state' that says dropped"
@@ -79,8 +80,8 @@ def _row(location: str, cells: dict[str, Any], stated: bool) -> Row:
         raise InvalidInput(
             f"{location}: reward", reward, f"a pull whose state is {state} has none", "write told or late"
         )
-    cause = cells.get("cause") or None  # anything but thresher's own words is for people
-    origin = ORIGINS.index(cause) if cause in ORIGINS else ONCE
+    words = str(cells.get("cause") or "").lower().split() if stated else []  # without states, it is not an export's
+    origin = sum(value for name, value in ORIGINS.items() if name in words)
     return Row(location, arm, state, None if empty else number(reward), cells.get("case"), origin)
 
 

@@ -64,7 +64,7 @@ class State:
         self.pull_tag = array("I")  # 32 bits of the digest of the event that issued it; not part of the compared state
         self.pull_number = array("q")
         self.pull_state = bytearray()
-        self.pull_origin = bytearray()  # REPEATABLE also while it is pending, if a repeated ask handed it out again
+        self.pull_origin = bytearray()  # how its reward came about, or will: see `events.ONCE`
         self.pull_reward = array("d")
         self.pull_other = array("d")  # of a pair: the baseline's reward
         self.base = specification.base  # the arm that is the baseline; −1: there is none

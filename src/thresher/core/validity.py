@@ -3,7 +3,7 @@
 from ..errors import AlreadyTold, InvalidInput
 from . import checks, kernel, spec
 from .cases import Cases
-from .events import CAUSES, DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event, other_of, remarks_of
+from .events import CAUSES, DROPPED, LATE, OUTSIDE, PENDING, REPEATABLE, TOLD, Event, other_of, remarks_of
 from .state import State
 
 
@@ -17,7 +17,7 @@ def check(study: State, event: Event) -> None:
         study.cases
         and study.pending
         and study.issued == study.imported
-        and ((event.kind, event.pull) != ("told", study.issued))
+        and (event.kind not in ("told", "repeated") or event.pull != study.issued)
     ):
         raise InvalidInput("event", event.kind, "the reward of the imported case must come first")
     rule = _RULES.get(event.kind)
@@ -106,8 +106,12 @@ def _told(study: State, event: Event) -> None:
 
 
 def _repeated(study: State, event: Event) -> None:
-    if study.state_of(event.pull) != PENDING or study.pull_origin[event.pull - 1]:  # type: ignore[operator]
-        raise InvalidInput("pull", event.pull, "is no longer pending, or was handed out again before")
+    study.state_of(event.pull)
+    at: int = event.pull - 1  # type: ignore[operator]  # checked by state_of
+    if study.pull_origin[at] & REPEATABLE:
+        raise InvalidInput("pull", event.pull, "is known to be repeated")
+    if event.arm != study.pull_arm[at] or event[4:9] != (None,) * 5:
+        raise InvalidInput("event", event.kind, "has a pull and its arm, and nothing else")
 
 
 def _dropped(study: State, event: Event) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..core import checks, kernel
-from ..core.events import DROPPED, LATE, ONCE, ORIGINS, OUTSIDE, PENDING, REPEATABLE, TOLD, Cause, Remarks
+from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, REPEATABLE, TOLD, Cause, EventCause, Remarks
 from ..core.ledger import Ledger
 from ..core.pulls import Pull, pull_of
 from ..core.spec import Spec
@@ -79,10 +79,16 @@ def _ask_for(draft: Draft, n: int, arm: int, cases: Sequence[int] | None) -> lis
 
 
 def ask_again(draft: Draft, pulls: Iterable[int]) -> None:
-    """A repeated ask hands out its pulls again: whoever got them first may have evaluated them, and died of it."""
+    """A repeated ask hands out its pulls again: an agent may have evaluated them, and died because of the result."""
     for pull in pulls:
-        if draft.ledger.state_of(pull) == PENDING and not draft.ledger.pull_origin[pull - 1]:
-            draft.write("repeated", pull=pull, arm=_arm(draft.ledger, pull))
+        if draft.ledger.state_of(pull) in (PENDING, DROPPED):
+            mark_repeated(draft, pull)
+
+
+def mark_repeated(draft: Draft, pull: int) -> None:
+    """Record that a pull was, or may be, evaluated more than once."""
+    if not draft.ledger.pull_origin[pull - 1] & REPEATABLE:
+        draft.write("repeated", pull=pull, arm=_arm(draft.ledger, pull))
 
 
 class Telling(NamedTuple):
@@ -108,11 +114,14 @@ def tell(draft: Draft, given: Telling) -> Told:
         _check_one(ledger, reward)
         raise
     if state in (TOLD, LATE) and _is_same(ledger, pull, values):
+        if repeatable:
+            mark_repeated(draft, pull)
         return Told(late=state == LATE)
     if len(values) > 1:
         remarks = remarks._replace(baseline=values[1])
     reason = None if remarks is NO_REMARKS else remarks.text()
-    cause, late = ORIGINS[REPEATABLE if repeatable else ONCE], True if state == DROPPED else None
+    cause: EventCause | None = "repeatable" if repeatable else None
+    late = True if state == DROPPED else None
     draft.write("told", pull=pull, arm=_arm(ledger, pull), reward=values[0], late=late, cause=cause, reason=reason)
     return ON_TIME if late is None else Told(late=True)
 

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..core.events import FAILED, ONCE, ORIGINS
+from ..core.events import FAILED, ONCE, REPEATABLE, EventCause
 from ..core.spec import Spec
 from ..errors import InvalidInput
+from .calls import mark_repeated
 from .journal import Draft
 
 
@@ -39,7 +40,7 @@ def checked(spec: Spec, given: Result) -> Checked:
         raise InvalidInput("case", rule=rule, remedy="name the case of each result")
     case = None if given.case is None else spec.case(given.case)
     value = None if given.reward is None else spec.reward(given.reward)
-    if given.origin == FAILED and value != spec.failure:
+    if given.origin & FAILED and value != spec.failure:
         return spec.arm(given.arm), None, False, case, ONCE
     return spec.arm(given.arm), value, given.late, case, given.origin
 
@@ -54,9 +55,11 @@ def add(draft: Draft, results: Sequence[Checked]) -> None:
         reason = None if case is None else str(case)
         draft.write("asked", pull=ledger.issued + 1, arm=arm, cause="imported", reason=reason)
         pull = ledger.issued
+        if origin & REPEATABLE:
+            mark_repeated(draft, pull)
         if value is None or late:
             draft.write("dropped", pull=pull, arm=arm, cause="lost", reason="imported without a reward")
         if value is not None:
-            cause = ORIGINS[origin] or "imported"
-            why = "imported" if origin == FAILED else None
+            cause: EventCause = "failed" if origin & FAILED else "imported"
+            why = "imported" if origin & FAILED else None
             draft.write("told", pull=pull, arm=arm, reward=value, cause=cause, reason=why, late=late or None)

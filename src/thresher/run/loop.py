@@ -27,9 +27,7 @@ from .runner import Limits
 from .starting import WINDOW, Failure
 from .tracebacks import is_transient, log_first, same_error
 
-# Seconds. At least this often, the run checks whether workers came or went. And Python handles a signal that arrives
-# just before a wait only after the wait.
-LONGEST_WAIT = 1.0
+LONGEST_WAIT = 1.0  # seconds: workers come and go, and a signal just before a wait is handled only after it
 STOP = object()
 
 
@@ -50,8 +48,7 @@ class Runner:
         self._rewards = Rewards(study, self._watch, attempts=limits.attempts)
         self._logged: set[str] = set()  # errors whose traceback was logged
         self._no_workers = NoWorkers(engine.sought, limits.give_up)
-        self._took_back = self._said_waiting = False
-        self._signals, self._next_sweep = 0, 0.0
+        self._took_back, self._said_waiting, self._signals, self._next_sweep = False, False, 0, 0.0
         self._meter = Meter(study, on_progress, self._end, lambda: self._watch.paused)
 
     # -- the loop -----------------------------------------------------------------------------------------------

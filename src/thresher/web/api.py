@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ..core import checks
 from ..core.checks import finite
+from ..core.pulls import pull_json
 from ..core.tickets import id_in
 from ..create import create as create_study
 from ..inner import Telling, ask_for_reply, tell_for_reply
@@ -170,7 +171,7 @@ def _writing(api: APIRouter, served: ServedStudies) -> None:
         def act() -> Any:
             found = served.study(study)
             asked = ask_for_reply(found, given.n, lease=float(given.lease), key=idempotency_key, arm=given.arm)
-            return {"pulls": asked.as_json(), "done": asked.done, "wait": asked.wait}
+            return {"pulls": list(map(pull_json, asked.pulls)), "done": asked.done, "wait": asked.wait}
 
         return Json(await served.write(act, agent))
 
