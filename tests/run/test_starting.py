@@ -15,6 +15,7 @@ from program import until
 
 import thresher
 from thresher.run.command.process import Command
+from thresher.run.starting import Start
 
 
 async def wrong_key_later(pull: thresher.Pull) -> object:
@@ -97,6 +98,14 @@ def test_errors_at_different_places_are_not_the_same_error() -> None:
     study = make("a", "b", "c", budget=6)
     thresher.run(study, evaluate, workers=1, seconds=60.0)
     assert study.verdict().issued == 6
+
+
+def test_imported_pulls_without_a_reward_do_not_hide_that_there_are_earlier_rewards() -> None:
+    study = make("a", budget=100)
+    study.add_many([("a", None)] * 5)
+    assert Start(study, lambda: 0.0)._needed() == 1
+    study.tell(study.ask() or 0, 1)
+    assert Start(study, lambda: 0.0)._needed() == 3
 
 
 def test_three_arms_are_needed_if_there_are_earlier_rewards() -> None:

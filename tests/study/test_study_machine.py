@@ -62,6 +62,8 @@ class StudyMachine(RuleBasedStateMachine):
         self.outside: set[str] = set()
         self.certain: dict[str, str] = {}
         self.imported, self.weighed = 0, False
+        self.key: dict[int, str] = {}  # of the ask that issued a pull
+        self.again: set[int] = set()
 
     def settled(self) -> dict[str, str]:
         """The arms whose label stays; those that proved the bounds wrong are not certified all the same."""
@@ -76,7 +78,8 @@ class StudyMachine(RuleBasedStateMachine):
     @rule(target=pulls, n=st.integers(0, 6))
     def ask(self, n: int) -> Any:
         before = self.settled()
-        issued = self.study.ask_many(n)
+        key = f"ask {self.study.verdict().events}"
+        issued = self.study.ask_many(n, key=key)
         assert len(issued) <= n
         assert not {pull.arm for pull in issued} & set(before)
         self.weighed |= n > 0 and self.imported > 0 and self.study.spec.confidence is not None
@@ -87,8 +90,16 @@ class StudyMachine(RuleBasedStateMachine):
             self.arm[pull.id] = pull.arm
             assert pull.number == list(self.arm.values()).count(pull.arm)
             self.pending.add(pull.id)
+            self.key[pull.id] = key
         assert len(issued) == n or self.done()
         return multiple(*(pull.id for pull in issued))
+
+    @rule(pull=st.one_of(pulls, ended))
+    def ask_again(self, pull: int) -> None:
+        """The same pulls; those without a reward may be evaluated twice."""
+        found = [each.id for each in self.study.ask_many(1, key=self.key[pull])]
+        assert found == [each for each, key in self.key.items() if key == self.key[pull]]
+        self.again |= {each for each in found if each in self.pending | (self.dropped - self.told.keys())}
 
     @rule(target=ended, pull=consumes(pulls), reward=rewards)
     def tell(self, pull: int, reward: float) -> int:
@@ -207,6 +218,8 @@ class StudyMachine(RuleBasedStateMachine):
             if seen:
                 assert row.mean == pytest.approx(math.fsum(seen) / len(seen))
         assert {pull.id for pull in self.study.pending()} == self.pending
+        if self.study.spec.confidence is not None:
+            assert ("may have been, repeated" in verdict.guarantee) == bool(self.again & self.told.keys())
 
     @invariant()
     def the_log_makes_the_same_state(self) -> None:

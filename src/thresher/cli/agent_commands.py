@@ -37,8 +37,8 @@ MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
 ASK = """Hand out the next pull of study NAME, or several: which arm to evaluate, and with which seed.
 
 Prints one line per pull: its ticket, such as 17-3f9c2a41, the arm, the number and the seed, separated by tabs, and its
-case if the study has cases; or a JSON object. Tell, drop or renew the pull by its ticket: no pull of another study has
-the same, even if that gets this one's name. Exit status 1 without output means that the study is done.
+case if the study has cases; or a JSON object. Tell, drop or renew the pull by its ticket: any other study refuses it,
+even one that gets this one's name. Exit status 1 without output means that the study is done.
 
 When the pull's lease ends, the next ask or run of any agent drops it as lost, and a reward that arrives later is late.
 

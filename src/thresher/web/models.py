@@ -136,7 +136,7 @@ class Extend(Strict):
 class PullOut(BaseModel):
     """One evaluation to make."""
 
-    pull: Ticket = Field(description="What to tell, renew or drop. No pull of another study has the same.")
+    pull: Ticket = Field(description="Its ticket: what to tell, renew or drop. Any other study refuses it.")
     id: int = Field(description="Counts the study's pulls, from 1.")
     arm: str
     number: int
