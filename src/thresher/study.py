@@ -133,7 +133,6 @@ class Study(AbstractContextManager["Study"]):
         arm, whose label is then not certified, and raises `OutsideBounds`; the reason of the retirement keeps its note
         and its cost, which does not count in the total.
         """
-        id_of(pull, remedy="write tell(pull, reward)")
         self._tell(calls.Telling(pull, reward, repeatable, note, cost))
 
     def _tell(self, given: calls.Telling) -> bool:

@@ -104,7 +104,7 @@ class Telling(NamedTuple):
 def tell(draft: Draft, given: Telling) -> Told:
     """Record the reward of a pull. Telling the same reward again writes nothing, even with another note or cost."""
     ledger, (which, reward, repeatable, note, cost) = draft.ledger, given
-    pull = which if type(which) is int else id_in(ledger, which)
+    pull = which if type(which) is int else id_in(ledger, which, "write tell(pull, reward)")
     state, remarks = ledger.state_of(pull), NO_REMARKS if note is None and cost is None else _remarks(note, cost)
     try:
         values = tuple(map(ledger.spec.reward, both(reward) if ledger.spec.pairs else (reward,)))
