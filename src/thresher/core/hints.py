@@ -10,8 +10,8 @@ from .ledger import Ledger
 from .places import is_used_up
 
 MOST_REPLAYED = 50_000  # rewards that a hint may replay
-OUTSIDE = "returned a reward outside the bounds"
-REAL_BOUNDS = "a new study needs the bounds that rewards can really take"
+IS_OUTSIDE = "returned a reward outside the bounds"
+NEW_STUDY = "a new study needs the bounds that rewards can really take"
 WIDEST = 0.5  # the widest tolerance that a hint proposes, as a share of the way from the bar to the nearer bound
 
 
@@ -27,7 +27,7 @@ def hints(ledger: Ledger) -> tuple[str, ...]:
         return (f"The baseline {name} is retired, and no arm can be compared: find out why it fails.",)
     if ledger.base in ledger.outside:
         name = named(ledger, [ledger.base])
-        return (f"The baseline {name} {OUTSIDE}, so no arm can be certified in this study: {REAL_BOUNDS}.",)
+        return (f"The baseline {name} {IS_OUTSIDE}, so no arm can be certified in this study: {NEW_STUDY}.",)
     if ledger.spec.find is not None and ledger.found >= ledger.spec.find:
         return ()
     lacking = [arm for arm in left if ledger.cases and ledger.cases.missing[arm] and is_used_up(ledger.sheet, arm)]
@@ -44,7 +44,7 @@ def hints(ledger: Ledger) -> tuple[str, ...]:
         found.append(f"So many pulls of {named(ledger, stuck)} {why}: find out why pulls are lost.")
     if ledger.outside:
         names = named(ledger, sorted(ledger.outside))
-        found.append(f"{names} {OUTSIDE}, and can never be certified in this study: {REAL_BOUNDS}.")
+        found.append(f"{names} {IS_OUTSIDE}, and can never be certified in this study: {NEW_STUDY}.")
     if slow:
         found.append(_hint_of_tolerance(ledger, slow) or _hint_of_budget(ledger, slow))
     return tuple(found)
