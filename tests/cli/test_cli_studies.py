@@ -161,6 +161,8 @@ def test_a_misspelled_study_gets_a_suggestion(workdir: Workdir) -> None:
     workdir.good("create", "prompts", "--threshold=0.5", "--arm=x", "--budget=9")
     assert complaint(workdir("status", "prompst")).endswith("did you mean 'prompts'?")
     assert "there are 'prompts', 's'" in complaint(workdir("status", "xyz"))
+    workdir.good("delete", "prompts", "--yes")
+    assert "there is 's'; --storage" in complaint(workdir("status", "xyz"))
 
 
 def test_studies_and_status_show_the_command(workdir: Workdir) -> None:

@@ -257,7 +257,8 @@ def study_at(name: str, storage: "str | Store | None", *, remedy: str = "go to t
 
 
 def _there_are(names: Sequence[str]) -> str:
-    return f"there are {listed(names, show=lambda name: shown(name, 40))}" if names else "it is empty"
+    found = listed(names, show=lambda name: shown(name, 40))
+    return f"there {'is' if len(names) == 1 else 'are'} {found}" if names else "it is empty"
 
 
 def studies_to_name(storage: str | None) -> str:
