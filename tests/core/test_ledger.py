@@ -128,3 +128,13 @@ def test_results_are_imported_for_a_retired_arm() -> None:
     study.retire("a")
     study.add_many([("a", 1.0)] * 60)
     assert study.verdict()["a"].seen == 60
+
+
+def test_what_is_left_of_a_budget_are_the_pulls_that_have_not_ended() -> None:
+    study = make(budget=10)
+    first, second, _ = study.ask_many(3)
+    assert peek(study, lambda ledger: ledger.left) == 10
+    study.tell(first, 1)
+    study.drop(second)
+    assert peek(study, lambda ledger: ledger.left) == 8
+    assert peek(make(budget=None), lambda ledger: ledger.left) is None
