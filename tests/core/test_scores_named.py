@@ -3,7 +3,8 @@
 import linecache
 import sys
 from dataclasses import replace
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 import rewritten
@@ -133,3 +134,21 @@ def test_a_function_passed_before_is_found_by_its_name() -> None:
     mine = custom(rewritten.thirds)
     assert policies.policy("rewritten:thirds") == mine
     assert replace(mine, warmup=3) != mine
+
+
+@pytest.mark.parametrize(
+    ("spec", "file", "name"),
+    [
+        (None, "/somewhere/my_scores.py", "my_scores:score"),  # python my_scores.py
+        (SimpleNamespace(name="package.scores"), "/somewhere/package/scores.py", "package.scores:score"),  # python -m
+        (None, "/somewhere/my scores.py", None),
+    ],
+)
+def test_a_score_of_a_script_has_the_name_under_which_it_can_be_imported(
+    spec: object, file: str, name: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script: Any = ModuleType("__main__")
+    exec("def score(gap, scatter, seen, weight, exploration): return weight", script.__dict__)
+    script.__spec__, script.__file__ = spec, file
+    monkeypatch.setitem(sys.modules, "__main__", script)
+    assert scores._importable(script.score) == name

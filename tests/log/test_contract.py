@@ -208,6 +208,8 @@ def test_a_pull_that_has_ended_has_no_lease(store: Store) -> None:
     store.renew("s", [1, 2], 0.001)  # and gets none by being renewed
     if store.leased:
         wait_for_expiry(store, [3])
+        store.renew("s", [3], 0.05)  # by then, leases of the others would have run out
+        wait_for_expiry(store, [3])
 
 
 def test_pulls_that_are_asked_and_told_at_once_never_have_a_lease(store: Store) -> None:
