@@ -1,6 +1,6 @@
 """What thresher's own runners, adapters and services do with a study, and users cannot.
 
-So are `peek`, `give_up` and `import_pulls` in `study.py`.
+`peek`, `give_up` and `import_pulls` in `study.py` are for them, too.
 """
 
 import contextlib
