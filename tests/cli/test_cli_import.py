@@ -2,18 +2,15 @@
 
 import csv
 import io
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from logs import append
 from program import complaint
 from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
 import thresher as library
 from thresher.cli import cli
-from thresher.core.spec import Spec
 from thresher.study import give_up, peek
 
 
@@ -244,20 +241,6 @@ def test_csv_says_how_the_certificate_counted_each_pull(workdir: Workdir) -> Non
     ignoring = library.create_study("ignoring", arms=["a"], threshold=0.5, failure="ignore", storage=workdir.url)
     give_up(ignoring, ignoring.ask_many(1)[0], cause="cancelled", reason="never began")
     assert ",dropped," in workdir.good("export", "ignoring", "csv")
-
-
-@pytest.mark.parametrize(("failure", "state"), [("worst", "cancelled"), ("ignore", "dropped")])
-def test_a_study_of_version_0_1_exports_what_its_certificate_leaves_out(
-    workdir: Workdir, failure: Any, state: str
-) -> None:
-    spec = replace(Spec(arms=["a"], threshold=0.5, budget=9, failure=failure), rule=1)
-    append(workdir.study().store, "old", [library.Event(1, "created", spec=spec.to_json(), key="old")])
-    study = workdir.study("old")
-    first, second = study.ask_many(2)
-    give_up(study, first, cause="cancelled", reason="never began")
-    study.tell(second, 1)
-    rows = csv.DictReader(io.StringIO(workdir.good("export", "old", "csv")))
-    assert [row["state"] for row in rows] == [state, "told"]
 
 
 def test_a_reward_that_came_after_its_pull_was_overtaken_is_exported_as_late(workdir: Workdir) -> None:

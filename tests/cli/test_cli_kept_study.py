@@ -38,7 +38,7 @@ def verdict(result: Result, status: int = 0) -> Any:
 def test_a_policy_that_new_studies_cannot_have_leaves_the_old_one_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Version 0.1 allowed settings without effect: its studies go on, but --fresh cannot create another."""
+    """A log may hold a setting without effect that the next version refuses: --fresh cannot create another."""
     (tmp_path / "idle.py").write_text("import thresher\npolicy = thresher.uniform(slack=0.1)\n")
     monkeypatch.setattr(library.Policy, "ignored_setting", None)
     spec = library.Spec(arms=["a"], threshold=0.5, budget=6, policy=library.uniform(slack=0.1))

@@ -85,7 +85,7 @@ def test_agents_tell_pairs_and_exports_have_both(tmp_path: Path) -> None:
     line = "evaluates the baseline 'a' too; tell both: the arm's reward and then the baseline's"
     assert line in refused("tell", "s", "1", "0.75", storage=tmp_path)
     told = inside("tell", "s", pull, "0.75", "0.5", "--format=json", storage=tmp_path).stdout
-    assert json.loads(told) == {"format": 2, "pull": pull, "reward": [0.75, 0.5], "late": False}
+    assert json.loads(told) == {"format": 1, "pull": pull, "reward": [0.75, 0.5], "late": False}
     assert inside("export", "s", "csv", storage=tmp_path).stdout.splitlines() == [
         "pull,arm,number,seed,state,reward,baseline",
         f"1,b,1,{seed},told,0.75,0.5",

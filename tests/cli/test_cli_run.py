@@ -25,7 +25,7 @@ def test_the_verdict_divides_the_arms_at_the_bar() -> None:
 
 def test_json_says_its_format_and_has_the_names_of_the_rows() -> None:
     verdict = json.loads(run(*TWO_ARMS, "--format=json", *ECHO).out)
-    assert verdict["format"] == 2
+    assert verdict["format"] == 1
     assert [list(row) for row in verdict["rows"]] == [ROW_NAMES, ROW_NAMES]
     assert list(Row.__dataclass_fields__) == ROW_NAMES
 
@@ -72,7 +72,7 @@ def test_a_requirement_that_is_not_met_is_status_1(requirements: list[str], stat
     for more in (certified, plain):
         result = run(*TWO_ARMS[:-2], *more, *requirements, "--format=json", *ECHO)
         assert result.status == status
-        assert json.loads(result.out)["format"] == 2, "the verdict is printed either way"
+        assert json.loads(result.out)["format"] == 1, "the verdict is printed either way"
         assert ("1 of 2 arms is" in result.err) == bool(status)
 
 

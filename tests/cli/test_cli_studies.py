@@ -42,7 +42,7 @@ def test_ask_prints_pulls_and_says_by_its_status_when_the_study_is_done(workdir:
     ticket, seed = asked["pull"], asked["seed"]
     assert re.fullmatch("1-[0-9a-f]{8}", ticket)
     fields = {"id": 1, "arm": "a", "number": 1, "seed": seed, "params": {"depth": 1}}
-    assert asked == {"format": 2, "pull": ticket, **fields}
+    assert asked == {"format": 1, "pull": ticket, **fields}
     lines = workdir.good("ask", "s", "-n", "39").splitlines()
     tickets = [line.split("\t")[0] for line in lines]
     assert [ticket.split("-")[0] for ticket in tickets] == [str(number) for number in range(2, 41)]
@@ -52,7 +52,7 @@ def test_ask_prints_pulls_and_says_by_its_status_when_the_study_is_done(workdir:
 
 def test_tell_twice_is_recorded_once_and_another_reward_is_refused(workdir: Workdir) -> None:
     workdir.good("ask", "s")
-    assert workdir.json("tell", "s", "1", "0.5") == {"format": 2, "pull": 1, "reward": 0.5, "late": False}
+    assert workdir.json("tell", "s", "1", "0.5") == {"format": 1, "pull": 1, "reward": 0.5, "late": False}
     assert workdir("tell", "s", "1", "0.5") == Result(0, "", "")
     assert "0.75: it was told 0.5 before" in complaint(workdir("tell", "s", "1", "0.75"))
     assert "has issued pulls 1 to 1" in complaint(workdir("tell", "s", "2", "0.75"))

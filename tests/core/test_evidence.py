@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rules import study_of_rule
 
 import thresher
 from thresher.core import evidence
@@ -20,10 +19,8 @@ def make(**given: Any) -> thresher.Study:
     return thresher.create_study("s", **plain | given)
 
 
-def bets(rule: int, edge: float) -> list[tuple[float, float]]:
+def bets(edge: float) -> list[tuple[float, float]]:
     """λ and stake of each bet, as the rule is written."""
-    if rule == 1:
-        return [(0.98 / edge * 0.6**g, 1.0) for g in range(16)]
     w = 13.6 / (7 + sum(0.7**k for k in range(1, 9)))
     middle = [(0.8 / edge * 0.6**g, w) for g in range(7)]
     small = [(middle[-1][0] * 0.465**k, w * 0.7**k) for k in range(1, 9)]
@@ -33,13 +30,12 @@ def bets(rule: int, edge: float) -> list[tuple[float, float]]:
 class Transcription:
     """One arm's certificate as the rule is written, computed from scratch each time."""
 
-    def __init__(self, arms: int, bar: float, risk: float, tolerance: float, rule: int) -> None:
-        self.bar, self.level, self.tolerance, self.rule = bar, arms / risk, tolerance, rule
+    def __init__(self, arms: int, bar: float, risk: float, tolerance: float) -> None:
+        self.bar, self.level, self.tolerance = bar, arms / risk, tolerance
 
     def capital(self, rewards: list[float], edge: float) -> float:
         """The mean of 16 products; ``rewards`` are gains x − b or b − x."""
-        found = bets(self.rule, edge)
-        return sum(stake * math.prod(1 + bet * gain for gain in rewards) for bet, stake in found) / 16
+        return sum(stake * math.prod(1 + bet * gain for gain in rewards) for bet, stake in bets(edge)) / 16
 
     def state(self, committed: list[tuple[float, float]]) -> str | None:
         """The label that is settled first within these commits."""
@@ -66,13 +62,12 @@ class Transcription:
     bar=st.sampled_from([0.2, 0.5, 0.9]),
     tolerance=st.sampled_from([0.0, 0.15, 0.4]),
     confidence=st.sampled_from([0.5, 0.9]),
-    number=st.sampled_from([1, 2]),
 )
 def test_an_arm_is_settled_when_the_rule_says_so(
-    rewards: list[float], bar: float, tolerance: float, confidence: float, number: int
+    rewards: list[float], bar: float, tolerance: float, confidence: float
 ) -> None:
-    study = study_of_rule(number, arms=["a"], threshold=bar, tolerance=tolerance, confidence=confidence, budget=1000)
-    rule = Transcription(1, bar, 1 - confidence, tolerance, number)
+    study = make(arms=["a"], threshold=bar, tolerance=tolerance, confidence=confidence, budget=1000)
+    rule = Transcription(1, bar, 1 - confidence, tolerance)
     for n, reward in enumerate(rewards, start=1):
         pull = study.ask()
         expected = rule.state([(x, x) for x in rewards[:n]])
@@ -85,14 +80,13 @@ def test_an_arm_is_settled_when_the_rule_says_so(
         assert row.certified is False or row.label == expected
 
 
-@pytest.mark.parametrize("rule", [1, 2])
-def test_the_bets_are_those_of_the_rule(rule: int) -> None:
-    study = study_of_rule(rule, arms=["a"], threshold=0.4, confidence=0.999999)
+def test_the_bets_are_those_of_the_rule() -> None:
+    study = make(arms=["a"], threshold=0.4, confidence=0.999999)
     rewards = [0.3, 0.9, 0.1, 0.8, 0.55]
     for reward in rewards:
         study.tell(study.ask() or 0, reward)
     capital = peek(study, lambda ledger: ledger.capitals[0])
-    up, down = bets(rule, 0.4), bets(rule, 0.6)
+    up, down = bets(0.4), bets(0.6)
     for g in range(16):
         assert capital[g] == pytest.approx(up[g][1] * math.prod(1 + up[g][0] * (x - 0.4) for x in rewards))
         assert capital[16 + g] == pytest.approx(down[g][1] * math.prod(1 + down[g][0] * (0.4 - x) for x in rewards))
@@ -168,15 +162,6 @@ def test_a_cancelled_pull_at_the_end_costs_nothing() -> None:
     study.tell(pulls[0], 1)
     give_up(study, pulls[1], cause="cancelled", reason="never began")
     assert products(study)[0] == pytest.approx(1 + 1.6 * 0.5)
-    assert study.verdict()["a"].charged == 0
-
-
-def test_a_log_of_version_0_1_leaves_cancelled_pulls_out() -> None:
-    study = study_of_rule(1, arms=["a"], threshold=0.5, confidence=0.999)
-    pulls = study.ask_many(2)
-    give_up(study, pulls[0], cause="cancelled", reason="never began")
-    study.tell(2, 1)
-    assert peek(study, lambda ledger: ledger.capitals[0][0]) == pytest.approx(1 + 1.96 * 0.5)
     assert study.verdict()["a"].charged == 0
 
 

@@ -8,9 +8,9 @@ from thresher.core.evidence import BETS, Stakes, bet, bets
 BARS = [0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999]
 
 
-def stakes(threshold: float, rule: int = 2, tolerance: float = 0.0) -> Stakes:
+def stakes(threshold: float, tolerance: float = 0.0) -> Stakes:
     levels = (40.0, evidence.UNREACHED)
-    return Stakes(threshold, tolerance, *levels, rule, bets(rule, threshold), bets(rule, 1.0 - threshold))
+    return Stakes(threshold, tolerance, *levels, bets(threshold), bets(1.0 - threshold))
 
 
 def after(one: Stakes, reward: float, low_bar: float, high_bar: float) -> list[float]:
@@ -21,13 +21,12 @@ def after(one: Stakes, reward: float, low_bar: float, high_bar: float) -> list[f
     return [new / old for new, old in zip(capital[: 2 * BETS], before[: 2 * BETS], strict=True)]
 
 
-@pytest.mark.parametrize("rule", [1, 2])
 @pytest.mark.parametrize("threshold", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("bar", BARS)
 def test_the_worst_reward_takes_all_but_a_fiftieth_at_most_and_a_fair_one_gives_nothing(
-    rule: int, threshold: float, bar: float
+    threshold: float, bar: float
 ) -> None:
-    one = stakes(threshold, rule)
+    one = stakes(threshold)
     lost, won = after(one, 0.0, bar, bar), after(one, 1.0, bar, bar)
     up, down = slice(1, BETS), slice(BETS + 1, None)
     assert min(lost[up]) >= 0.02 - 1e-12

@@ -5,7 +5,6 @@ import random
 from typing import Any
 
 import pytest
-from rules import study_of_rule
 
 import thresher
 from thresher.core import seeds
@@ -111,16 +110,6 @@ def test_a_run_that_may_repeat_evaluations_says_so_in_the_guarantee() -> None:
         study = make(arms=["a"], budget=50)
         verdict = thresher.run(study, lambda pull: True, workers=1, attempts=attempts)
         assert ("Some evaluations were, or may have been, repeated" in verdict.guarantee) == (attempts > 1)
-
-
-def test_results_are_imported_even_after_they_settled_their_arm() -> None:
-    """Logs of version 0.1 look at imported results one by one, so an arm may be settled in the middle."""
-    study = study_of_rule(1, arms=["a", "b"], threshold=0.5, confidence=0.9)
-    study.add_many([("a", 1.0)] * 60)
-    assert study.verdict()["a"].certified
-    study.add_many([("a", 0.0)] * 5)
-    row = study.verdict()["a"]
-    assert (row.seen, row.label, row.certified) == (65, "above", True)
 
 
 def test_results_are_imported_for_a_retired_arm() -> None:

@@ -51,7 +51,7 @@ def test_a_misspelt_arm_is_an_error_that_names_those_that_are_close() -> None:
 def test_rows_have_the_same_names_as_data_json_and_csv() -> None:
     found = verdict("a", "b")
     data = json.loads(found.to_json())
-    assert data["format"] == 2
+    assert data["format"] == 1
     assert data == json.loads(json.dumps(found.to_dict()))
     assert [list(row) for row in data["rows"]] == [ROW_NAMES, ROW_NAMES]
     rows = list(csv.DictReader(io.StringIO(found.to_csv())))

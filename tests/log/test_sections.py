@@ -6,12 +6,9 @@ import apsw
 import pytest
 
 import thresher
-from thresher.errors import DamagedStudy
-from thresher.log.chain import Head
-from thresher.log.memory import MemoryStore
 from thresher.log.store import Store
 from thresher.log.stores import open_store
-from thresher.log.tail import pages, section
+from thresher.log.tail import section
 
 
 def study_of(store: Store, pulls: int = 3) -> thresher.Study:
@@ -73,18 +70,3 @@ def test_a_section_after_a_lost_event_is_damaged(tmp_path: Path) -> None:
         with pytest.raises(thresher.DamagedStudy, match=f"event {after}: is missing"):
             section(store, "s", after, 100)
     store.close()
-
-
-def test_a_log_without_digests_whose_last_known_event_is_another_one_now_is_not_followed() -> None:
-    class Old(MemoryStore):
-        """A store of version 0.1: its head has no digest."""
-
-        def head(self, study: str) -> Head | None:
-            found = super().head(study)
-            return None if found is None else Head(found.seq, None)
-
-    store = Old()
-    events = list(study_of(store).events())
-    assert next(pages(store, "s", events[3])) == events[4:]
-    with pytest.raises(DamagedStudy, match="event 4: is another one now"):
-        next(pages(store, "s", events[3]._replace(agent="another")))

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import thresher
-from thresher.core.stored import from_json
 from thresher.study import peek
 
 
@@ -113,13 +112,6 @@ def test_numbers_of_numpy_name_cases() -> None:
     study = thresher.create_study("s", arms=["a"], threshold=0.5, cases=5)
     study.add("a", 1, case=np.int64(3))  # type: ignore[arg-type]
     assert study.verdict()["a"].cases == 1
-
-
-@pytest.mark.parametrize("new", [{"cases": 3}, {"guarantee": "rate"}, {"find": 1}])
-def test_old_rules_know_nothing_new(new: dict[str, Any]) -> None:
-    data = thresher.Spec(arms=["a"], threshold=0.5).to_json()
-    with pytest.raises(thresher.InvalidInput, match="rule 1: knows no cases, rates or finds"):
-        from_json({**data, "rule": 1, **new})
 
 
 def test_tries_and_a_reward_for_failures_exclude_each_other() -> None:

@@ -147,14 +147,6 @@ def test_every_pull_is_a_row_with_its_state_reward_agent_and_times() -> None:
     assert (len(rows), rows[-1].id, len(rows[1:3]), rows[1:3][0].id, repr(rows)) == (5, 5, 2, 2, "<5 pulls>")
 
 
-def test_the_rows_of_pulls_agree_with_the_pulls_of_an_old_study() -> None:
-    from rules import study_of_rule
-
-    study = study_of_rule(1, arms=["a", "b"], threshold=0.5, budget=20)
-    pulls = study.ask_many(6)
-    assert [row.seed for row in study.pulls()] == [pull.seed for pull in pulls]
-
-
 def test_a_frame_of_pulls_needs_pandas_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     study = coins()
     study.tell(study.ask() or 0, 1)

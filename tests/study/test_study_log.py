@@ -173,7 +173,7 @@ def test_nine_passes_of_ten_are_above_nine_tenths_in_the_verdict() -> None:
 def test_a_verdict_in_json_and_csv_has_the_same_names() -> None:
     verdict = finish(make())
     data = json.loads(verdict.to_json())
-    assert data["format"] == 2
+    assert data["format"] == 1
     assert list(data["rows"][0]) == ROW_NAMES
     head, *rows = verdict.to_csv().splitlines()
     assert head.split(",") == ROW_NAMES

@@ -96,7 +96,7 @@ def ask(
         asked = ask_for_reply(study, count, lease=lease, key=None, arm=arm)
     pulls = asked.pulls
     try:
-        print_lines(json.dumps({"format": 2, **pull_json(pull)}) if style == "json" else _line(pull) for pull in pulls)
+        print_lines(json.dumps({"format": 1, **pull_json(pull)}) if style == "json" else _line(pull) for pull in pulls)
     except CannotGoOn as error:
         for pull in pulls:  # their tickets were never printed
             study.drop(pull, reason="the answer to the ask could not be written")
@@ -140,7 +140,7 @@ def tell(
     with naming_options():
         late = tell_for_reply(study, Telling(pull, told, repeatable, **said))
     if style == "json":
-        print_lines([json.dumps({"format": 2, "pull": pull, "reward": told, "late": late})])
+        print_lines([json.dumps({"format": 1, "pull": pull, "reward": told, "late": late})])
     elif what := peek(study, lambda ledger: _what_counts(ledger, number, late=late)):
         say(f"the reward of pull {number} {what}")
 

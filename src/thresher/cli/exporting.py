@@ -118,6 +118,4 @@ def _states(ledger: Ledger) -> list[str]:
 
 
 def _is_left_out(ledger: Ledger, outcome: int, followed: bool) -> bool:
-    if ledger.spec.rule == 1:
-        return outcome == evidence.LEFT_OUT and ledger.spec.failure != "ignore"
     return outcome == evidence.CANCELLED and not followed

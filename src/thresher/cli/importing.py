@@ -22,7 +22,7 @@ from ..log.journal import plain
 from ..study import import_pulls, peek
 from ..text.files import read_text
 from ..text.plural import plural
-from . import say, say_done
+from . import say_done
 from .exporting import rows_of
 from .options import address_of, option, storage_option, store_at, study_at
 from .outside_words import of_study
@@ -204,30 +204,26 @@ def folded(data: dict[str, Any], file: str) -> tuple[list[Event], Ledger]:
             events.append(_event(item))
         location = "its events"
         ledger = ledgers.fold(events)
-        found, location = _chained(events), "its end"
-        _check_head(data.get("head"), found[-1], file, is_old=events[-1].digest is None)
-        return found, ledger
+        _check_digests(events)
+        location = "its end"
+        _check_head(data.get("head"), events[-1])
+        return events, ledger
     except (ThresherError, *NO_EVENT) as error:
         raise InvalidInput("file", file, f"is not the log of a study, {location}: {error}", "export it again") from None
 
 
-def _chained(events: list[Event]) -> list[Event]:
-    """The events with their digests. Either all are right, or there are none, as in version 0.1."""
-    found, is_old = chained(events), all(event.digest is None for event in events)
-    for event, right in zip(events, found, strict=True):
-        if event.digest != right.digest and not is_old:
+def _check_digests(events: list[Event]) -> None:
+    """Raise unless every event has its digest: so it is as it was exported."""
+    for event, right in zip(events, chained(events), strict=True):
+        if event.digest != right.digest:
             rule = "does not match its digest: it was changed after the export"
-            raise InvalidInput("event", event.seq, rule, "if that was on purpose, remove all digests and the head")
-    return found
+            raise InvalidInput("event", event.seq, rule)
 
 
-def _check_head(said: Any, last: Event, file: str, *, is_old: bool) -> None:
-    """Raise unless the log ends where its export says. Version 0.1 wrote neither digests nor a head."""
-    if not is_old and not (isinstance(said, dict) and said.keys() >= {"seq", "digest"}):
-        raise InvalidInput("head", said, "must be an object with seq and digest", "remove all digests as well")
-    if said is None:
-        say(f"{file} does not say where its log ends, so a missing end would not be noticed")
-        return
+def _check_head(said: Any, last: Event) -> None:
+    """Raise unless the log ends where its export says."""
+    if not (isinstance(said, dict) and said.keys() >= {"seq", "digest"}):
+        raise InvalidInput("head", said, "must be an object with seq and digest")
     head = Head(said["seq"], bytes.fromhex(said["digest"]))
     if head != (last.seq, last.digest):
         rule = f"is not the log's head, which was event {head.seq} when it was exported"

@@ -41,7 +41,7 @@ def status(study: Study, style: str) -> None:
     """
     found = {**summary_of(study), **_people(study)}
     if style == "json":
-        put(json.dumps({"format": 2, **found}, indent=2, ensure_ascii=False))
+        put(json.dumps({"format": 1, **found}, indent=2, ensure_ascii=False))
         return
     for key in SHOWN:
         hidden = key == "threshold" and found["ratio"] is not None

@@ -7,7 +7,6 @@ from typing import Any, Literal, ParamSpec, Required, TypedDict, TypeVar, get_ar
 
 from ..errors import UnknownArgument
 from .checks import nearest
-from .evidence import RULE
 from .policies import Policy
 
 Params = Mapping[str, Any]
@@ -51,7 +50,6 @@ class StoredArguments(SpecArguments, total=False):
     params: Sequence[Params] | None  # of each arm, where the arms are names alone
     case_params: Sequence[Params] | None  # of each case, where the cases are names alone
     settling_constant: float | None  # None: it is computed
-    rule: int  # of certificates
 
 
 DEFAULTS: dict[str, Any] = {  # None for all others. A log leaves out what is equal to these, so they cannot change.
@@ -64,7 +62,6 @@ DEFAULTS: dict[str, Any] = {  # None for all others. A log leaves out what is eq
     "clip": False,
     "tries": 3,
     "guarantee": "all",
-    "rule": RULE,
 }
 
 

@@ -78,8 +78,8 @@ def stakes_of(specification: Spec) -> evidence.Stakes:
     """The stakes of a study."""
     low, high = specification.span
     bar, tolerance = specification.scaled_threshold, specification.tolerance / (high - low)
-    arms, confidence, rule = specification.contenders, specification.confidence, specification.rule
-    return stakes(bar, tolerance, arms, confidence, rule, ranks=specification.guarantee == "rate")
+    arms, confidence = specification.contenders, specification.confidence
+    return stakes(bar, tolerance, arms, confidence, ranks=specification.guarantee == "rate")
 
 
 def stakes(
@@ -87,14 +87,13 @@ def stakes(
     tolerance: float,
     arms: int,
     confidence: float | None,
-    rule: int = evidence.RULE,
     *,
     ranks: bool = False,
 ) -> evidence.Stakes:
     """The stakes for a scaled bar and tolerance. Without certificates nothing is bet: the bar may lie anywhere."""
     level = math.inf if confidence is None else arms / (1.0 - confidence)
-    upward, downward = (array("d", evidence.bets(rule, edge if edge > 0 else 1.0)) for edge in (bar, 1.0 - bar))
-    return evidence.Stakes(bar, tolerance, level, evidence.UNREACHED if ranks else level, rule, upward, downward)
+    upward, downward = (array("d", evidence.bets(edge if edge > 0 else 1.0)) for edge in (bar, 1.0 - bar))
+    return evidence.Stakes(bar, tolerance, level, evidence.UNREACHED if ranks else level, upward, downward)
 
 
 def sheet(arms: int, cases: int, pulls: int = 0, zeros: Zeros = zeros, table: Table = table) -> places.Sheet:

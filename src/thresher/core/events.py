@@ -47,7 +47,7 @@ class Event(NamedTuple):
     key: str | None = None
     time: float | None = None  # seconds since 1970
     agent: str | None = None
-    digest: bytes | None = None  # of this event and all before it, see `chain`; None: not chained (version 0.1)
+    digest: bytes | None = None  # of this event and all before it, see `chain`; None: not chained yet
 
 
 def to_json(event: Event) -> dict[str, Any]:

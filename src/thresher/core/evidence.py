@@ -5,9 +5,6 @@ mean of BETS products of factors 1 + λ (x − b), one per reward. While its cla
 supermartingale, so the chance that it ever reaches K / risk is at most risk / K (Ville). An arm whose capital reaches
 K / risk is settled.
 
-The specification names the rule. New studies follow rule 2. Logs of version 0.1 keep rule 1, which has other bets,
-leaves cancelled pulls out, and looks at imported rewards one by one, in the order of the file.
-
 The rules of this file are those of `kernel.py`, and: products, not logarithms, so that a settled label can be derived
 again anywhere. `docket.py` says which rewards are committed, and in which order.
 """
@@ -15,9 +12,8 @@ again anywhere. `docket.py` says which rewards are committed, and in which order
 from collections.abc import MutableSequence, Sequence
 from typing import NamedTuple
 
-RULE = 2  # for new studies
 BETS = 16
-ALL_IN = 2.4  # rule 2: the stake of bet 0, which an arm that never fails wins
+ALL_IN = 2.4  # the stake of bet 0, which an arm that never fails wins
 STAKE = 13.6 / (7.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * 1.7)))))))
 UNREACHED = 1e308  # a level that nothing reaches
 SMALLEST = 1e-300  # a product below this becomes 0, which is the same on every machine
@@ -34,21 +30,20 @@ class Stakes(NamedTuple):
     tolerance: float  # scaled; 0: no arm is ever close
     level: float  # K / risk
     alone: float  # the capital that settles an arm by itself: the level, or UNREACHED with ranks (`error_rate.py`)
-    rule: int  # 1 or 2
     upward: Sequence[float]  # λ of each bet on "above", by `bets`
     downward: Sequence[float]  # λ of each bet on "below"
 
 
-def bets(rule: int, edge: float) -> list[float]:
+def bets(edge: float) -> list[float]:
     """λ of the BETS bets on one side, the largest first; ``edge`` is b for "above", 1 − b for "below".
 
-    >>> bets(1, 0.5)[:2], bets(2, 0.5)[:3]
-    ([1.96, 1.176], [2.0, 1.6, 0.96])
+    >>> bets(0.5)[:3]
+    [2.0, 1.6, 0.96]
     """
-    found = [0.98 / edge] if rule == 1 else [1.0 / edge, 0.8 / edge]
-    while len(found) < BETS:
-        found.append(found[-1] * (0.6 if rule == 1 or len(found) < 8 else 0.465))
-    return found
+    sizes = [1.0 / edge, 0.8 / edge]
+    while len(sizes) < BETS:
+        sizes.append(sizes[-1] * (0.6 if len(sizes) < 8 else 0.465))
+    return sizes
 
 
 def grow(
@@ -125,15 +120,13 @@ def columns_needed(tolerance: float) -> int:
     return 4 * BETS + 2 if tolerance > 0.0 else 2 * BETS
 
 
-def reset(capital: MutableSequence[float], rule: int) -> None:
+def reset(capital: MutableSequence[float]) -> None:
     """Give every bet its stake; the stakes of each capital have the mean 1."""
     stake = 1.0
     for at in range(len(capital)):
         bet = at % BETS
         if at >= 4 * BETS:
             stake = 0.0
-        elif rule == 1:
-            stake = 1.0
         elif bet == 0:
             stake = ALL_IN
         elif bet < 8:
@@ -146,7 +139,7 @@ def reset(capital: MutableSequence[float], rule: int) -> None:
 def fresh(stakes: Stakes) -> list[float]:
     """The capitals of an arm without any reward, for replaying its rewards."""
     capital = [0.0] * columns_needed(stakes.tolerance)
-    reset(capital, stakes.rule)
+    reset(capital)
     return capital
 
 

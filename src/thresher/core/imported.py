@@ -20,9 +20,7 @@ def weigh_imported(docket: Docket, sheet: Sheet, arm: int, capital: MutableSeque
     A product may grow or shrink beyond the range of floats on the way, so its powers of STEP are counted separately.
     Otherwise the result would depend on the order of the rewards.
     """
-    blind = Stakes(
-        stakes.threshold, stakes.tolerance, stakes.level, UNREACHED, stakes.rule, stakes.upward, stakes.downward
-    )
+    blind = Stakes(stakes.threshold, stakes.tolerance, stakes.level, UNREACHED, stakes.upward, stakes.downward)
     steps = [0] * len(capital)
     while docket.first[arm] != 0:
         advance(docket, sheet, arm, capital, blind)

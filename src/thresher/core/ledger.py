@@ -73,7 +73,7 @@ class Ledger(Settling):
     def _issue(self, arm: int, event: Event) -> None:
         """Put the pull that was just issued into the queue of its arm."""
         if self.certifies:
-            self.unweighed = event.cause == "imported" and self.spec.rule > 1
+            self.unweighed = event.cause == "imported"
             self._enqueue(arm)
 
     def _enqueue(self, arm: int) -> None:
@@ -158,7 +158,7 @@ class Ledger(Settling):
     def _give_up(self, arm: int, pull: int, cause: str | None) -> bool:
         """Say what the dropped pull means to the certificate. Returns whether the drop is a failure of its arm."""
         if self.certifies:
-            ignored = self.spec.failure == "ignore" or (cause == "cancelled" and self.spec.rule == 1)
+            ignored = self.spec.failure == "ignore"
             outcome = evidence.CANCELLED if cause == "cancelled" else evidence.CHARGED
             docket.give_up(self.docket, pull, evidence.LEFT_OUT if ignored else outcome)
         return cause == "failed"

@@ -87,7 +87,7 @@ def _asked(spec: Spec, event: Event, numbers: list[int], cases: Cases | None) ->
     if cases:
         cases.follow(event)
         case = cases.pull_case[-1]
-    seed = seeds.seed_of(pull, arm, numbers[arm], spec, case)
+    seed = seeds.seed_of(arm, numbers[arm], spec, case)
     row = PullRow(pull, spec.arms[arm], numbers[arm], seed, "pending", None, event.agent, when(event.time), None)
     return row if case is None else row._replace(case=spec.case_name(case))
 

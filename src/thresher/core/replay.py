@@ -130,10 +130,9 @@ def _columns(ledger: Ledger) -> Iterator[Column]:
     scalars = (ledger.seq, ledger.budget or 0, ledger.issued, ledger.told, ledger.pending, ledger.imported, ledger.open)
     yield "scalars", array("q", (*scalars, ledger.settled))
     yield "retired", array("q", sorted(ledger.retired))
-    if ledger.spec.rule > 1:  # the digest of an old log stays what it was
-        yield "flags", array("q", (ledger.unweighed, ledger.weighed, ledger.repeatable))
-        yield "outside", array("q", sorted(ledger.outside))
-        yield "evaluators", array("B", json.dumps(ledger.evaluators).encode())
+    yield "flags", array("q", (ledger.unweighed, ledger.weighed, ledger.repeatable))
+    yield "outside", array("q", sorted(ledger.outside))
+    yield "evaluators", array("B", json.dumps(ledger.evaluators).encode())
     if ledger.cases:
         yield "pull_case", ledger.cases.pull_case
         for name in ("places", "lowest", "least", "most"):

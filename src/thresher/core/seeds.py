@@ -11,22 +11,21 @@ if TYPE_CHECKING:
 WORD = 0xFFFFFFFF
 
 
-def seed_of(pull: int, arm: int, number: int, spec: "Spec", case: int | None = None) -> int:
-    """The seed of a study's pull, by its id, its arm and its number among the arm's pulls.
+def seed_of(arm: int, number: int, spec: "Spec", case: int | None = None) -> int:
+    """The seed of a study's pull, by its arm and its number among the arm's pulls.
 
     With cases, the arm and the case decide: a case that is tried again has the same seed.
     """
     if case is not None:
         number = case + 1
-    index = pull if spec.rule == 1 else seed_index(arm, number, len(spec.arms))
-    return pull_seed(index, spec.seed)
+    return pull_seed(seed_index(arm, number, len(spec.arms)), spec.seed)
 
 
 def seed_index(arm: int, number: int, arms: int) -> int:
     """What a pull's seed is computed from: its arm and its number within the arm, and nothing else.
 
     So the seed of an arm's n-th pull is fixed, whichever arms are chosen before it: someone who knows the seeds cannot
-    steer lucky ones to an arm by telling rewards at the right moment. (Rule 1 computed seeds from the pull's id.)
+    steer lucky ones to an arm by telling rewards at the right moment.
 
     >>> [seed_index(arm, number, 2) for number in (1, 2) for arm in (0, 1)]
     [1, 2, 3, 4]

@@ -22,7 +22,7 @@ REAL_BOUNDS = (
     "create the study with the bounds that rewards can really take, "
     "or with clip=True to count such rewards as the bound"
 )
-FORMAT_1 = (  # the fields of a specification in a log of version 0.1
+ALWAYS_STORED = (  # the others are left out of a log where they have their default
     "arms", "params", "threshold", "bounds", "budget", "policy", "confidence", "tolerance", "failure", "seed",
     "max_failures", "settling_constant",
 )  # fmt: skip
@@ -50,7 +50,6 @@ class Spec(CaseNames):
     seed: int
     max_failures: int | None
     settling_constant: float
-    rule: int  # of certificates
     clip: bool
     evaluator: str | None
     cases: tuple[str, ...] | int | None  # names, or how many; None: rewards have no cases
@@ -89,11 +88,9 @@ class Spec(CaseNames):
         asked = question_checks.asked(given, bounds=bounds, clip=self.clip, arms=self.arms)
         keep(**asked._asdict(), reach=asked.reach(cases=has_cases))
         keep(unit=question_checks.unit_or_none(of("unit")))
-        plain = self.measure == question.PLAIN and not has_cases and not finds and of("guarantee") == "all"
-        keep(rule=rules.rule(of("rule"), plain=plain))
 
         # How sure to be, and when to end
-        keep(confidence=rules.confidence_or_none(of("confidence"), self.bar, self.limits, rule=self.rule))
+        keep(confidence=rules.confidence_or_none(of("confidence"), self.bar, self.limits))
         certifies, rivals = self.confidence is not None, self.contenders
         rules.check_offset(self.limits, counts=certifies and has_cases)
         before = self.case_count if self.baseline is not None else 0
@@ -211,10 +208,9 @@ class Spec(CaseNames):
 
     def to_json(self) -> dict[str, Any]:
         """The specification as JSON-ready data; `from_json` reads it back, equal to the bit."""
-        data: dict[str, Any] = {"format": 1 if self.rule == 1 else 2}
+        data: dict[str, Any] = {"format": 1}
         for field in fields(self):
             value = getattr(self, field.name)
-            told = field.name == "rule" or value != DEFAULTS.get(field.name)
-            if field.name in FORMAT_1 or (self.rule > 1 and told):
+            if field.name in ALWAYS_STORED or value != DEFAULTS.get(field.name):
                 data[field.name] = value.to_json() if isinstance(value, Policy) else value
         return data

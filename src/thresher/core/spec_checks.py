@@ -23,16 +23,6 @@ GIVE_BUDGET = "give a budget or an exploration, or use anytime-evt"
 Bounds = tuple[float, float]
 
 
-def rule(given: object, *, plain: bool) -> int:
-    """The rule of certificates; the first one knows only ``plain`` studies."""
-    if given not in (1, 2) or isinstance(given, bool):
-        raise InvalidInput("rule", given, "is not a rule of certificates that this version knows", "update thresher")
-    if given == 1 and not plain:
-        rule = "knows no cases, rates or finds, and only means of at least a bar"
-        raise InvalidInput("rule", given, rule, "leave the rule out")
-    return int(given)
-
-
 def arm_names(given: object) -> tuple[str, ...]:
     """The names of the arms, all different."""
     return _names("arm", given, empty="name the arms")
@@ -170,7 +160,7 @@ def bar(threshold: object, bounds: Bounds | None, what: str = "threshold") -> fl
     return found
 
 
-def confidence_or_none(confidence: object, threshold: float, bounds: Bounds | None, *, rule: int) -> float | None:
+def confidence_or_none(confidence: object, threshold: float, bounds: Bounds | None) -> float | None:
     """The confidence, if certificates are wanted and can be given."""
     if confidence is None:
         return None
@@ -179,9 +169,8 @@ def confidence_or_none(confidence: object, threshold: float, bounds: Bounds | No
     if bounds is None:
         remedy = "give bounds, ask about a share, or confidence=None"
         raise InvalidInput("bounds", None, "certificates need bounded rewards", remedy)
-    nearest = 0.0 if rule == 1 else NEAREST
     scaled = (threshold - bounds[0]) / (bounds[1] - bounds[0])
-    if not nearest < scaled < 1.0 - nearest:
+    if not NEAREST < scaled < 1.0 - NEAREST:
         wide = f"are so wide that the bar {threshold:g} cannot be told from one of them"
         raise InvalidInput("bounds", bounds, wide, "give the bounds that rewards really have")
     return sure

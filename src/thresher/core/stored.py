@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from ..errors import InvalidInput
 from . import checks, policies
-from .spec import FORMAT_1, Spec, check_evaluator
+from .spec import ALWAYS_STORED, Spec, check_evaluator
 
 
 def from_json(data: object) -> Spec:
@@ -19,17 +19,13 @@ def from_json(data: object) -> Spec:
     """
     if not isinstance(data, Mapping):
         raise InvalidInput("specification", data, "must be a JSON object")
-    if data.get("format") not in (1, 2):
+    if data.get("format") != 1:
         raise InvalidInput("format", data.get("format"), "is not one that this version reads", "update thresher")
     kept = {key: value for key, value in data.items() if key != "format"}
-    old = data["format"] == 1
-    wanted = {*FORMAT_1} if old else {*FORMAT_1, "rule"}
-    known = wanted if old else {field.name for field in fields(Spec)}
+    wanted, known = {*ALWAYS_STORED}, {field.name for field in fields(Spec)}
     for name in sorted((wanted - kept.keys()) | (kept.keys() - known)):
         rule = "is not there" if name in wanted else "is not one that this version knows"
         raise InvalidInput("specification: field", name, rule, "" if name in wanted else "update thresher")
-    if old:
-        kept["rule"] = 1
     try:
         kept["policy"] = policies.from_json(kept["policy"])
     except TypeError:

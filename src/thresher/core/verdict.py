@@ -14,7 +14,7 @@ from .ledger import Ledger
 from .verdict_row import LABELS, Label, Row, row_of, sides
 from .wording import Look, look_of
 
-FORMAT = 2  # of the JSON; 1 called a row's arm "name"
+FORMAT = 1  # of the JSON
 
 
 @dataclass(frozen=True)

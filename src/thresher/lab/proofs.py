@@ -71,7 +71,7 @@ def open_proof(proof: Proof) -> None:
         docket.committed[arm] = 0
         docket.charged[arm] = 0
         docket.settled[arm] = OPEN
-        reset(proof.capitals[arm], proof.stakes.rule)
+        reset(proof.capitals[arm])
     for arm in range(len(sheet.lowest)):
         sheet.lowest[arm] = 0
         sheet.least[arm] = 0.0

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..core import checks, columns, policies, question_checks, spec_checks
 from ..core.arguments import Guarantee
-from ..core.evidence import RULE, Stakes
+from ..core.evidence import Stakes
 from ..core.policies import Policy
 from ..core.question import PLAIN
 from ..core.question_checks import Asked
@@ -138,7 +138,7 @@ bernoulli, beta, normal, clipped, constant
         if self.hung > 0.0 and self.timing.model != delays.WORKERS:
             raise InvalidInput("hung", self.hung, "only workers can hang", "write workers:16 as delay")
         if self.confidence is not None and self.counts:
-            spec_checks.confidence_or_none(self.confidence, self.asked.bar, self.asked.limits, rule=RULE)
+            spec_checks.confidence_or_none(self.confidence, self.asked.bar, self.asked.limits)
         if self.certifies and self.asked.share is None and not families.family(self.family).bounded:
             self._check_bounded()
 

@@ -32,7 +32,7 @@ class Head(NamedTuple):
     """The end of a log: its last event's number and digest."""
 
     seq: int
-    digest: bytes | None  # None: version 0.1 wrote it, without digests
+    digest: bytes | None  # as the event has it
 
 
 def link(before: bytes, event: tuple[Any, ...]) -> bytes:

@@ -26,16 +26,12 @@ class Store(Protocol):
         """
 
     def head(self, study: str) -> Head | None:
-        """The number and the digest of the last event that was written, as noted beside the log; None: no such study.
-
-        In a store of version 0.1, which notes nothing: the last event that is there, without a digest.
-        """
+        """The number and the digest of the last event that was written, as noted beside the log; None: no study."""
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none; after `Interrupted` it is unknown which. Then call `flush`.
 
-        The events carry their digests (see `chain`), and the last of them becomes the head. A store of version 0.1 is
-        upgraded first: it is read as it is, but written only in the form of this version.
+        The events carry their digests (see `chain`), and the last of them becomes the head.
 
         Pulls that the events ask for get a lease of ``lease`` seconds; pulls that they end lose theirs.
         """

@@ -24,14 +24,11 @@ def pages(store: Store, study: str, last: Event | None = None, *, size: int = PA
     first = None  # event 1, if this reading began with it
     known = Head(0, START) if last is None else Head(last.seq, last.digest)
     while (head := store.head(study)) != known:  # before the page: that may then hold more, but never less
-        is_old = head is not None and head.digest is None  # version 0.1 wrote it: there is nothing to compare with
-        if is_old and last is not None and not is_there(store, study, last):
-            raise _damage(store, study, first, f"event {last.seq}: is another one now")
         page = list(store.read(study, known.seq, size))
-        if not page and (known.seq == 0 if head is None else is_old and known.seq == head.seq):
+        if not page and head is None and known.seq == 0:
             return
         first = page[0] if page and not known.seq else first
-        good, wrong = _follow(page, known, is_old=is_old) if page else (0, _missing(known.seq, head))
+        good, wrong = _follow(page, known) if page else (0, _missing(known.seq, head))
         if good:
             last = page[good - 1]
             known = Head(last.seq, last.digest)
@@ -40,11 +37,8 @@ def pages(store: Store, study: str, last: Event | None = None, *, size: int = PA
             raise _damage(store, study, first, wrong)
 
 
-def _follow(page: list[Event], known: Head, *, is_old: bool) -> tuple[int, str | None]:
-    """How many events follow from each other and from what is known, and what is wrong with the next one.
-
-    Events of version 0.1 get the digests that they will have when their store is upgraded.
-    """
+def _follow(page: list[Event], known: Head) -> tuple[int, str | None]:
+    """How many events follow from each other and from what is known, and what is wrong with the next one."""
     seq, digest = known
     assert digest is not None
     for at, event in enumerate(page):
@@ -56,9 +50,7 @@ def _follow(page: list[Event], known: Head, *, is_old: bool) -> tuple[int, str |
         except NO_EVENT as error:
             return at, f"event {seq}: is not an event ({error})"
         if event.digest != digest:
-            if not is_old or event.digest is not None:
-                return at, f"event {seq}: does not match its digest, so it is not as it was written"
-            page[at] = Event._make((*event[:-1], digest))
+            return at, f"event {seq}: does not match its digest, so it is not as it was written"
     return len(page), None
 
 
@@ -74,9 +66,7 @@ def _missing(seq: int, head: Head | None) -> str:
 def is_there(store: Store, study: str, event: Event) -> bool:
     """Whether the log has exactly this event."""
     found = store.read(study, event.seq - 1, 1)
-    if not found or found[0][:-1] != event[:-1]:
-        return False
-    return found[0].digest == event.digest or found[0].digest is None  # an old store has no digests
+    return bool(found) and found[0] == event
 
 
 def _damage(store: Store, study: str, first: Event | None, what: str) -> DamagedStudy | UnknownStudy:
@@ -105,11 +95,9 @@ def unreadable(study: object, where: object) -> DamagedStudy:
 
 
 def event_at(store: Store, study: str, seq: int) -> Event | None:
-    """The event with that number and its digest, to continue from; None if there is none, as before the first."""
+    """The event with that number, to continue from; None if there is none, as before the first."""
     found = store.read(study, seq - 1, 1) if seq else ()
-    if not found or found[0].digest is not None:
-        return found[0] if found else None
-    return next((event for page in pages(store, study) for event in page if event.seq == seq), None)
+    return found[0] if found else None
 
 
 def section(store: Store, study: str, after: int, limit: int) -> Sequence[Event]:
