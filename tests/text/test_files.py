@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from thresher.errors import InvalidInput
-from thresher.text.files import Kind, check, replacing
+from thresher.lab.writing import whole_folder
+from thresher.text.files import MOST_BYTES, Kind, check, read_text, replacing
 
 LETTER = Kind("a letter", lambda head: head.startswith(b"Dear"))
 
@@ -86,11 +87,46 @@ def test_links_are_followed(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     link = tmp_path / "a.txt"
     link.symlink_to("there/b.txt")
-    for text in ("Dear Ann", "Dear Bob"):  # a link that leads to nothing, then one that leads to a letter
-        write(link, text)
-        assert link.is_symlink()
-        assert (tmp_path / "there" / "b.txt").read_text() == text
+    (tmp_path / "there" / "b.txt").write_text("Dear old")
+    write(link, "Dear Ann")
+    assert link.is_symlink()
+    assert (tmp_path / "there" / "b.txt").read_text() == "Dear Ann"
     assert (names(tmp_path), names(tmp_path / "there")) == (["a.txt", "there"], ["b.txt"])
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_link_to_nothing_is_not_followed(tmp_path: Path, force: bool) -> None:
+    (tmp_path / "there").mkdir()
+    link = tmp_path / "a.txt"
+    link.symlink_to("there/b.txt")
+    for refused in (lambda: write(link, force=force), lambda: check(link, LETTER, force=force)):
+        with pytest.raises(InvalidInput, match=r"is a link to .*there/b.txt, which does not exist; remove the link"):
+            refused()
+    with pytest.raises(InvalidInput, match="is a link to"), whole_folder(tmp_path) as folder:
+        (folder / "a.txt").write_text("a figure")
+    assert (names(tmp_path), names(tmp_path / "there")) == (["a.txt", "there"], [])
+
+
+@pytest.mark.parametrize("device", ["/dev/urandom", "/dev/zero"])
+def test_a_device_is_not_read(device: str) -> None:
+    with pytest.raises(InvalidInput, match=f"arms file '{device}': is a device, which may never end; check its name"):
+        read_text(device, "arms file")
+
+
+def test_a_file_that_is_too_long_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "long.txt").open("wb") as file:
+        file.truncate(MOST_BYTES + 1)  # it takes no place on the disk
+    with pytest.raises(InvalidInput, match=r"long.txt': is longer than 1,024 MiB"):
+        read_text(str(tmp_path / "long.txt"))
+
+
+def test_a_pipe_is_read_up_to_the_same_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("thresher.text.files.MOST_BYTES", 1 << 20)
+    os.mkfifo(tmp_path / "pipe")
+    endless = subprocess.Popen(["sh", "-c", f"exec yes > {tmp_path}/pipe"], stderr=subprocess.DEVNULL)
+    with pytest.raises(InvalidInput, match="pipe': is longer than 1 MiB"):
+        read_text(str(tmp_path / "pipe"))
+    assert endless.wait(10) != 0
 
 
 def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:

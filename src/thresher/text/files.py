@@ -7,11 +7,12 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from ..errors import InvalidInput
 
 HEAD = 512  # bytes that tell which kind of file it is
+MOST_BYTES = 1 << 30  # that are read of one file
 
 
 class Kind(NamedTuple):
@@ -25,16 +26,17 @@ class Kind(NamedTuple):
 def replacing(out: str | Path, kind: Kind, *, force: bool = False) -> Iterator[Path]:
     """A file beside ``out`` to write to, with the same ending. It replaces ``out`` when the block succeeds.
 
-    Whatever happens, ``out`` is the whole old file or the whole new one, and nothing else is left behind. Links are
-    followed, and a file keeps its permissions. Pipes and devices, such as /dev/stdout, are written directly.
-    Raises `InvalidInput` if nothing can be written, or if ``out`` is a file of another kind, unless ``force`` is set.
+    Whatever happens, ``out`` is the whole old file or the whole new one, and nothing else is left behind. Links
+    to files are followed, and a file keeps its permissions. Pipes and devices, such as /dev/stdout, are written
+    directly. Raises `InvalidInput` if nothing can be written, or if ``out`` is a file of another kind, unless ``force``
+    is set.
     """
     if _is_stream(out):
         with _explained(out):
             yield Path(out)
         return
     check(out, kind, force=force)
-    target = Path(os.path.realpath(out))
+    target = _target(out)
     partial = target.with_name(f".partial-{os.urandom(6).hex()}{target.suffix}")
     with _explained(out):
         os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666))  # less the umask
@@ -49,7 +51,7 @@ def check(out: str | Path, kind: Kind, *, force: bool = False) -> None:
     """Raise `InvalidInput` if ``out`` is a file of another kind or cannot be written. An empty file is fine."""
     if _is_stream(out):
         return
-    with _explained(out), contextlib.suppress(FileNotFoundError), Path(out).open("r+b") as file:
+    with _explained(out), contextlib.suppress(FileNotFoundError), _target(out).open("r+b") as file:
         head = file.read(HEAD)
         if head and not force and not kind.is_ours(head):
             rule = f"already exists, and is not {kind.name}"
@@ -58,13 +60,22 @@ def check(out: str | Path, kind: Kind, *, force: bool = False) -> None:
 
 def settle(partial: Path, target: Path) -> None:
     """Move a finished file into place, over an old one if there is one; a power cut loses neither."""
-    target = Path(os.path.realpath(target))
+    target = _target(target)
     with contextlib.suppress(FileNotFoundError):
         partial.chmod(stat.S_IMODE(target.stat().st_mode))
     sync(partial)
     partial.replace(target)
     with contextlib.suppress(OSError):  # some file systems cannot do this
         sync(target.parent)
+
+
+def _target(out: str | Path) -> Path:
+    """The file that a path leads to. A link to nothing, which anybody may have put there, leads nowhere."""
+    target = Path(os.path.realpath(out))
+    if Path(out).is_symlink() and not target.exists():
+        rule = f"is a link to {target}, which does not exist"
+        raise InvalidInput("file", str(out), rule, "remove the link, or name another file")
+    return target
 
 
 def _is_stream(out: str | Path) -> bool:
@@ -97,7 +108,13 @@ def read_text(file: str, what: str = "file", *, remedy: str = "check its name") 
     """The text of a file; ``-`` is standard input. An error names the file as ``what``."""
     where = "standard input" if file == "-" else file
     try:
-        data = _standard_input() if file == "-" else Path(file).read_bytes()
+        with _standard_input() if file == "-" else Path(file).open("rb") as opened:
+            status = os.fstat(opened.fileno())
+            if stat.S_ISBLK(status.st_mode) or (stat.S_ISCHR(status.st_mode) and not opened.isatty()):
+                raise InvalidInput(what, where, "is a device, which may never end", remedy)
+            data = b"" if status.st_size > MOST_BYTES else opened.read(MOST_BYTES + 1)  # a pipe's size is 0
+        if status.st_size > MOST_BYTES or len(data) > MOST_BYTES:
+            raise InvalidInput(what, where, f"is longer than {MOST_BYTES >> 20:,} MiB", remedy)
         return data.decode("utf-8-sig")
     except OSError as error:
         raise InvalidInput(what, where, f"cannot be read ({error.strerror})", remedy) from None
@@ -106,7 +123,7 @@ def read_text(file: str, what: str = "file", *, remedy: str = "check its name") 
         raise InvalidInput(what, where, rule, "save it as UTF-8") from None
 
 
-def _standard_input() -> bytes:
+def _standard_input() -> contextlib.AbstractContextManager[BinaryIO]:
     if sys.stdin is None:
         raise OSError(errno.EBADF, "it is closed")
-    return sys.stdin.buffer.read()
+    return contextlib.nullcontext(sys.stdin.buffer)
