@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import thresher as library
 from thresher.cli import cli
@@ -130,6 +131,19 @@ def test_an_export_carries_the_digests_and_an_import_keeps_them(exported: Path) 
     copy = imported(exported, "copy")
     assert copy.verdict().head == data["events"][-1]["digest"]
     assert copy.verdict().head == library.open_study("s", storage=copy.store).verdict().head
+
+
+def test_the_longest_note_in_any_script_is_imported_as_it_was(tmp_path: Path) -> None:
+    """As JSON, a character of it can be six."""
+    url, note = f"sqlite:///{tmp_path}/s.db", "語" * 10_000
+    study = library.create_study("s", arms=["a"], threshold=0.5, storage=url)
+    pull = study.ask()
+    assert pull
+    study.tell(pull, 1, note=note)
+    study.store.close()
+    result = CliRunner().invoke(cli, ["export", "s", "json", "--storage", url])
+    (tmp_path / "s.json").write_text(result.output)
+    assert [row.note for row in imported(tmp_path / "s.json", "copy").pulls()] == [note]
 
 
 @pytest.mark.parametrize("field", ["reward", "time", "key", "agent", "reason", "digest"])

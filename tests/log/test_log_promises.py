@@ -147,7 +147,7 @@ def test_one_thread_renews_all_pulls_of_a_study() -> None:
 # -- what is kept ----------------------------------------------------------------------------------------------------
 
 
-def test_a_reason_is_kept_up_to_10000_characters() -> None:
+def test_reasons_and_notes_are_kept_up_to_10000_characters() -> None:
     assert plain("x" * 20_000) == "x" * 10_000
 
 

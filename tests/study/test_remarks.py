@@ -68,15 +68,23 @@ def test_the_note_and_the_cost_of_a_reward_outside_the_bounds_are_in_the_reason(
     assert (found.verdict().cost, thresher.verify(found.events()).sound) == (None, True)
 
 
+def reason_of_a_failure(text: str) -> str:
+    found = study()
+    pull = found.ask()
+    assert pull
+    found.drop(pull, cause="failed", reason=text)
+    return found.verdict()[pull.arm].reason or ""
+
+
 def test_a_note_is_kept_without_secrets_and_not_too_long() -> None:
     found = study()
     pull = found.ask()
     assert pull
-    found.tell(pull, 1, note="password=hunter2 \0 \ud800 " + "x" * 5000)
+    found.tell(pull, 1, note="password=hunter2 \0 \ud800 " + "x" * 20_000)
     (row,) = [row for row in found.pulls() if row.note]
     assert row.note
     assert row.note.startswith("password=*** ")
-    assert len(row.note) == 2000
+    assert len(row.note) == 10_000 == len(reason_of_a_failure("x" * 20_000)), "one limit for both"
 
 
 @pytest.mark.parametrize("cost", [-1, float("nan"), float("inf"), "0.1", True])

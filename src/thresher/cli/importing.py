@@ -18,7 +18,7 @@ from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
 from ..log.chain import Head, chained
 from ..log.imports import Result
 from ..log.imports import checked as in_numbers
-from ..log.journal import plain
+from ..log.journal import plain, storable
 from ..study import import_pulls, peek
 from ..text.files import read_text
 from ..text.plural import plural
@@ -30,7 +30,7 @@ from .outside_words import of_study
 WRITE_REWARD = "write a number, or true, pass, false or fail"
 
 
-@click.command("import", short_help="Read a study, or results that you already have.")
+@click.command("import")
 @click.argument("file", metavar="FILE")
 @option("--study NAME", "The study that the results belong to, or a new name for an exported study.", to="name")
 @option("--again", "Count results that the study already has once more.")
@@ -236,8 +236,10 @@ def _event(item: dict[str, Any]) -> Event:
     for field, value in item.items():
         if value is None:
             continue
-        if field in ("reason", "cause", "key", "agent") and (not isinstance(value, str) or plain(value) != value):
-            raise InvalidInput(field, value, "must be text")
+        if field in ("reason", "cause", "key", "agent"):
+            kept_as = storable if field == "reason" and event.kind == "told" else plain  # JSON with a note is longer
+            if not isinstance(value, str) or kept_as(value) != value:
+                raise InvalidInput(field, value, "must be text")
         if field == "key" and len(value) > MAX_NAME:
             raise InvalidInput("key", value, f"must not be longer than {MAX_NAME} characters")
         if field in ("seq", "pull", "arm", "budget"):

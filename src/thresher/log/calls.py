@@ -14,7 +14,6 @@ from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from ..text.masking import masked
 from .journal import Draft, plain
 
-LONGEST_NOTE = 2000  # characters
 LOST = "its agent did not renew its lease"  # the reason of a drop
 NO_REMARKS = Remarks()
 
@@ -154,7 +153,7 @@ def _is_same(ledger: Ledger, pull: int, values: Sequence[float]) -> bool:
 
 def _remarks(note: str | None, cost: float | None) -> Remarks:
     """What is said about a reward, without secrets."""
-    words = None if note is None else plain(masked(checks.text("note", note)))[:LONGEST_NOTE] or None
+    words = None if note is None else plain(masked(checks.text("note", note))) or None
     return Remarks(note=words, cost=None if cost is None else checks.number("cost", cost, 0.0) + 0.0)  # no −0
 
 

@@ -34,7 +34,7 @@ from .tail import damaged, event_at, is_there, pages, unknown
 
 Answer = TypeVar("Answer")
 Written = tuple[Answer, Event | None]  # what a call returns, and the last event that it wrote
-LONGEST_REASON = 10_000  # characters
+LONGEST_TEXT = 10_000  # characters of a reason, and of a note
 MOST_DOUBTS = 10  # connections lost in the same call
 MOST_DEFEATS = 10  # races lost in a row with nothing new in the log
 _ACTING: ContextVar[str | None] = ContextVar("acting", default=None)
@@ -263,10 +263,14 @@ _JOURNALS = renewed(Journal._forked)
 
 
 def plain(text: str) -> str:
-    r"""A reason as every store can keep it: no NUL, no lone surrogate, not too long.
+    """A reason or a note as it is kept: cut off after `LONGEST_TEXT` characters, and `storable`."""
+    return storable(text[:LONGEST_TEXT])
 
-    >>> plain("a\0b")
+
+def storable(text: str) -> str:
+    r"""Text as every store can keep it: no NUL, no lone surrogate.
+
+    >>> storable("a\0b")
     'a\ufffdb'
     """
-    text = text[:LONGEST_REASON].replace("\0", "\N{REPLACEMENT CHARACTER}")
-    return text.encode("utf-8", "replace").decode()
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()

@@ -124,7 +124,7 @@ class Drop(Strict):
 
     pulls: Annotated[list[Id], Field(min_length=1, max_length=1000)]
     cause: CallersCause | OtherCause = Field("lost", description="failed counts against the arm; lost does not.")
-    reason: Annotated[StrictStr, Field(max_length=10_000)] = "dropped over HTTP"
+    reason: StrictStr = "dropped over HTTP"
 
 
 class Extend(Strict):
