@@ -43,6 +43,14 @@ def test_the_version_loads_nothing_heavy() -> None:
     assert done.stdout.split() == []
 
 
+def test_the_list_of_commands_loads_none_of_them() -> None:
+    listing = "import sys\nfrom thresher.cli import cli\ncli.main(['--help'], standalone_mode=False)\n"
+    program = f"{listing}print('loaded', *(name for name in sys.modules if name.startswith('thresher.cli.')))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "Commands:" in done.stdout
+    assert done.stdout.splitlines()[-1] == "loaded"
+
+
 def command_of(name: str) -> click.Command:
     command = cli.get_command(click.Context(cli, info_name="thresher"), name)
     assert command is not None

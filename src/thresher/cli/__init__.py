@@ -17,33 +17,33 @@ from ..errors import CannotGoOn, InvalidInput, StoreFailed, StudyDeleted, Thresh
 from ..text.escapes import visible
 from ..text.masking import masked
 
-COMMANDS = {  # command: its module
-    "run": "run_command",
-    "demo": "demo",
-    "plan": "lab_commands",
-    "simulate": "lab_commands",
-    "compare": "compare_command",
-    "paper": "lab_commands",
-    "studies": "studies",
-    "create": "studies",
-    "status": "read_commands",
-    "verdict": "read_commands",
-    "cases": "cases_command",
-    "log": "read_commands",
-    "ask": "agent_commands",
-    "tell": "agent_commands",
-    "renew": "agent_commands",
-    "drop": "agent_commands",
-    "extend": "studies",
-    "retire": "studies",
-    "restore": "studies",
-    "delete": "studies",
-    "import": "importing",
-    "export": "exporting",
-    "verify": "verify_and_doctor",
-    "doctor": "verify_and_doctor",
-    "serve": "serve",
-    "report": "serve",
+COMMANDS = {  # command: its module, and what the list of commands says about it without importing that
+    "run": ("run_command", "Find out which arms reach a bar, with any program."),
+    "demo": ("demo", "See a real study: which compression settings save enough?"),
+    "plan": ("lab_commands", "Estimate how many pulls, and how much time, a problem will need."),
+    "simulate": ("lab_commands", "Measure how often a policy's labels are right."),
+    "compare": ("compare_command", "Compare policies on the same simulated draws."),
+    "paper": ("lab_commands", "Repeat the experiments of the paper."),
+    "studies": ("studies", "List the studies in a store."),
+    "create": ("studies", "Create a study without running it."),
+    "status": ("read_commands", "Show how far a study is, and who works on it."),
+    "verdict": ("read_commands", "Print the answer of a study so far."),
+    "cases": ("cases_command", "List the cases of a study, the hardest first."),
+    "log": ("read_commands", "Print the events of a study."),
+    "ask": ("agent_commands", "Hand out the next pull of a study."),
+    "tell": ("agent_commands", "Tell the reward of a pull."),
+    "renew": ("agent_commands", "Renew the leases of pulls."),
+    "drop": ("agent_commands", "Drop pulls."),
+    "extend": ("studies", "Give a study a larger budget."),
+    "retire": ("studies", "Stop pulling an arm."),
+    "restore": ("studies", "Let a retired arm take pulls again."),
+    "delete": ("studies", "Delete a study and its log."),
+    "import": ("importing", "Read a study, or results that you already have."),
+    "export": ("exporting", "Write a study as CSV or JSON."),
+    "verify": ("verify_and_doctor", "Check every decision of a study."),
+    "doctor": ("verify_and_doctor", "Check the installation and a store."),
+    "serve": ("serve", "Serve a live page of all studies, and an HTTP API for agents."),
+    "report": ("serve", "Write a report of a study to one HTML file."),
 }
 
 EXAMPLES = re.compile(r"\n\n( *)(?=Examples?:\n)")  # in a help text; click joins lines unless \b comes before them
@@ -90,11 +90,16 @@ class Commands(click.Group):
         """The commands in the order of the table."""
         return list(COMMANDS)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command's module and return the command."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f".{COMMANDS[cmd_name]}", __package__)
+        module = importlib.import_module(f".{COMMANDS[cmd_name][0]}", __package__)
         command: click.Command = getattr(module, "import_" if cmd_name == "import" else cmd_name)
         command.help = EXAMPLES.sub("\n\n\\1\b\n\\1", command.help or "")
         return command

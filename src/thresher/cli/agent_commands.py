@@ -78,7 +78,7 @@ class PullName(click.ParamType["int | str"]):
         return Whole().convert(text, param, ctx)
 
 
-@click.command(help=ASK, short_help="Hand out the next pull of a study.")
+@click.command(help=ASK)
 @on_study
 @click.option("-n", "count", type=Whole(1, MOST), default=1, help="How many pulls.")
 @option("--arm NAME", "Pull this arm, instead of the one that the study chooses.")
@@ -111,7 +111,7 @@ def _line(pull: Pull) -> str:
     return line if pull.case is None else f"{line}\t{pull.case}"
 
 
-@click.command(short_help="Tell the reward of a pull.", context_settings={"ignore_unknown_options": True})
+@click.command(context_settings={"ignore_unknown_options": True})
 @on_study
 @click.argument("pull", type=PullName())
 @click.argument("reward", type=Number())
@@ -166,7 +166,7 @@ def _told(study: Study, reward: float, baseline: float | None) -> float | tuple[
     raise InvalidInput("reward", baseline, "is a second one, and a pull of this study has one", "tell the first alone")
 
 
-@click.command(short_help="Renew the leases of pulls.")
+@click.command()
 @on_study
 @click.argument("pulls", type=PullName(), nargs=-1, required=True, metavar="PULL…")
 @click.option("--lease", type=Duration(), default="1h", help="Time from now after which the next ask drops them.")
@@ -185,7 +185,7 @@ def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:
     return NOT_MET if over else FINISHED
 
 
-@click.command(short_help="Drop pulls.")
+@click.command()
 @name_argument
 @click.argument("pulls", type=PullName(), nargs=-1, metavar="[PULL…]")
 @option("--older-than DURATION", "Drop all that have been pending for longer than this.", type=Duration())

@@ -23,7 +23,7 @@ WIDE = 120  # characters of a line where there is no terminal
 LONGEST = 32  # characters of a case's name, for people
 
 
-@click.command(short_help="List the cases of a study, the hardest first.")
+@click.command()
 @on_study
 @option("--all", f"List all cases, not only the {MOST} hardest.", to="everything")
 @format_option("text", "json", "csv", text="JSON and CSV have all cases; CSV has a column for each arm.")

@@ -33,7 +33,7 @@ thresher compare --policy balanced --policy mine:score --confidence 0.95 --arms 
 """
 
 
-@click.command(help=HELP, short_help="Compare policies on the same simulated draws.")
+@click.command(help=HELP)
 @click.option(
     "--policy", "policies", type=PolicyName(), multiple=True, help="A policy; repeat it. The first is the reference."
 )

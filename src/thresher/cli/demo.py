@@ -68,7 +68,7 @@ Examples:
 """
 
 
-@click.command(help=HELP, short_help=f"See a real study: which compression settings save {BAR:.0%}?")
+@click.command(help=HELP)
 @click.option("--budget", type=Whole(), metavar="N", help="Pulls in total.  [default: until every arm is settled]")
 @click.option("--workers", type=Whole(), metavar="W", help="Processes.  [default: one per core]")
 @click.option("--seed", type=Whole(), default=0)

@@ -21,7 +21,7 @@ from .options import on_study
 LINES = 1000  # lines of CSV that are written at once
 
 
-@click.command(short_help="Write a study as CSV or JSON.")
+@click.command()
 @on_study
 @click.argument("style", type=click.Choice(["csv", "json"]), metavar="csv|json")
 def export(study: Study, style: str) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..lab.result import Result
 
 
-@click.command(cls=lab.LabCommand, short_help="Measure how often a policy's labels are right.")
+@click.command(cls=lab.LabCommand)
 @click.option(
     "--policy",
     type=PolicyName(),
@@ -117,7 +117,7 @@ def simulate(
         print_data(style, result.rows(), result.to_json())
 
 
-@click.command(short_help="Repeat the experiments of the paper.")
+@click.command()
 @click.argument("what", nargs=-1, required=True, metavar="figure1|figure2|table1|certificates|guarantee|all…")
 @click.option("--out", required=True, type=click.Path(), help="The folder to write to; created if it does not exist.")
 @click.option("--force", is_flag=True, help="Overwrite files that thresher paper did not write.")

@@ -30,7 +30,7 @@ ASKED = ("threshold", "lower_is_better", "share", "baseline", "ratio", "unit")  
 POLL = 0.25  # seconds between two reads of --follow
 
 
-@click.command(short_help="Show how far a study is, and who works on it.")
+@click.command()
 @on_study
 @format_option("text", "json")
 def status(study: Study, style: str) -> None:
@@ -68,7 +68,7 @@ def _put(name: str, text: str) -> None:
     put(f"{name:10} {text}")
 
 
-@click.command(short_help="Print the answer of a study so far.")
+@click.command()
 @on_study
 @format_option(*FORMATS)
 def verdict(study: Study, style: str) -> None:
@@ -170,7 +170,7 @@ def _people(study: Study) -> dict[str, Any]:
     }
 
 
-@click.command(short_help="Print the events of a study.")
+@click.command()
 @on_study
 @option("--follow", "Keep printing new events until Ctrl-C.")
 @option("--after SEQ", "Print only events after this one.", type=Whole(0, MAX_WHOLE), default=0)

@@ -26,7 +26,7 @@ def web(module: str) -> ModuleType:
         raise CannotGoOn("extra", "web", *lacks(error, "web")) from None
 
 
-@click.command(short_help="Serve a live page of all studies, and an HTTP API for agents.")
+@click.command()
 @storage_option
 @click.option("--host", default="127.0.0.1", help="The address to listen on.")
 @click.option("--port", type=Whole(0, 65535), default=8765, help="0 means any free port.")
@@ -70,7 +70,7 @@ def serve(context: click.Context, /, storage: str | None, scores: tuple[object, 
         serving.serve(store, serving.Options(**given), put, reader=reader)
 
 
-@click.command(short_help="Write a report of a study to one HTML file.")
+@click.command()
 @name_argument
 @option(
     "--out FILE",

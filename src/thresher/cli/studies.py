@@ -35,7 +35,7 @@ from .read_commands import summary_of
 arm_argument = click.argument("arm", metavar="ARM")
 
 
-@click.command(short_help="List the studies in a store.")
+@click.command()
 @storage_option
 @format_option("text", "json")
 def studies(storage: str | None, style: str) -> int:
@@ -67,7 +67,7 @@ def studies(storage: str | None, style: str) -> int:
     return NOT_MET if any(row["damaged"] for row in found) else FINISHED
 
 
-@click.command(cls=BoundsCommand, short_help="Create a study without running it.")
+@click.command(cls=BoundsCommand)
 @name_argument
 @arm_options
 @option(
@@ -98,7 +98,7 @@ def create(name: str, storage: str | None, **given: Any) -> None:
         results.bring(study)
 
 
-@click.command(short_help="Give a study a larger budget.")
+@click.command()
 @on_study
 @option("--budget N", "The new total of pulls.", type=Whole(), required=True)
 def extend(study: Study, budget: int) -> None:
@@ -113,7 +113,7 @@ def extend(study: Study, budget: int) -> None:
     say_done(study.name, f"its budget is already {budget:,}" if budget == before else larger)
 
 
-@click.command(short_help="Stop pulling an arm.")
+@click.command()
 @on_study
 @arm_argument
 @click.option("--reason", default="retired by hand", help="Why, for the log and the verdict.")
@@ -128,7 +128,7 @@ def retire(study: Study, arm: str, reason: str) -> None:
     say_done(study.name, f"arm {shown(arm)} {'was already' if before else 'is'} retired")
 
 
-@click.command(short_help="Let a retired arm take pulls again.")
+@click.command()
 @on_study
 @arm_argument
 def restore(study: Study, arm: str) -> None:
@@ -150,7 +150,7 @@ def _is_retired(study: Study, arm: str) -> bool:
     return peek(study, lambda ledger: ledger.spec.arm(arm) in ledger.retired)
 
 
-@click.command(short_help="Delete a study and its log.")
+@click.command()
 @name_argument
 @option("--yes", "Do not ask for confirmation.")
 @storage_option

@@ -18,7 +18,7 @@ from . import FINISHED, NOT_MET, put
 from .options import format_option, name_argument, scores_option, storage_option, store_at, study_at, study_or_damage
 
 
-@click.command(short_help="Check every decision of a study.")
+@click.command()
 @name_argument
 @scores_option
 @storage_option
@@ -51,7 +51,7 @@ def verify(name: str, scores: tuple[object, ...], storage: str | None, style: st
     return FINISHED if report.sound else NOT_MET
 
 
-@click.command(short_help="Check the installation and a store.")
+@click.command()
 @storage_option
 @format_option("text", "json")
 def doctor(storage: str | None, style: str) -> int:
