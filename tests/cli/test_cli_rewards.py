@@ -99,23 +99,14 @@ def test_a_whole_number_beyond_floats_is_not_a_reward() -> None:
         read_reward("json:score", 0, b'{"score": ' + b"9" * 400 + b"}", b"")
 
 
-def test_regex_takes_the_group_of_the_last_match_or_all_of_it() -> None:
-    text = b"acc=0.1 loss=3\nacc=0.2 loss=2\n"
-    assert read_reward(r"regex:acc=(\S+)", 0, text, b"") == 0.2
-    assert read_reward(r"regex:\d\.\d", 0, text, b"") == 0.2
-    assert read_reward(r"regex:(?:x|acc)=(\S+)", 0, text, b"") == 0.2
-    for pattern in (r"f1=(\S+)", r"(\w+)=", "(z)?acc"):
-        with pytest.raises(NoReward):
-            read_reward(f"regex:{pattern}", 0, text, b"")
-
-
 @pytest.mark.parametrize(
     ("reward", "script"),
     [
         ("last-float", "echo 0.75"),
+        ("last-float", "echo score 0.75 of 1 | sed 's/.*score //; s/ of.*//'"),
+        ("last-float", "test $THRESHER_NUMBER -gt 1 && echo pass || echo False"),
         ("exit-code", "test $THRESHER_NUMBER -gt 1"),
         ("json:deep.score", """echo '{"deep": {"score": 0.75}}'"""),
-        ("regex:score (.*) of", "echo score 0.75 of 1"),
     ],
 )
 def test_every_way_to_read_a_reward_works_from_the_command_line(reward: str, script: str) -> None:
@@ -201,6 +192,33 @@ def test_the_last_number_is_read_as_it_is_meant(printed: str, reward: float) -> 
 def test_text_that_only_looks_like_a_number_is_not_a_reward(printed: str) -> None:
     with pytest.raises(NoReward, match="not a plain number"):
         read_reward("last-float", 0, printed.encode(), b"")
+
+
+@pytest.mark.parametrize(
+    ("printed", "reward"),
+    [
+        ("True", 1.0),
+        ("false\n", 0.0),
+        ("PASS", 1.0),
+        ("Fail", 0.0),
+        ("\x1b[32mtest-7: pass.\x1b[0m", 1.0),
+        ("loss 3\nresult=(False)", 0.0),
+        ("pass rate: 0.5", 0.5),  # the word is not the last one
+    ],
+)
+def test_true_and_pass_are_1_and_false_and_fail_are_0(printed: str, reward: float) -> None:
+    assert read_reward("last-float", 0, printed.encode(), b"") == reward
+
+
+@pytest.mark.parametrize("printed", ["0.5 pass", "3 of 10: fail"])
+def test_a_number_before_such_a_word_makes_the_reward_unclear(printed: str) -> None:
+    with pytest.raises(NoReward, match="printed both a number and a word on its last line"):
+        read_reward("last-float", 0, printed.encode(), b"")
+
+
+def test_other_words_are_no_rewards() -> None:
+    with pytest.raises(NoReward, match="printed no number on its last line, 'all tests passed'"):
+        read_reward("last-float", 0, b"all tests passed", b"")
 
 
 def test_a_null_is_named() -> None:

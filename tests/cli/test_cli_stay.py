@@ -1,6 +1,7 @@
 """``thresher run --stay``."""
 
 import json
+import shlex
 import sys
 from pathlib import Path
 
@@ -29,6 +30,23 @@ def test_what_it_prints_on_standard_error_is_shown_without_secrets() -> None:
     result = run(*STAY, "--arm=a", "--arm=b", "--", *stayer.ARGV, "noisy")
     assert result.status == 0, result
     assert "loading password=***" in result.err
+
+
+def test_its_terminal_codes_are_shown_and_not_obeyed() -> None:
+    """Also before the run, while it names the arms."""
+    script = f"printf '\\033]0;owned\\007\\033[2J\\n' >&2; exec {shlex.join(stayer.ARGV)} greet"
+    result = run(*STAY, "--", "sh", "-c", script)
+    assert result.status == 0, result
+    assert "\\x1b]0;owned\\x07\n" in result.err
+    assert "\x1b" not in result.err
+
+
+def test_when_all_pulls_are_lost_with_their_processes_the_last_line_says_why() -> None:
+    options = ["--stay", "--budget=10", "--per-process=8", "--workers=2", "--timeout=0.2s"]
+    result = run(*options, "--arm=a", "--arm=b", "--", "sleep", "50")
+    assert result.status == 3
+    assert "timed out after 0.2 s" in result.err.splitlines()[-1]
+    assert "no pull was made" not in result.err
 
 
 REFUSED = {

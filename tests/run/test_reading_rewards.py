@@ -57,21 +57,6 @@ def test_what_is_there_instead_is_named(printed: str, words: str) -> None:
     assert words in str(nothing("json:score", printed))
 
 
-@pytest.mark.parametrize(
-    ("printed", "pattern", "reward"), [("a=1 a=2", r"a=(\d)", 2.0), ("1 2", r"\d", 2.0), ("x1y2", r"(?:x(\d))y2", 1.0)]
-)
-def test_the_last_match_counts_and_its_first_group_if_it_has_one(printed: str, pattern: str, reward: float) -> None:
-    assert found(f"regex:{pattern}", printed) == reward
-
-
-def test_a_pattern_that_finds_no_number_says_what_it_found() -> None:
-    assert "printed nothing that matches 'a=" in str(nothing(r"regex:a=(\d)", "b=1"))
-    error = nothing(r"regex:a=(\w)", "a=x")
-    assert "looks for one, but 'x'" in str(error)
-    assert "'x'" not in (error.kind or ""), "failures that differ only in this are the same error"
-    assert "but None" in str(nothing(r"regex:a=(\d)?", "a="))
-
-
 def test_a_failure_carries_the_last_lines_of_its_errors_or_else_of_its_output() -> None:
     for err, expected in (("", "out"), ("err", "err")):
         with pytest.raises(NoReward) as caught:

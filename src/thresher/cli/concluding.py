@@ -30,7 +30,7 @@ def conclude(study: Study, status: int, given: Mapping[str, Any], required: Sequ
         say(f"stopped; {_so_far(study)}")
         return status
     if not verdict.told:
-        reason = next((row.reason for row in verdict.rows if row.reason), "no pull was made")
+        reason = next((row.reason for row in verdict.rows if row.reason), None) or _last_reason(study)
         raise CannotGoOn("run", rule=f"no pull gave a reward, the last: {reason}", remedy="fix the command")
     if given["seconds"] is not None and not verdict.done:
         say(f"stopped, because the time of --for is over; {_so_far(study)}")
@@ -45,6 +45,12 @@ def say_kept(study: Study, *, cases: bool = False) -> None:
         what = "cases {} lists the hardest cases" if cases else "verdict {} prints this again"
         where = f"kept as study {shown(study.name)} in {address_of(study.store)}"
         say(f"{where}; thresher {what.format(shlex.quote(study.name))}")
+
+
+def _last_reason(study: Study) -> str:
+    """Why the last pull was dropped. A pull that was lost is no failure of its arm, so no row has its reason."""
+    dropped = [event for event in study.events() if event.kind == "dropped"]
+    return (dropped[-1].reason or "no reason was given") if dropped else "no pull was made"
 
 
 def _so_far(study: Study) -> str:

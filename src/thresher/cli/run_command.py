@@ -43,7 +43,8 @@ HELP = """Find out which arms reach a bar by running COMMAND many times, several
 The bar is --at-least B or --at-most B, for the mean of an arm's rewards; with --share S, for that share of its pulls;
 with --baseline NAME, what that arm reaches. Numbers may have units: 90%, and 200ms or 1.5s for measured times.
 
-Each run replaces {arm} in COMMAND with an arm. COMMAND prints the reward: the last number on its last line.
+Each run replaces {arm} in COMMAND with an arm. COMMAND prints the reward: the last number on its last line, or
+pass or fail, or True or False, as its last word.
 With --reward seconds or cpu-seconds, the reward is the time that COMMAND takes from its start to its exit. Unless you
 give --bounds, the question is then about 95 % of the pulls (with --baseline, half of the pairs), or another --share. A
 COMMAND that fails is a failure and no time; one that is stopped by a --timeout beyond the limit has missed it.
@@ -117,7 +118,7 @@ class RunCommand(BoundsCommand):
     allow_interspersed_args = False
 
 
-@click.command(cls=RunCommand, help=HELP, short_help="Find out which arms reach a bar, with any program.")
+@click.command(cls=RunCommand, help=HELP)
 @arm_options
 @option("--engine WHERE", f"{CHOICES}: where COMMAND runs.", default="threads")
 @option("--workers W", "Pulls that run at once.  [default: one per core]", type=Whole())
@@ -135,7 +136,7 @@ class RunCommand(BoundsCommand):
 @option("--give-up DURATION", "Stop when everything has failed for this long.", type=Duration(), default="10m")
 @option(
     "--reward HOW",
-    "How to read the reward: last-float, exit-code, json:KEY, regex:RE; or seconds or cpu-seconds, to measure COMMAND.",
+    "How to read the reward: last-float, exit-code or json:KEY; or seconds or cpu-seconds, to measure COMMAND.",
     default="last-float",
 )
 @option("--pass CODES", f"{EXITS} reward 1, such as 0,5-7.  [default: 0]", to="passing")

@@ -40,7 +40,7 @@ class Command:
     """
 
     argv: tuple[str, ...]  # never a shell command line
-    reward: str = "last-float"  # or exit-code, json:KEY, regex:RE, seconds, cpu-seconds
+    reward: str = "last-float"  # or exit-code, json:KEY, seconds, cpu-seconds
     timeout: float | None = None
     passing: frozenset[int] = PASSING  # exit codes that mean reward 1, with exit-code
     failing: frozenset[int] = FAILING  # exit codes that mean reward 0; with any other, the pull fails

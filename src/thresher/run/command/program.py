@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ...log.forks import renewed
 from ...text.logs import evaluators
 from . import guard
-from .endings import ending
+from .endings import ending, printable
 from .lines import PROTOCOL, VARIABLE
 from .process import TAIL, kill_group
 
@@ -88,7 +88,7 @@ class Program:
                 self.exit = -1
 
     def _show_errors(self) -> None:
-        """Show what it prints on standard error, line by line, and keep the end of it."""
+        """Show what it prints on standard error, line by line and without terminal codes, and keep the end of it."""
         assert self._stderr
         rest = b""
         while data := os.read(self._stderr.fileno(), CHUNK):
@@ -98,9 +98,9 @@ class Program:
             if len(rest) > CHUNK:
                 lines, rest = [*lines, rest], b""
             for line in lines:
-                evaluators.warning(line.decode("utf-8", "replace"))
+                evaluators.warning(printable(line.decode("utf-8", "replace")))
         if rest:
-            evaluators.warning(rest.decode("utf-8", "replace"))
+            evaluators.warning(printable(rest.decode("utf-8", "replace")))
         self._stderr.close()
 
     def _forked(self) -> None:

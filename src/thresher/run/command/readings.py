@@ -1,8 +1,7 @@
-"""Less usual ways to read a reward: from an exit code, from JSON, or with a pattern."""
+"""Less usual ways to read a reward: from an exit code, or from JSON."""
 
 import contextlib
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...errors import shown
@@ -61,15 +60,3 @@ def _first_parsed(texts: Sequence[str]) -> object:
         except ValueError as error:
             raise no_reward(f"printed JSON that cannot be read ({error})") from None
     raise no_reward("printed no JSON:", texts[-1])
-
-
-def in_match(text: str, pattern: str) -> float:
-    """The number in the last match of a pattern: in its first group, if it has one."""
-    found = list(re.finditer(pattern, text))
-    if not found:
-        raise no_reward(f"printed nothing that matches {shown(pattern)}")
-    value = found[-1][1] if found[-1].re.groups else found[-1][0]
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise no_reward(f"printed no number where {shown(pattern)} looks for one, but", value) from None
