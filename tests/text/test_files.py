@@ -99,9 +99,10 @@ def test_a_link_to_nothing_is_not_followed(tmp_path: Path, force: bool) -> None:
     (tmp_path / "there").mkdir()
     link = tmp_path / "a.txt"
     link.symlink_to("there/b.txt")
-    for refused in (lambda: write(link, force=force), lambda: check(link, LETTER, force=force)):
-        with pytest.raises(InvalidInput, match=r"is a link to .*there/b.txt, which does not exist; remove the link"):
-            refused()
+    with pytest.raises(InvalidInput, match=r"is a link to .*there/b.txt, which does not exist; remove the link"):
+        write(link, force=force)
+    with pytest.raises(InvalidInput, match="is a link to"):
+        check(link, LETTER, force=force)
     with pytest.raises(InvalidInput, match="is a link to"), whole_folder(tmp_path) as folder:
         (folder / "a.txt").write_text("a figure")
     assert (names(tmp_path), names(tmp_path / "there")) == (["a.txt", "there"], [])
