@@ -84,7 +84,7 @@ def main() -> None:
             os.kill(os.getpid(), 9)
         elif arm == "exits":
             sys.exit("out of memory")
-        elif arm == "hangs":
+        elif arm == "hangs" or (arm == "hangs sometimes" and seed % 3 == 0):
             time.sleep(3600)
         elif arm == "waits":  # for the file "go"
             file(words[-1], pull).touch()

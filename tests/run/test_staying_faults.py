@@ -19,6 +19,7 @@ from thresher import Pull
 from thresher.errors import Busy, EvaluationFailed, NoReward
 from thresher.run.command import program, resident, waiting
 from thresher.run.command.staying import Staying
+from thresher.run.command.timing import TimedOut
 from thresher.run.lost import EvaluatorLost
 
 PATIENCE = 20.0
@@ -74,7 +75,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return timed_by(Clock(), monkeypatch)
 
 
-def test_a_hung_pull_fails_and_its_neighbours_are_not_to_blame(clock: Clock, tmp_path: Path) -> None:
+def test_of_pulls_that_a_hung_process_holds_none_has_failed_unless_it_is_alone(clock: Clock, tmp_path: Path) -> None:
     evaluate = stayer.evaluator("greet", "noted", str(tmp_path), per_process=3, timeout=PATIENCE)
     with ThreadPoolExecutor(2) as pool:
         hangs = pool.submit(evaluate, pull(1, "held"))
@@ -84,11 +85,29 @@ def test_a_hung_pull_fails_and_its_neighbours_are_not_to_blame(clock: Clock, tmp
         until((tmp_path / "2").exists, "its neighbour")
         clock.ahead = PATIENCE
         assert evaluate(pull(3)) == 0.5  # whoever reads this answer looks at the time
-        assert "timed out after 20 s" in str(hangs.exception(PATIENCE))
-        error = waits.exception(PATIENCE)
-    assert isinstance(error, EvaluatorLost)
-    assert error.together == ()
+        for error in (hangs.exception(PATIENCE), waits.exception(PATIENCE)):
+            assert isinstance(error, EvaluatorLost)
+            assert "timed out after 20 s" in str(error)
+            assert [lost.id for lost in error.together] == [1, 2]
+        alone = pool.submit(evaluate, pull(4, "held"))
+        until((tmp_path / "4").exists, "a pull without neighbours")
+        clock.ahead = 3 * PATIENCE
+        assert evaluate(pull(5)) == 0.5
+        assert isinstance(alone.exception(PATIENCE), TimedOut)
     evaluate.stop()
+
+
+@pytest.mark.parametrize("arm", ["hangs", "hangs sometimes"])
+def test_a_process_that_hangs_retires_no_innocent_arm(arm: str) -> None:
+    """Eight pulls are written at the same moment, and so are overdue at the same moment."""
+    study = make(arm, *"bcdefgh", budget=80, seed=3)
+    evaluate = stayer.evaluator(per_process=8, timeout=0.5)
+    verdict = thresher.run(study, evaluate, workers=8)
+    evaluate.stop()
+    assert "broken-pool" in causes(study)
+    assert set(verdict.retired) <= {arm}
+    if arm == "hangs":
+        assert verdict.retired == [arm]  # alone, it fails
 
 
 class Seen(Clock):

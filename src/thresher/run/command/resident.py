@@ -236,18 +236,23 @@ class Resident:
     # -- the end ------------------------------------------------------------------------------------------------
 
     def _time_out(self) -> None:
-        """Kill it because a pull takes too long; its other pulls are lost, through no fault of theirs."""
+        """Kill it because a pull takes too long.
+
+        Whatever hangs, all pulls that were written at about the same time are overdue together. So a pull has timed out
+        only if it was pending alone; otherwise all of them are lost, and nobody knows which one is to blame.
+        """
         now = time.monotonic()
         with self._lock:
-            if not any(waiter.end is not None and waiter.end <= now for waiter in self._pending.values()):
+            overdue = [each for each in self._pending.values() if each.end is not None and each.end <= now]
+            if not overdue:
                 return
             lost = self._clear()
         self._program.reap(at_once=True)
+        timed_out = TimedOut(overdue[0].timeout or 0.0)
+        together = [waiter.pull for waiter in lost]
         for waiter in lost:
-            if waiter.end is not None and waiter.end <= now:
-                waiter.outcome = TimedOut(waiter.timeout or 0.0)
-            else:
-                waiter.outcome = EvaluatorLost("its evaluator was killed, because another pull timed out in it", ())
+            alone = len(lost) == 1
+            waiter.outcome = timed_out if alone else EvaluatorLost(f"its evaluator {timed_out}", together)
             waiter.wake()
 
     def _clear(self) -> list[Waiter]:
