@@ -102,21 +102,6 @@ def test_every_cached_function_has_one_signature(ran: Ran) -> None:
     assert {*found.values()} == {1}
 
 
-def test_a_loop_uses_the_functions_that_another_process_compiled(tmp_path: Path) -> None:
-    kind = compiler.Kind(certifies=True, delayed=True)
-    program = f"""
-from thresher.lab import compiler, warming
-from thresher.lab.compiler import Kind
-warming.available_cores = lambda: 2
-warming.compile_together([{kind}])
-functions = compiler._namespace({kind}._replace(delayed=False))
-print([[sum(functions[name].stats.cache_hits.values()) for name in half] for half in compiler.HALVES])
-"""
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("[[0, 0, 0, 0, 0], [1, 1, 1]]\n", "")
-
-
 @pytest.mark.parametrize("cores", [1, 2, 5])
 def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     loops = [compiler.Kind(delayed=True), compiler.Kind(certifies=True, delayed=True), compiler.Kind(certifies=True)]

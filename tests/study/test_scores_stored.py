@@ -109,7 +109,7 @@ def test_a_function_whose_source_changed_is_refused_when_the_study_is_opened(
 ) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     create(url, Policy("rewritten:thirds", digest="ab" * 16)).close()
-    with pytest.raises(NoScore, match="its source, or that of something it refers to, has changed since the study"):
+    with pytest.raises(NoScore, match="the file that defines it has changed since the study"):
         thresher.open_study("s", storage=url, scores=[rewritten.thirds])
 
 

@@ -45,7 +45,7 @@ def verify(name: str, scores: tuple[object, ...], storage: str | None, style: st
         put(wording.head(report.events, report.head))
         if not report.anywhere:
             only = "its decisions can be re-derived on the same machine only"
-            put(f"its policy, {report.policy}, uses more than + − × ÷ √: {only}")
+            put(f"its policy, {report.policy}, may use more than + − × ÷ √: {only}")
     else:
         put(f"event {report.wrong}: {one_line(report.reason or '')}; the {report.events:,} before it are right")
     return FINISHED if report.sound else NOT_MET

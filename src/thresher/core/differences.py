@@ -38,7 +38,7 @@ def differences(mine: Spec, other: Spec) -> list[str]:
 
 def _differs(name: str, one: object, two: object) -> str:
     if isinstance(one, Policy) and str(one) == str(two):
-        return f"the source of {one.formula}, or of something it refers to, has changed"
+        return f"the file that defines {one.formula} has changed"
     return f"{name} is {_told(one)}, not {_told(two)}"
 
 

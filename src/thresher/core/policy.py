@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from ..errors import InvalidInput, shown
-from . import checks, kernel, score_source, scores, steps
+from . import checks, kernel, scores, steps
 from .kernel import Formula
 from .scores import FORMULAS
 
@@ -19,7 +19,7 @@ class Policy:
     """Which arm is pulled next: the one with the smallest score by ``formula``.
 
     ``formula`` names a function of the kernel or, as ``module:function``, one of the user's; then ``digest`` is that of
-    its source. ``exploration`` is EVT's a: a number, None for the current budget / K, or ``"doubling"`` for anytime
+    its file. ``exploration`` is EVT's a: a number, None for the current budget / K, or ``"doubling"`` for anytime
     EVT. ``second`` names the formula for even pulls (see `balanced`). An arm with more than ``pending_ratio`` pending
     pulls per reward seen waits; None sets no bound.
     """
@@ -102,9 +102,7 @@ class Policy:
     @property
     def is_exact(self) -> bool:
         """Whether its decisions can be derived again on every machine, or only on the same one."""
-        if self.is_custom:
-            return score_source.is_exact(scores.known(self.formula, self.digest).function)
-        return self.formula != "lsa"
+        return self.formula != "lsa" and not self.is_custom
 
     def rule(
         self,

@@ -79,9 +79,9 @@ def _report(ledger: Ledger | None, wrong: str | None) -> Report:
     if ledger is None:
         return Report(0, 1, wrong, None, None, True, "")
     policy = ledger.spec.policy
-    needed = wrong is None or not policy.is_custom  # a fault is reported without the user's function, too
-    last = (needed and policy.is_exact, str(policy))
+    last = (policy.is_exact, str(policy))
     if wrong is None:
+        policy.scored_by()  # raises if decisions depend on a function that was not passed in
         return Report(ledger.seq, None, None, digest(ledger), ledger.head, *last)
     seq = ledger.seq + 1
     return Report(ledger.seq, seq, wrong.removeprefix(f"is damaged, event {seq}: "), None, ledger.head, *last)

@@ -1,9 +1,10 @@
 """Scores: functions that say which arm is pulled next. thresher's own are in `kernel.py`; users write theirs.
 
-A log names a user's function and has a digest of its source. Nothing here imports what a log names: a function is known
-once the caller has passed it in.
+A log names a user's function and has a digest of the file that defines it. Nothing here imports what a log names: a
+function is known once the caller has passed it in.
 """
 
+import hashlib
 import inspect
 import math
 import re
@@ -17,7 +18,6 @@ from typing import Any, NamedTuple
 from ..errors import InvalidInput, NoScore, ScoreFailed, shown, told_of
 from . import kernel
 from .kernel import Formula
-from .score_source import Pin, Unclear, source_of
 
 ARGUMENTS = ("gap", "scatter", "seen", "weight", "exploration")
 FORMULAS = ("uniform", "apt", "evt", "evt_pf", "lsa", "cheapest")  # of the kernel, as policies name them
@@ -32,8 +32,7 @@ class Known(NamedTuple):
 
     function: Any  # a FunctionType
     name: str  # as module:function
-    digest: str  # of its source
-    pins: tuple[Pin, ...] = ()  # what the names in its source meant then
+    digest: str  # of the file that defines it
     obstacle: str | None = None  # why a log cannot describe it
 
 
@@ -41,7 +40,7 @@ _KNOWN: dict[tuple[str, str], Known] = {}  # by name and digest
 
 
 def register(score: object) -> tuple[str, str | None]:
-    """The name by which a policy knows a function, and the digest of its source; None for those of the kernel.
+    """The name by which a policy knows a function, and the digest of its file; None for those of the kernel.
 
     >>> register(kernel.apt)
     ('apt', None)
@@ -63,18 +62,17 @@ def register(score: object) -> tuple[str, str | None]:
 
 
 def _described(function: FunctionType) -> Known:
-    name = _importable(function)
-    try:
-        if name is None:
-            raise Unclear(_NO_NAME)
-        source = source_of(function)
-        return Known(function, name, source.digest, source.pins)
-    except Unclear as unclear:
-        parts = (function.__module__ or "", function.__qualname__)
-        name = name or ":".join(part if _is_dotted(part) else "memory" for part in parts)
-        mine = (known for known in list(_KNOWN.values()) if known.function is function and known.obstacle)
-        found = next(mine, None) or Known(function, name, IN_MEMORY + secrets.token_hex(16))
-        return found._replace(obstacle=str(unclear))
+    name, obstacle = _importable(function), _NO_NAME
+    if name is not None:
+        try:
+            source = inspect.getsource(sys.modules[function.__module__])
+            return Known(function, name, hashlib.sha256(source.encode()).hexdigest()[:32])
+        except (OSError, TypeError):
+            obstacle = "the file that defines it cannot be read"
+    parts = (function.__module__ or "", function.__qualname__)
+    name = name or ":".join(part if _is_dotted(part) else "memory" for part in parts)
+    before = (known for known in list(_KNOWN.values()) if known.function is function and known.obstacle)
+    return next(before, None) or Known(function, name, IN_MEMORY + secrets.token_hex(16), obstacle)
 
 
 def _importable(function: FunctionType) -> str | None:
@@ -122,26 +120,15 @@ def digest_of(formula: str) -> str | None:
 
 
 def known(formula: str, digest: str | None) -> Known:
-    """The user's function of that name and source, if it was passed in."""
-    found = _KNOWN.get((formula, digest or ""))
-    if found is not None and (all(pin.holds for pin in found.pins) or _is_the_same(found)):
-        return found
+    """The user's function of that name and file, if it was passed in."""
+    match = _KNOWN.get((formula, digest or ""))
+    if match is not None:
+        return match
     if any(name == formula for name, _ in list(_KNOWN)):
-        rule = "its source, or that of something it refers to, has changed since the study was created"
+        rule = "the file that defines it has changed since the study was created"
         raise NoScore("policy", formula, rule, "restore it, or create a new study with it")
     remedy = "pass the function: open_study(…, scores=[function]), or --policy module:function"
     raise NoScore("policy", formula, "this study's score is not known here, and is never imported by itself", remedy)
-
-
-def _is_the_same(known: Known) -> bool:
-    """Whether a function does what it did, after something that it refers to was set again; if so, that is pinned."""
-    try:
-        source = source_of(known.function)
-    except Unclear:
-        return False
-    if source.digest == known.digest:
-        _KNOWN[known.name, known.digest] = known._replace(pins=source.pins)
-    return source.digest == known.digest
 
 
 def obstacle(formula: str, digest: str) -> str | None:

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from inspect import signature
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -27,7 +26,6 @@ from . import (
     delays,
     families,
     formulas,
-    linking,
     loops,
     proofs,
     repetition,
@@ -46,12 +44,7 @@ SHARED = (  # `applied` is that of the last
 SCORED = (kernel, steps, formulas)  # what calls a user's score
 LOOPS = (loops, delayed_loop)
 CALLED = frozenset(("draw_rarer", "moments", "within"))  # not worth the time to compile them into every caller
-HALVES = (  # another process compiles the second one, and must start first
-    ("begin_row", "issued_pull", "choose_for", "rescore_asked", "ended"),
-    ("learned", "observed", "measured"),
-)
 njit: Any = numba.njit  # its annotations lack the options below
-typeof: Any = numba.typeof
 settings: Any = numba.config
 OPTIONS = {
     "error_model": "numpy",  # never fastmath: decisions must round the same way everywhere
@@ -70,7 +63,7 @@ def _functions(module: ModuleType) -> dict[str, FunctionType]:
 def _compiled(function: FunctionType, namespace: Namespace, name: str, *, keeps: bool) -> Any:
     """A function that loops call, compiled when one of them needs it; ``keeps`` says whether it is cached."""
     options = {**INNER, "forceinline": function.__name__ not in CALLED}
-    compiled = njit(**options)(linking.rebuilt(function, namespace, name))
+    compiled = njit(**options)(user_score.rebuilt(function, namespace, name))
     typed = compiled.get_call_template
     is_new = keeps
 
@@ -80,8 +73,7 @@ def _compiled(function: FunctionType, namespace: Namespace, name: str, *, keeps:
             is_new = False
             _keep(compiled)
         # without `unliteral`, numba would compile a function again for each constant argument
-        with linking.linked():
-            return typed(tuple(map(unliteral, args)), kws)
+        return typed(tuple(map(unliteral, args)), kws)
 
     compiled.get_call_template = template
     return compiled
@@ -116,7 +108,7 @@ def _shared() -> Namespace:
 def _cache_folder() -> str | None:
     """A folder for machine code of exactly these sources, or None if it cannot be written."""
     digest = hashlib.sha256(numba.__version__.encode() + Path(__file__).read_bytes())
-    for module in (linking, user_score, *SHARED, *LOOPS):
+    for module in (user_score, *SHARED, *LOOPS):
         digest.update(Path(str(module.__file__)).read_bytes())
     try:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -164,7 +156,7 @@ def kept(kind: Kind) -> bool:
 def loop(kind: Kind) -> Callable[..., None]:
     """The compiled loop; it releases the interpreter's lock while it runs."""
     function = _functions(delayed_loop)["run_delayed"] if kind.delayed else _functions(loops)["run_at_once"]
-    rebuilt = linking.rebuilt(function, _namespace(kind._replace(delayed=False)), kind.name)
+    rebuilt = user_score.rebuilt(function, _namespace(kind._replace(delayed=False)), kind.name)
     is_known = kind.digest is None or not kind.digest.startswith(scores.IN_MEMORY)  # by its source
     return _outermost(rebuilt, keeps=is_known)
 
@@ -181,29 +173,20 @@ def compiling(*, delayed: bool) -> Iterator[None]:
     if delayed:
         settings.OPT = type(level)(1)
     try:
-        with linking.quicker():
-            yield
+        yield
     finally:
         settings.OPT = level
         if collects:
             gc.enable()
 
 
-def compile_half(kind: Kind, half: int, examples: Namespace) -> None:
-    """Compile one half of a loop's large functions; ``examples`` are values of their arguments, by name."""
-    with compiling(delayed=kind.delayed):
-        for name in HALVES[half]:
-            function = _namespace(kind._replace(delayed=False))[name]
-            function.get_call_template(
-                tuple(typeof(examples[each]) for each in signature(function.py_func).parameters), {}
-            )
-
-
 @cache
 def instance_drawer() -> Callable[..., None]:
     """The compiled function that draws the arms of one repetition."""
     function = _functions(loops)["draw_instance"]
-    drawer: Callable[..., None] = njit(**OPTIONS)(linking.rebuilt(function, _namespace(Kind()), "draw_instance-alone"))
+    drawer: Callable[..., None] = njit(**OPTIONS)(
+        user_score.rebuilt(function, _namespace(Kind()), "draw_instance-alone")
+    )
     return drawer
 
 
@@ -227,7 +210,7 @@ def _namespace(kind: Kind) -> Namespace:
 def other_loop(function: FunctionType) -> Callable[..., None]:
     """A loop of another room, compiled with everything in its module."""
     namespace = _extended(dict(_namespace(Kind())), (sys.modules[function.__module__],))
-    return _outermost(linking.rebuilt(function, namespace, function.__name__))
+    return _outermost(user_score.rebuilt(function, namespace, function.__name__))
 
 
 def _outermost(rebuilt: FunctionType, *, keeps: bool = True) -> Callable[..., None]:

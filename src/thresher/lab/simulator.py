@@ -4,7 +4,6 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ from ..core.evidence import CHARGED, LEFT_OUT
 from ..core.kernel import Board, Rule
 from ..core.policies import second_rule, settling_constant
 from ..errors import InvalidInput
-from . import compiler, delayed_loop, families, formulas
+from . import compiler, families, formulas
 from .delays import NONE
 from .families import Reals
 from .parallel import aside, available_cores, share_out
@@ -103,16 +102,6 @@ def prepared(setup: Setup, certifies: bool) -> Callable[..., None]:
     measures = blank_measures(setup.checkpoints, setup.arms, 0, per_arm=False)
     _compiled(setup, run, _arguments(setup, 0, 0, 0, measures, blank_trace(), certifies))
     return run
-
-
-def examples(setup: Setup, certifies: bool) -> dict[str, Any]:
-    """A value for each parameter of a loop's large functions, by name."""
-    given = _arguments(setup, 0, 0, 0, blank_measures(setup.checkpoints, setup.arms, 0), blank_trace(), certifies)
-    values = dict(zip(signature(delayed_loop.run_delayed).parameters, given, strict=False))
-    (values["board"], other), (values["rule"], other_rule) = values["boards"], values["rules"]
-    values.update(other=other, second=other, other_rule=other_rule, second_rule=other_rule)
-    whole = dict.fromkeys(("repetition", "arm", "pull", "issued", "row", "column"), 0)
-    return {**values, **whole, "reward": 0.0, "lost": False}
 
 
 class Played(NamedTuple):

@@ -2,20 +2,19 @@
 
 import re
 import warnings
+from collections.abc import Iterator
 from functools import cache
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import numba
 
-from ..core import kernel, score_source, scores
+from ..core import kernel, scores
 from ..core.kernel import Board, Rule
 from ..core.policies import DOUBLING, Policy
 from ..core.steps import doubled
 from ..errors import InvalidInput, ScoreFailed
-from .linking import rebuilt
 from .repetition import Measures
-from .uncompilable import Trouble, trouble
 
 njit: Any = numba.njit  # its annotations lack the options below
 # as in `compiler.py`, except that a division by zero is an error, as it is in a live study
@@ -67,51 +66,57 @@ def compiled(formula: str, digest: str) -> Any:
     return _compiled(function, digest, {}, **OPTIONS, forceinline=True)
 
 
+def rebuilt(function: FunctionType, namespace: dict[str, Any], name: str) -> FunctionType:
+    """The same bytecode in another namespace.
+
+    Machine code from the cache is linked by name. Functions with different namespaces need different names, or one
+    would silently replace the other.
+    """
+    copy = FunctionType(function.__code__, namespace, name, function.__defaults__, function.__closure__)
+    copy.__qualname__ = name
+    return copy
+
+
 def _compiled(function: FunctionType, name: str, done: dict[FunctionType, Any], **options: Any) -> Any:
     """The function with its own globals, where the functions that it calls are compiled too."""
     namespace = dict(function.__globals__)
-    for called, value in score_source.referred(function).items():
+    for global_name in set(_names(function.__code__)):
+        value = namespace.get(global_name)
         if isinstance(value, FunctionType) and value is not function:
             if value not in done:
                 done[value] = _compiled(value, name, done, **options)
-            namespace[called] = done[value]
+            namespace[global_name] = done[value]
     return njit(**options)(rebuilt(function, namespace, f"{function.__name__}-{name}"))
 
 
+def _names(code: CodeType) -> Iterator[str]:
+    """The names that a function, or one inside it, refers to."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _names(constant)
+
+
 def _check(formula: str, function: FunctionType) -> None:
-    """Compile it alone, and refuse what cannot be compiled with the line of the user's file."""
-    if found := trouble(function):
-        raise InvalidInput("policy", formula, str(found), REMEDY)
-    alone = _compiled(function, "alone", {}, **OPTIONS)
+    """Compile it alone, and refuse what cannot be compiled with what numba says."""
     types = numba.types
     signature = (types.float64, types.float64, types.int64, types.float64, types.float64)
     try:
+        alone = _compiled(function, "alone", {}, **OPTIONS)
         with warnings.catch_warnings(action="ignore"):
             alone.compile(signature)
     except Exception as error:  # numba raises errors of its own, and others
-        raise InvalidInput("policy", formula, str(_told(error, function)), REMEDY) from None
+        raise InvalidInput("policy", formula, f"cannot be compiled{_told(error, function)}", REMEDY) from None
     returned = alone.overloads[signature].signature.return_type
     if not isinstance(returned, types.Integer | types.Float):
-        raise InvalidInput("policy", formula, _returns(returned), "a score must be a number in every case")
+        raise InvalidInput("policy", formula, f"returns {returned}", "a score must be a number in every case")
 
 
-def _returns(found: Any) -> str:
-    """What a function returns that is no number."""
-    if isinstance(found, numba.types.Optional | numba.types.NoneType):
-        return "returns nothing in some cases" if isinstance(found, numba.types.Optional) else "returns nothing"
-    if isinstance(found, numba.types.Boolean):
-        return "returns True or False"
-    return "returns a complex number" if isinstance(found, numba.types.Complex) else f"returns a {found}"
-
-
-def _told(error: Exception, function: FunctionType) -> Trouble:
-    """What numba says, as far as people can read it, and the line of the source."""
-    text = str(getattr(error, "msg", error))
-    file = function.__code__.co_filename
-    lines = re.findall(r'(?:File "([^"]+)", line |from (\S+) \()(\d+)', text)
-    mine = [int(line) for one, other, line in lines if (one or other).endswith(file)]
-    line = mine[-1] if mine else getattr(getattr(error, "loc", None), "line", None) or function.__code__.co_firstlineno
-    first = next((part.strip() for part in text.splitlines() if part.strip()), type(error).__name__)
-    if unknown := re.search(r"Function\(<[\w-]+ (?:function )?(\w+)", text):
-        return Trouble(line, f"numba has no {unknown[1]} for these arguments", file)
-    return Trouble(line, f"numba says: {first.partition(' Raised from')[0]}", file)
+def _told(error: Exception, function: FunctionType) -> str:
+    """The line of the user's file that numba names, and the first thing that it says."""
+    text = str(error)
+    file = re.escape(function.__code__.co_filename.rpartition("/")[2])
+    lines = re.findall(rf'{file}(?:", line | \()(\d+)', text)
+    said = (line.strip(" :") for line in text.splitlines())
+    reason = next((line for line in said if line and not line.startswith("Failed in nopython")), type(error).__name__)
+    return f"{f', line {lines[-1]}' if lines else ''}: {reason}"

@@ -13,29 +13,22 @@ from contextlib import nullcontext, suppress
 from ..core.policies import Policy
 from . import compiler
 from .compiler import Kind
-from .parallel import aside, available_cores
+from .parallel import available_cores
 from .setup import Setup
-from .simulator import examples, prepared
+from .simulator import prepared
 from .writing import progress_bar
 
 
 def compile_together(loops: Iterable[Kind], *, shows: bool = False) -> None:
-    """Compile the loops on all cores; ``shows`` draws a progress bar on a terminal.
-
-    A single loop is divided: another process compiles half of its functions.
-    """
+    """Compile the loops on all cores; ``shows`` draws a progress bar on a terminal."""
     needed = [loop for loop in dict.fromkeys(loops) if not compiler.kept(loop)]
     own = [loop for loop in needed if loop.digest is None]
     cores = available_cores() if compiler.keeps() else 1
     shares = [own[first::cores] for first in range(cores)]
     shares[0] += [loop for loop in needed if loop.digest is not None]  # only this process has the user's function
-    divided = cores > 1 and len(needed) == len(own) == 1 and own[0].certifies
-    children = [_child(own, 1)] if divided else [_child(share) for share in shares[1:] if share]
+    children = [_child(share) for share in shares[1:] if share]
     try:
         with progress_bar("compiling, this once", len(needed)) if shows else nullcontext() as bar:
-            if divided:
-                aside(lambda: compile_half(own[0], 0))
-                _ended(children[0])
             compile_here(shares[0], bar)
             for child, share in zip(children, shares[1:], strict=False):
                 _ended(child)
@@ -76,19 +69,10 @@ def _game(loop: Kind) -> Setup:
     )
 
 
-def compile_half(loop: Kind, half: int) -> None:
-    """Compile half of a loop's functions into the cache."""
-    compiler.compile_half(loop, half, examples(_game(loop), loop.certifies))
-
-
-def _child(loops: Sequence[Kind], *half: int) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "thresher.lab.warming", json.dumps(loops), *map(str, half)]
+def _child(loops: Sequence[Kind]) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-m", "thresher.lab.warming", json.dumps(loops)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":
-    given = [Kind(*flags) for flags in json.loads(sys.argv[1])]
-    if len(sys.argv) > 2:
-        compile_half(given[0], int(sys.argv[2]))
-    else:
-        compile_here(given)
+    compile_here([Kind(*flags) for flags in json.loads(sys.argv[1])])
