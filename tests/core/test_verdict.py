@@ -63,7 +63,7 @@ def test_rows_have_the_same_names_as_data_json_and_csv() -> None:
 
 def test_printing_a_verdict_shows_the_table_and_then_the_sentences() -> None:
     found = verdict("good", "a name of 日本", budget=40)
-    head, good, wide, blank, answer, guarantee, log = str(found).splitlines()
+    head, good, wide, blank, answer, guarantee = str(found).splitlines()
     assert head.split() == ["arm", "certified", "mean", "between", "pulls"]
     assert good.split()[:5] == ["good", "▲", "above", "✓", "1"]
     assert wide.index("▼") == good.index("▲") - 2, "two characters of the name are as wide as four"
@@ -71,7 +71,6 @@ def test_printing_a_verdict_shows_the_table_and_then_the_sentences() -> None:
     assert answer.startswith(found.question)
     assert answer.endswith(found.answer)
     assert guarantee == found.guarantee
-    assert log.startswith("Head of the log: event ")
 
 
 def test_the_command_line_prints_what_print_shows(tmp_path: object) -> None:

@@ -8,7 +8,6 @@ from itertools import chain
 import click
 
 from .._version import __version__
-from ..core import wording
 from ..core.replay import verify as verified
 from ..errors import ThresherError, shown
 from ..log.tail import pages
@@ -42,7 +41,7 @@ def verify(name: str, scores: tuple[object, ...], storage: str | None, style: st
         put(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
     elif report.sound:
         put(f"{plural(report.events, 'event')}, every decision re-derived; state {report.digest}")
-        put(wording.head(report.events, report.head))
+        put(f"Head of the log: event {report.events:,}, {report.head}")
         if not report.anywhere:
             only = "its decisions can be re-derived on the same machine only"
             put(f"its policy, {report.policy}, may use more than + − × ÷ √: {only}")

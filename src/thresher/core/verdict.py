@@ -196,7 +196,6 @@ class Verdict:
         yield ((self.guarantee, "quiet"),)
         if self.cost is not None:
             yield ((f"The rewards cost {self.cost:,.10g} in total, as the evaluator says.", "quiet"),)
-        yield ((wording.head(self.events, self.head), "quiet"),)
         for hint in self.hints:
             yield ((hint, "notice"),)
 

@@ -269,12 +269,3 @@ def plain_time(moment: str | None) -> str:
     '2026-11-17 02:41:12 UTC'
     """
     return "an unknown time" if moment is None else f"{moment.replace('T', ' ').removesuffix('Z')} UTC"
-
-
-def head(events: int, digest: str | None) -> str:
-    """Where a log ends: two people who see the same line have the same log.
-
-    >>> head(6001, "3f2a")
-    'Head of the log: event 6,001, 3f2a'
-    """
-    return f"Head of the log: event {events:,}{f', {digest}' if digest else ''}"

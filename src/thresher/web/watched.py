@@ -127,7 +127,6 @@ class Live(Follower):
             "pace": [speed(rate) if rate else "–", "done" if over else duration(left)],
             "origin": f"Rewards since {wording.plain_time(self.created)}." if ledger.told else None,
             "head": ledger.head and ledger.head[:SHORT],
-            "log": wording.head(ledger.seq, ledger.head and ledger.head[:SHORT]),
             "last_reward": self._told[-1] if self._told else None,
         }
 

@@ -40,7 +40,6 @@ function showHead(news) {
   set("f-left", head.pace[1]);
   showProgress(at("budget-bar"), head);
   set("guarantee", head.guarantee);
-  set("head", head.log);
   rows.headings(head);
   at("rows").parentNode.classList.toggle("of-cases", head.cases !== null);
   showTroubles(head.troubles);
