@@ -72,7 +72,6 @@ COMMANDS = (
 IMPORTED = (
     *(f"cli.{name}" for name in COMMANDS),
     *("study", "core.replay", "log.sqlite", "run.loop", "run.outage", "run.command.staying"),
-    "text.maskrules",
 )
 
 

@@ -129,11 +129,11 @@ RUN = ["run", *TWO, "--at-most=0.5", "--budget=4"]
 RUNS = {
     "exit codes of a time": (
         ["--reward=seconds", "--pass=0"],
-        "exit codes '0': --pass has no effect with --reward seconds",
+        "--pass '0': has no effect with --reward seconds",
     ),
     "exit codes of cpu time": (
         ["--reward=cpu-seconds", "--fail=1"],
-        "exit codes '1': --fail has no effect with --reward cpu-",
+        "--fail '1': has no effect with --reward cpu-",
     ),
     "slow runs left out": (
         ["--reward=seconds", "--failure=ignore", "--timeout=0.4s"],

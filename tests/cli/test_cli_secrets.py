@@ -12,7 +12,7 @@ import thresher as library
 from thresher.text.logs import log
 
 WORD = "hunter2"
-SECRETS = ["--api-key", WORD, f"--token={WORD}", f"-p{WORD}", f"API_KEY={WORD}", f"Authorization: Bearer {WORD}"]
+SECRETS = ["--api-key", WORD, f"--token={WORD}", f"API_KEY={WORD}", f"Authorization: Bearer {WORD}"]
 ARMS = ["--arm=a", "--arm=b", "--arm=c"]
 
 
@@ -33,11 +33,10 @@ def test_the_same_command_with_another_secret_resumes_the_study(tmp_path: Path) 
     args = [*ARMS, "--budget=6", f"--storage=sqlite:///{tmp_path}/s.db", "--", "sh", "-c", "echo 1"]
     run(*args, "--api-key", "one")
     assert "nothing is run" in run(*args, "--api-key", "two").err
-    assert "nothing is run" not in run(*args, "--api-key", "two", "-pvariant1").err
-    assert "nothing is run" not in run(*args, "--api-key", "two", "-pvariant2").err
+    assert "nothing is run" not in run(*args, "--api-key", "two", "variant").err
 
 
-def test_status_masks_what_older_versions_recorded(workdir: Workdir) -> None:
+def test_status_masks_a_command_that_was_recorded_as_it_is(workdir: Workdir) -> None:
     study = workdir.study()
     study.store.note("s", "host:1", f"eval.sh --api-key {WORD} postgresql://me:a@{WORD}@host/db")
     for form in ("text", "json"):

@@ -51,8 +51,8 @@ def test_when_all_pulls_are_lost_with_their_processes_the_last_line_says_why() -
 
 REFUSED = {
     "--reward": (["--reward=json:x"], "--reward 'json:x': has no effect with --stay"),
-    "--pass": (["--pass=xyz"], "exit codes 'xyz': --pass has no effect with --stay"),
-    "--fail": (["--fail=1"], "exit codes '1': --fail has no effect with --stay"),
+    "--pass": (["--pass=xyz"], "--pass 'xyz': has no effect with --stay"),
+    "--fail": (["--fail=1"], "--fail '1': has no effect with --stay"),
     "per process": (["--per-process=0"], "--per-process 0"),
     "processes": (["--per-process=2", "--engine=processes"], "has one pull at a time; use --engine threads, or more"),
     "other arms": (["--arm=c"], "COMMAND names other arms than the study has: they differ in 'a', 'b', 'c'"),

@@ -9,34 +9,10 @@ from thresher.text.masking import masked, masked_words
 
 LONG = 40_000  # characters
 JUNK = [
-    *(
-        "x",
-        "x:",
-        "://",
-        "postgresql://",
-        "postgresql://me:",
-        "http://a:b@",
-        "http://a:1/",
-        "p='",
-        "a= ",
-        "%",
-        "\\",
-        "-",
-    ),
-    *("password=", "password='", 'password="', "password={", "password=''", "'password=x ", "&password=a", "pwd=/"),
-    *("token=\\'", "token=)", "--password ", "Bearer ", "Cookie:", "authorization: ", "secret: [", "<a>", "<token>1"),
-    *("-----BEGIN PRIVATE KEY-----", "sk-", "ghp_a", "eyJ.", "mysql -p", "\n", "password=\n", "\x1b[31m", "日"),
-    *(
-        "password:\n  ",
-        "password:\n ",
-        "password: |\n",
-        "--password \\\n",
-        "a:\n password:",
-        " api key: ",
-        "name=a value=",
-    ),
-    *("curl -u '", 'curl "\\"', "curl 'curl \"", "mysql |", "login x password ", "identified by '", "password 'a''"),
-    *("https://a@", "https://a", "<token a", "<token a='>", "http://a:1@", "identified with a ", "key='a',value="),
+    *("x", "x:", "://", "postgresql://me:", "http://a:b@", "http://a:1/", "p='", "a= ", "\\", "-", "a.", "日"),
+    *("password=", "password='", 'password="', "password=''", "'password=x ", "&password=a", "x\\'password='"),
+    *("token=\\'", "token=\\\\'\\", "token=)", "--password ", "'--password', '", "Bearer ", "Cookie:", "secret: ["),
+    *("-----BEGIN PRIVATE KEY-----", "sk-", "ghp_a", "eyJ.", "?signature", "&a-", "\n", "password=\n", "aB"),
 ]
 
 
@@ -54,14 +30,9 @@ def is_quick(work: Callable[[], object], seconds: float) -> bool:
 @pytest.mark.parametrize("text", JUNK)
 def test_a_large_text_of_anything_is_masked_at_once(text: str) -> None:
     """It takes less than 0.1 s; in time that grows with its square, it would take longer than this."""
-    assert is_quick(lambda: masked(text * (LONG // len(text))), 0.5)
-
-
-@pytest.mark.parametrize("text", JUNK)
-def test_a_long_line_is_masked_at_once(text: str) -> None:
-    line = text.replace("\n", " ") * (LONG // len(text))
-    assert "\n" not in text or is_quick(lambda: masked(line), 0.5)  # otherwise the test above masks the same
-    assert is_quick(lambda: masked_words(line.split(" ")), 0.5)
+    long = text * (LONG // len(text))
+    assert is_quick(lambda: masked(long), 0.5)
+    assert is_quick(lambda: masked_words(long.split(" ")), 0.5)
 
 
 def test_an_ordinary_line_is_masked_in_a_tenth_of_a_millisecond() -> None:

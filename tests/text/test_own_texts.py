@@ -12,23 +12,14 @@ from thresher.cli import cli
 from thresher.text.masking import masked
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = [  # of secrets, in texts of our own
+EXAMPLES = [
     "TOKEN=a-long-secret",
-    "postgresql://lab:password@server/lab",
+    "-token TEXT",
+    "lab:password@server",
     "password=secret",
     "password=x y",
-    "'password=*** y'",
-    "pass%77ord=secret",
-    "me:p@ss@host",
-    "password='my secret'",
-    "--api-key X",
-    '["mysql", "-psecret"]',
-    '"-phunter2"',
-    '"--password", "my secret"',
-    '"token": "secret"',
-    "PGPASSWORD=my secret",
-    '``password=X``, ``"password": "X"``, ``password: X`` and ``--password X``',
-]
+]  # of secrets, in our texts
+MODULES = sorted(file for file in ROOT.glob("src/**/*.py") if file.name != "masking.py")  # it is all examples
 
 
 def helps(command: click.Command, context: click.Context | None = None) -> Iterator[str]:
@@ -62,7 +53,7 @@ def test_help_is_not_masked() -> None:
         check(text)
 
 
-@pytest.mark.parametrize("file", sorted(ROOT.glob("src/**/*.py")), ids=lambda file: file.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("file", MODULES, ids=lambda file: file.relative_to(ROOT).as_posix())
 def test_texts_of_the_program_are_not_masked(file: Path) -> None:
     for text in literals(file):
         check(text)

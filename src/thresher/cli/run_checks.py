@@ -16,11 +16,7 @@ from ..run.command.timing import MEASURED
 from ..run.engines import resources
 from ..study import Pull
 from ..text.quantities import SCALES
-from ..text.secretnames import MASK
 from .arms import Cases
-
-CODES = "exit codes"  # the name of the value in every error: right after --pass, it would be masked like a password
-LIKE_CODES = re.compile(r"[\d\s,-]*[A-Za-z]{0,3}")  # what else is given there may be COMMAND's own --pass, a secret
 
 
 def check_start(argv: Sequence[str], *, needs_arms: bool) -> None:
@@ -153,21 +149,17 @@ def check_exits(reward: str, passing: str | None, failing: str | None) -> tuple[
     """
     for option, text in (("--pass", passing), ("--fail", failing)):
         if text is not None and reward != "exit-code":
-            rule = f"{option} has no effect with --reward {reward}"
-            raise refused_codes(text, rule, "add --reward exit-code, or leave it out")
+            rule = f"has no effect with --reward {reward}"
+            raise InvalidInput(option, text, rule, "add --reward exit-code, or leave it out")
     passes = PASSING if passing is None else _codes("--pass", passing)
     fails = FAILING if failing is None else _codes("--fail", failing)
     if both := passes & fails:
         option, other = ("--fail", "--pass") if passing is None else ("--pass", "--fail")
-        rule = f"{codes_text(both)} of {option} is in {other} {codes_text(fails if other == '--fail' else passes)} too"
-        given = failing if passing is None else passing
-        raise InvalidInput(CODES, given, rule, "put each code into only one of the two")
+        rule = f"{codes_text(both)} is in {other} {codes_text(fails if other == '--fail' else passes)} too"
+        raise InvalidInput(
+            option, failing if passing is None else passing, rule, "put each code into only one of the two"
+        )
     return passes, fails
-
-
-def refused_codes(text: str, rule: str, remedy: str) -> InvalidInput:
-    """The error for exit codes; it shows only what looks like them."""
-    return InvalidInput(CODES, text if LIKE_CODES.fullmatch(text) else MASK, rule, remedy)
 
 
 def _codes(option: str, text: str) -> frozenset[int]:
@@ -176,14 +168,13 @@ def _codes(option: str, text: str) -> frozenset[int]:
     for part in text.split(","):
         found = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?", part)
         if found is None:
-            raise refused_codes(text, "must be numbers or ranges", f"write them like {option} 0,5-7")
+            raise InvalidInput(option, text, "must be numbers or ranges", f"write them like {option} 0,5-7")
         first, last = int(found[1]), int(found[2] or found[1])
         if last > 255:
-            raise InvalidInput(
-                CODES, text, f"{last} is not an exit code", f"write codes from 0 to 255, as in {option} 0,5-7"
-            )
+            remedy = f"write codes from 0 to 255, as in {option} 0,5-7"
+            raise InvalidInput(option, text, f"{last} is not an exit code", remedy)
         if last < first:
-            raise InvalidInput(CODES, text, f"{part.strip()} runs backwards", f"write {option} {last}-{first}")
+            raise InvalidInput(option, text, f"{part.strip()} runs backwards", f"write {option} {last}-{first}")
         codes.update(range(first, last + 1))
     return frozenset(codes)
 

@@ -14,7 +14,7 @@ from ..run.command.staying import Staying
 from ..text.machine import available_cores
 from .arms import arms_listed
 from .question_options import arms_given
-from .run_checks import check_program, placeholders, refused_codes
+from .run_checks import check_program, placeholders
 
 STAY = "--stay"
 ANSWERS = 'COMMAND answers {"pull": …, "reward": …} instead'
@@ -39,10 +39,7 @@ def _check_options(given: dict[str, Any]) -> None:
     context = click.get_current_context()
     for option, name in (("--reward", "reward"), ("--pass", "passing"), ("--fail", "failing")):
         if context.get_parameter_source(name) != ParameterSource.DEFAULT:
-            rule, remedy = f"has no effect with {STAY}", f"leave it out: {ANSWERS}"
-            if name == "reward":
-                raise InvalidInput(option, given[name], rule, remedy)
-            raise refused_codes(given[name], f"{option} {rule}", remedy)
+            raise InvalidInput(option, given[name], f"has no effect with {STAY}", f"leave it out: {ANSWERS}")
 
 
 def arms_of(evaluate: Staying, given: dict[str, Any], *, engine: str) -> dict[str, Params]:

@@ -18,7 +18,6 @@ import uvicorn
 from ..errors import InvalidInput
 from ..log.store import Store
 from ..text.logs import log
-from ..text.masking import masked
 from .access import Access, ip_of
 from .app import create_app
 from .connections import IDLE, Acceptor, Connection, Limits, limits
@@ -50,7 +49,6 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
     With ``write`` it then gets the address with the token that writes. ``reader`` is the same store, opened a second
     time, so that no reader waits for a writer.
     """
-    masked("")  # load the rules now: once descriptors run out, nothing can be loaded
     token, write_token = tokens(options)
     names = [checked_name(name) for name in options.allowed]
     family, address = resolved(options.host)
