@@ -37,28 +37,6 @@ def test_the_oldest_pull_says_how_long_to_wait(piped: Piped, still: Stands) -> N
     assert one._patience() is None
 
 
-def test_pulls_whose_time_is_over_time_out_and_the_others_are_not_to_blame(piped: Piped, still: Stands) -> None:
-    one, pipes = piped()
-    due, late, patient, endless = (
-        Waiter(pull(number), timeout) for number, timeout in enumerate((5.0, 4.0, 6.0, None))
-    )
-    for key, waiter in enumerate((due, late, patient, endless)):
-        one._register(key, waiter)
-    still.now += 3.9
-    one._time_out()
-    assert (pipes.calls, one.gone) == ([], False)
-    still.now = 105.0
-    one._time_out()
-    assert (pipes.calls, one.gone, one._pending) == ([("reaped", True)], True, {})
-    assert [str(waiter.outcome) for waiter in (due, late)] == [
-        f"timed out after {seconds} s and was killed" for seconds in (5, 4)
-    ]
-    for waiter in (patient, endless):
-        assert isinstance(waiter.outcome, EvaluatorLost)
-        assert waiter.outcome.together == ()
-    assert all(waiter.asleep.acquire(blocking=False) for waiter in (due, late, patient, endless)), "all are awake"
-
-
 def test_output_is_read_before_a_pull_times_out(piped: Piped) -> None:
     one, pipes = piped()
     pipes.answers(1)

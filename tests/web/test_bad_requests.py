@@ -73,7 +73,6 @@ def test_lone_surrogates_in_addresses_are_refused_with_a_message(
         ("", {"name": "x", "arms": ["\udfff"], "threshold": 0.5}, 422),
         ("", {"name": "x", "arms": ["a"], "threshold": 0.5, "\ud800": 1}, 422),
         ("", {"name": "x", "arms": ["a"], "threshold": 0.5, "policy": "\ud800"}, 422),
-        ("/coins/drop", {"pulls": [1], "reason": "\ud800"}, 422),
         ("/coins/tell", {"pull": "\ud800", "reward": 1}, 422),
     ],
 )

@@ -32,7 +32,7 @@ class Known(NamedTuple):
 
     function: Any  # a FunctionType
     name: str  # as module:function
-    digest: str  # of the file that defines it
+    digest: str  # of its name and the file that defines it
     obstacle: str | None = None  # why a log cannot describe it
 
 
@@ -66,7 +66,8 @@ def _described(function: FunctionType) -> Known:
     if name is not None:
         try:
             source = inspect.getsource(sys.modules[function.__module__])
-            return Known(function, name, hashlib.sha256(source.encode()).hexdigest()[:32])
+            # with its name, for a file may define several scores, and compiled code is linked by the digest
+            return Known(function, name, hashlib.sha256(f"{name}\n{source}".encode()).hexdigest()[:32])
         except (OSError, TypeError):
             obstacle = "the file that defines it cannot be read"
     parts = (function.__module__ or "", function.__qualname__)

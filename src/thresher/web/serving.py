@@ -120,8 +120,8 @@ def tokens(options: Options) -> tuple[str, str | None]:
         return token, None
     write_token = checked_token(options.write_token, "--write-token")
     if write_token == token:
-        remedy = "choose another; without the option a random one is made"
-        raise InvalidInput("write token", rule="must differ from the token that reads", remedy=remedy)
+        remedy = "choose another --write-token; without it, a random one is made"
+        raise InvalidInput("the two tokens", rule="must differ", remedy=remedy)
     return token, write_token
 
 
