@@ -69,7 +69,8 @@ bench: $(VENV)/dev
 	$(BIN)/python -m bench
 
 paper: $(VENV)/dev
-	$(BIN)/thresher paper all --out build/paper --repetitions 1000
+	$(BIN)/python -m paper all --out build/paper --repetitions 1000
+	$(BIN)/python -m bench.kano build/paper
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from paper.guarantee import label_by_arrival
 from thresher.core import evidence, policies
 from thresher.lab import Setup, simulate
 from thresher.lab.recorded import Recorded
-from thresher.paper.guarantee import label_by_arrival
-from thresher.paper.kano import BENCHMARKS, OURS, RIVALS, benchmark, play_rival
 
 from . import eval_sets
+from .kano import BENCHMARKS, OURS, RIVALS, benchmark, play_rival
 from .report import Figure
 
 RISK = 0.05

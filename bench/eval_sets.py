@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from thresher.lab import Setup, simulate
-from thresher.paper.kano import benchmark
 
+from .kano import benchmark
 from .report import Figure
 
 RISK = 0.05

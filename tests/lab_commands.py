@@ -4,9 +4,9 @@ import click
 from click.testing import CliRunner
 
 from thresher.cli.compare_command import compare
-from thresher.cli.lab_commands import paper, plan, simulate
+from thresher.cli.lab_commands import plan, simulate
 
-GROUP = click.Group(commands={command.name or "": command for command in (simulate, paper, plan, compare)})
+GROUP = click.Group(commands={command.name or "": command for command in (simulate, plan, compare)})
 
 
 def run(*words: str) -> str:

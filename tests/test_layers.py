@@ -22,14 +22,13 @@ ROOMS = {
     "run": GROUND | {"core", "log", "study", "inner", "create"},
     "web": GROUND | {"core", "log", "study", "inner", "create", "run"},
     "lab": GROUND | {"core"},
-    "paper": GROUND | {"core", "lab"},
     "adapters": GROUND | {"core", "log", "study", "inner", "create", "run"},
-    "cli": GROUND | {"core", "log", "study", "inner", "create", "run", "web", "lab", "paper", "adapters"},
+    "cli": GROUND | {"core", "log", "study", "inner", "create", "run", "web", "lab", "adapters"},
 }
 HEAVY = {  # each is imported by the one room that needs it
-    "numpy": {"lab", "paper"},
+    "numpy": {"lab"},
     "numba": {"lab"},
-    "matplotlib": {"lab", "paper"},
+    "matplotlib": {"lab"},
     "psycopg": {"log"},
     "apsw": {"log"},
     "fastapi": {"web"},

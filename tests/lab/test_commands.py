@@ -86,8 +86,6 @@ BAD = {
     "pulls that hang without workers": (["simulate", "--hung", "0.1", "--delay", "fifo:2"], "hung 0.1"),
     "an unknown failure": (["simulate", "--failure", "best"], "failure 'best'"),
     "no such recorded file": (["simulate", "--recorded", "no/such.csv"], "cannot be read"),
-    "an unknown part": (["paper", "figure9", "--out", "x"], "part 'figure9'"),
-    "no repetition of the paper": (["paper", "all", "--out", "x", "--repetitions", "0"], "repetitions 0"),
     "a plan without arms": (["plan", "--threshold", "0.5", "--means", "0:1"], "--arms"),
     "a plan without means": (["plan", "--threshold", "0.5", "--arms", "4"], "--means"),
     "a plan that needs a budget": (
@@ -143,14 +141,6 @@ def test_a_recorded_file_that_is_wrong_is_named_by_row_and_column(name: str, tmp
         assert part.replace("FILE", str(file)) in str(caught.value)
 
 
-def test_an_output_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("here first")
-    with pytest.raises(ThresherError, match=r"output folder .* cannot be written"):
-        run("paper", "figure1", "--out", str(file / "below"))
-    assert file.read_text() == "here first"
-
-
 def test_a_plan_overwrites_a_picture_and_nothing_else(tmp_path: Path) -> None:
     words = ["plan", "--threshold", "0.5", "--arms", "2", "--means", "0.1,0.9", "--policy", "uniform"]
     words += ["--no-confidence", "--picture", str(tmp_path / "p.png")]
@@ -188,7 +178,7 @@ def test_every_command_has_help_with_examples() -> None:
 
 def test_importing_the_commands_imports_nothing_heavy() -> None:
     heavy = "{'numpy', 'numba', 'matplotlib'}"
-    modules = "sys, thresher, thresher.cli.lab_commands, thresher.paper.theory"
+    modules = "sys, thresher, thresher.cli.lab_commands"
     program = f"import {modules}; sys.exit(bool({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 

@@ -7,8 +7,8 @@ import math
 
 import pytest
 
+from bench.kano import benchmark, play_rival
 from thresher.lab import Setup, simulate
-from thresher.paper.kano import benchmark, play_rival
 
 BETA_1_10 = [1 - (1 - (arm + 0.5) / 100) ** 0.1 for arm in range(100)]  # its quantiles
 PROBLEMS = {

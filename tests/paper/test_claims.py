@@ -2,8 +2,8 @@
 
 import random
 
-from thresher.paper import claims
-from thresher.paper.claims import FAILS, HOLDS, OPEN, PARTLY, judged
+from paper import claims
+from paper.claims import FAILS, HOLDS, OPEN, PARTLY, judged
 
 
 def test_a_few_points_that_differ_by_chance_decide_nothing() -> None:

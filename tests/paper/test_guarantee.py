@@ -7,9 +7,9 @@ Seeded. A test fails when its count would be that large less than once in a mill
 import chances
 import pytest
 
+from paper.guarantee import label_by_arrival
 from thresher.core import evidence
 from thresher.lab import Setup, simulate
-from thresher.paper.guarantee import label_by_arrival
 
 RISK = 0.05
 ALONE = Setup(policy="uniform", family="bernoulli", arms=1, means=0.45, threshold=0.5, budget=3000, confidence=0.95)

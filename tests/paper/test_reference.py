@@ -9,10 +9,10 @@ from functools import cache
 
 import pytest
 
+from paper.figures import algorithm_42, setup_41
+from paper.figures import reach as played
 from thresher.core import policies
 from thresher.lab import Setup, simulate
-from thresher.paper.figures import algorithm_42, setup_41
-from thresher.paper.figures import reach as played
 
 reach = cache(played)  # a speedup is a ratio to the same run
 SURE = 5.0
@@ -108,7 +108,7 @@ def test_section_42_speedups(name: str, delta: float) -> None:
     """Ratios of two numbers of pulls, each read to fifty in the reference."""
     for tau, references in zip((100, 500), SPEEDUPS[name, delta], strict=True):
         for setting, reference in zip(("small", "large"), references, strict=True):
-            if (tau == 500) != (setting == "large"):  # `thresher paper figure2` plays all of them
+            if (tau == 500) != (setting == "large"):  # `python -m paper figure2` plays all of them
                 continue
             alone = reach(setting, algorithm_42(name, delta), 0, 200, 16)
             line = reach(setting, algorithm_42(name, delta), tau, 200, 16)

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from thresher.errors import InvalidInput
-from thresher.lab.writing import whole_folder
 from thresher.text.files import MOST_BYTES, Kind, check, read_text, replacing
 
 LETTER = Kind("a letter", lambda head: head.startswith(b"Dear"))
@@ -103,8 +102,6 @@ def test_a_link_to_nothing_is_not_followed(tmp_path: Path, force: bool) -> None:
         write(link, force=force)
     with pytest.raises(InvalidInput, match="is a link to"):
         check(link, LETTER, force=force)
-    with pytest.raises(InvalidInput, match="is a link to"), whole_folder(tmp_path) as folder:
-        (folder / "a.txt").write_text("a figure")
     assert (names(tmp_path), names(tmp_path / "there")) == (["a.txt", "there"], [])
 
 

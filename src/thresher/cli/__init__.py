@@ -23,7 +23,6 @@ COMMANDS = {  # command: its module, and what the list of commands says about it
     "plan": ("lab_commands", "Estimate how many pulls, and how much time, a problem will need."),
     "simulate": ("lab_commands", "Measure how often a policy's labels are right."),
     "compare": ("compare_command", "Compare policies on the same simulated draws."),
-    "paper": ("lab_commands", "Repeat the experiments of the paper."),
     "studies": ("studies", "List the studies in a store."),
     "create": ("studies", "Create a study without running it."),
     "status": ("read_commands", "Show how far a study is, and who works on it."),

@@ -1,4 +1,4 @@
-"""`thresher simulate`, `thresher paper` and `thresher plan`. Nothing heavy is imported before a command runs."""
+"""`thresher simulate` and `thresher plan`. Nothing heavy is imported before a command runs."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,7 +6,7 @@ import click
 
 from ..errors import InvalidInput
 from . import lab_options as lab
-from . import put, say
+from . import say
 from .lab_tables import print_data, print_plan, print_result
 from .options import Number, PolicyName, Whole, guarantee_option
 from .rewording import rewording
@@ -115,37 +115,6 @@ def simulate(
         print_result(result)
     else:
         print_data(style, result.rows(), result.to_json())
-
-
-@click.command()
-@click.argument("what", nargs=-1, required=True, metavar="figure1|figure2|table1|certificates|guarantee|all…")
-@click.option("--out", required=True, type=click.Path(), help="The folder to write to; created if it does not exist.")
-@click.option("--force", is_flag=True, help="Overwrite files that thresher paper did not write.")
-@click.option("--repetitions", type=Whole(), default=100, help="The paper uses 100.")
-@click.option(
-    "--policy",
-    "policies",
-    type=PolicyName(),
-    multiple=True,
-    help="Add this policy, or module:function, to the figures, table 1 and the claims; repeat it for more.",
-)
-@lab.SEED
-def paper(what: tuple[str, ...], out: str, **given: Any) -> None:
-    """Repeat the experiments of the paper: data, figures, and whether each of its claims holds.
-
-    certificates measures how many pulls it takes to settle every arm, compared with HDoC, LUCB-G and APT-G;
-    guarantee tests what the guarantee of the certificates depends on.
-
-    Examples:
-    thresher paper all --out paper
-    thresher paper figure2 --out paper --repetitions 1000
-    thresher paper certificates --out paper --repetitions 1000
-    thresher paper figure1 figure2 --policy mine:score --out paper
-    """
-    from ..paper import report
-
-    for name in lab.whole(lambda: report.write(what, out, **given)):
-        put(f"{out.rstrip('/')}/{name}")
 
 
 @click.command(cls=lab.LabCommand)

@@ -15,11 +15,18 @@ except ImportError as missing:
     rule, remedy = lacks(missing, "lab")
     raise ThresherError("the laboratory", rule=rule, remedy=remedy) from missing
 
-from .comparing import Comparison, compare
+from ..core import evidence
+from . import pictures, theory
+from .comparing import Comparison, compare, labelled
+from .crossing import first_columns, first_reached, resampled
 from .delays import Delay
 from .result import Result
 from .setup import Setup
-from .simulator import simulate, trace
+from .simulator import instances, simulate, trace
+from .writing import csv_text, progress_bar
 
-__all__ = ["Comparison", "Delay", "Result", "Setup", "compare", "simulate", "trace"]
+__all__ = [
+    "Comparison", "Delay", "Result", "Setup", "compare", "csv_text", "evidence", "first_columns", "first_reached",
+    "instances", "labelled", "pictures", "progress_bar", "resampled", "simulate", "theory", "trace",
+]  # fmt: skip
 del _numba, _numpy

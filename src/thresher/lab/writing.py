@@ -1,39 +1,11 @@
-"""Files that are written completely or not at all, CSV text, and a progress bar."""
+"""CSV text and a progress bar."""
 
-import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidInput
 from ..text.escapes import csv_line
-from ..text.files import settle
-
-
-@contextmanager
-def whole_folder(out: str | Path) -> Iterator[Path]:
-    """A folder to write into. Its files move to ``out`` when the block ends, and are deleted if it fails."""
-    target = Path(out)
-    missing = [folder for folder in (target, *target.parents) if not folder.exists()]
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=target))
-    except OSError as error:
-        rule = f"cannot be written: {error.strerror}"
-        raise InvalidInput("output folder", str(out), rule, "choose another --out") from error
-    try:
-        yield partial
-        for file in sorted(partial.iterdir()):
-            settle(file, target / file.name)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        if missing:  # the topmost folder that was created
-            shutil.rmtree(missing[-1], ignore_errors=True)
-        raise
-    partial.rmdir()
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:

@@ -264,3 +264,26 @@ def _pulls(row: Row) -> float:
 def _shown(row: Row) -> str:
     error = f" ± {row['speedup_se']:.1f}" if row["speedup_se"] is not None else ""
     return f"{row['speedup']:.1f}{error}" if row["speedup"] is not None else "never"
+
+
+def page(judged: Sequence[Claim], more: Sequence[str], repetitions: int, seed: int) -> str:
+    """The claims as Markdown: a summary, then the measurements."""
+    lines = [
+        "# The paper's claims, measured",
+        "",
+        f"Written by `python -m paper` with {repetitions:,} repetitions and seed {seed}. ± is one standard error over "
+        "repetitions. Verdicts on Section 4.1 use all arms right, the paper's measure; a speed-up is called nice "
+        "if it is at least τ/2.",
+        "",
+        RULE,
+        "",
+        "| section | claim | verdict |",
+        "|---|---|---|",
+        *(f"| {claim.section} | {claim.words} | **{claim.verdict}** |" for claim in judged),
+    ]
+    for claim in judged:
+        lines += ["", f"## {claim.section}: {claim.words}", "", f"Verdict: **{claim.verdict}**.", ""]
+        lines += [f"- {line}" for line in claim.measured]
+    if more:
+        lines += ["", "## Not in the paper", "", *(f"- {line}" for line in more)]
+    return "\n".join(lines) + "\n"

@@ -1,18 +1,24 @@
-"""Pulls until every arm is settled, on the three benchmarks of Kano et al. (2019): `thresher paper certificates`."""
+"""Pulls until every arm is settled, on the three benchmarks of Kano et al. (2019).
 
-from collections.abc import Iterator
+`python -m bench.kano FOLDER` writes the data, the table and the picture of docs/paper.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..core import policies
-from ..core.policies import Policy
-from ..errors import InvalidInput
-from ..lab import compiler
-from ..lab.parallel import aside
-from ..lab.settled import known, standard_error
-from ..lab.setup import Setup
-from ..lab.simulator import blank_arms, checked, simulate
+from thresher.core import policies
+from thresher.core.policies import Policy
+from thresher.errors import InvalidInput
+from thresher.lab import Setup, compiler, csv_text, progress_bar, simulate
+from thresher.lab.parallel import aside
+from thresher.lab.pictures import BLUE, ORANGE, picture
+from thresher.lab.settled import known, standard_error
+from thresher.lab.simulator import blank_arms, checked
+
 from . import rivals
 
 CONFIDENCE = 0.95
@@ -117,3 +123,46 @@ def table(found: list[dict[str, Any]]) -> str:
                 less = "" if row["settled"] == 1.0 else f" (all settled in {row['settled']:.1%})"
                 text.append(f"| {row['algorithm']} | {row['pulls']:,.0f}{error}{less} | {wrong} |")
     return "\n".join(text) + "\n"
+
+
+def draw(rows: Sequence[dict[str, Any]], path: Path) -> None:
+    """Pulls until every arm is settled, a panel for each benchmark."""
+    names = [*OURS, *RIVALS]
+    colours = [BLUE] * len(OURS) + [ORANGE] * len(RIVALS)
+    with picture(path, 1, 3, (10.5, 3.3), sharey=True) as (figure, axes):
+        for axis, number in zip(axes[0], BENCHMARKS, strict=True):
+            mine = {row["algorithm"]: row for row in rows if row["benchmark"] == number}
+            pulls = [mine[name]["pulls"] for name in names]
+            errors = [mine[name]["pulls_se"] or 0.0 for name in names]
+            axis.barh(names, pulls, xerr=errors, color=colours, height=0.7, error_kw={"ecolor": "#333333"})
+            for index, value in enumerate(pulls):
+                beside = {"textcoords": "offset points", "xytext": (6, 0), "va": "center", "fontsize": 8.5}
+                axis.annotate(f"{value:,.0f}", (value, index), **beside)
+            title = f"Benchmark {number}: {len(BENCHMARKS[number][0])} arms, bar {BENCHMARKS[number][1]:g}"
+            axis.set(title=title, xlim=(0, 1.22 * max(pulls)), xlabel="pulls")
+            axis.locator_params(axis="x", nbins=4)
+            axis.xaxis.set_major_formatter("{x:,.0f}")
+            axis.grid(visible=False, axis="y")
+        axes[0, 0].invert_yaxis()
+        figure.suptitle(
+            "Pulls until every arm is settled, confidence 0.95; blue: thresher's rule, orange: the literature's",
+            fontsize=10.5,
+        )
+
+
+def write(folder: Path, repetitions: int = 1000, seed: int = 0) -> None:
+    """The data, the table and the picture."""
+    measured = []
+    with progress_bar("certificates", ROWS) as progress:
+        for row in rows(repetitions, seed):
+            measured.append(row)
+            if progress is not None:
+                progress(1)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "certificates.csv").write_text(csv_text(measured), encoding="utf-8")
+    (folder / "certificates.md").write_text(table(measured), encoding="utf-8")
+    draw(measured, folder / "certificates")
+
+
+if __name__ == "__main__":
+    write(Path(*sys.argv[1:2] or ["build/paper"]))

@@ -5,7 +5,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from ..lab.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, band, percent, picture
+from thresher.lab.pictures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, band, percent, picture
+
 from .figures import ALGORITHMS_42, DELTAS, SPREADS_41, SPREADS_42, Row
 
 LINES_41 = {

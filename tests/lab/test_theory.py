@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.errors import InvalidInput
-from thresher.paper import theory
+from thresher.lab import theory
 
 MEANS, SPREADS, BAR = [0.25, 1.0], [0.5, 0.25], 0.5  # gaps 1/4 and 1/2
 

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core import policies
-from ..core.policies import Policy
-from ..lab.crossing import first_columns, first_reached, resampled
-from ..lab.setup import Setup
-from ..lab.simulator import simulate
+import thresher as policies
+from thresher import Policy
+from thresher.lab import Setup, first_columns, first_reached, resampled, simulate
 
 Row = dict[str, Any]
 Added = Mapping[str, Policy]  # a user's policies, by the names in figures and tables

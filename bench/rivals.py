@@ -6,10 +6,10 @@ Rewards lie in [0, 1] and are seen at once. Live studies do not offer them.
 
 import math
 
-from ..lab.families import Reals
-from ..lab.loops import draw_instance, drawn
-from ..lab.repetition import Arms, Counts, Table
-from ..lab.streams import REWARDS, Words, start
+from thresher.lab.families import Reals
+from thresher.lab.loops import draw_instance, drawn
+from thresher.lab.repetition import Arms, Counts, Table
+from thresher.lab.streams import REWARDS, Words, start
 
 HDOC, LUCB_G, APT_G = 0, 1, 2
 
