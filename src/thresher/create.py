@@ -3,14 +3,16 @@
 import os
 import time
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Literal, NamedTuple, Unpack
 
 from .core import checks
-from .core.arguments import SpecArguments, named_arguments
+from .core.arguments import Params, SpecArguments, named_arguments
 from .core.differences import differences
 from .core.events import Event
 from .core.kernel import Formula
 from .core.ledger import Ledger
+from .core.named_items import ARMS, CASES, Kind, from_text
 from .core.policy import Policy
 from .core.scores import register
 from .core.spec import Spec
@@ -20,6 +22,7 @@ from .log.chain import chained
 from .log.store import Store
 from .log.stores import Storage, open_store
 from .study import LEASE, Study, peek
+from .text.files import read_text
 
 ATTEMPTS = 3  # to flush a new study to the disk, if connections are lost
 
@@ -37,7 +40,9 @@ def create_study(
 
     The arguments:
         name: the study's name.
-        arms: names, or ``{name: params}``; the parameters reach the evaluator.
+        arms: names, or ``{name: params}``; the parameters reach the evaluator. Or rows: a list of dicts or a pandas
+            DataFrame, each with its name in ``"name"``, ``"arm"`` or ``"id"``, and parameters. Rows without names are
+            numbered from 1; those of a DataFrame are named by its index. Or the `Path` of a file, as ``--arms`` reads.
         threshold: another name for ``at_least``.
         at_least: the bar, strictly inside the bounds, that an arm's mean must reach. A mean on the bar reaches it.
         at_most: the bar that an arm's mean must stay within. A mean on the bar does.
@@ -67,9 +72,10 @@ def create_study(
             arm is retired and not certified.
         evaluator: a text that identifies what measures the rewards, such as a command or a version. Once a study
             has rewards, it can only be joined with an evaluator that it knows.
-        cases: the items of an eval set: how many (they are numbered from 0), their names, or ``{name: params}``.
-            Every pull then evaluates one case, each case of an arm counts once, and what is certified is the mean
-            over exactly these cases.
+        cases: the items of an eval set: how many (they are numbered from 0), their names, or ``{name: params}``. Or
+            rows or a `Path`, like arms; the name of a row is in ``"case"``, ``"name"`` or ``"id"``. Every pull then
+            evaluates one case, each case of an arm counts once, and what is certified is the mean over exactly these
+            cases.
         tries: how often a case that fails is tried. Pulls that are lost for other reasons use up no case.
         guarantee: ``"all"``: with probability ``confidence``, no certified label is wrong. ``"rate"``: of the arms
             certified above, at most 1 − ``confidence`` are wrong on average, and likewise of each other list. For
@@ -100,7 +106,16 @@ def create_study(
     >>> print(study.verdict().question, study.verdict().missed)
     Does the arm stay within 1.05 times before in at least 50 % of pairs? ['after']
     """
+    for which, kind in (("arms", ARMS), ("cases", CASES)):
+        if isinstance(file := question.get(which), Path):
+            question[which] = read_items(file, kind)  # type: ignore[literal-required]
     return create(name, Spec(**question), storage=storage, if_exists=if_exists, lease=lease)
+
+
+def read_items(file: str | Path, kind: Kind, *, remedy: str = "check its name") -> dict[str, Params]:
+    """The arms or cases in a file, with their parameters. The str ``"-"`` is standard input."""
+    where = "standard input" if file == "-" else str(file)
+    return from_text(read_text(file, kind.file, remedy=remedy), where, kind)
 
 
 def create(

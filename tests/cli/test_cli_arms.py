@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from program import complaint, run
 
-from thresher.cli.arms import read_arms
+from thresher.cli.question_options import arms_given
 from thresher.errors import InvalidInput
 
 
 def arms_of(folder: Path, name: str, data: str | bytes) -> dict[str, object]:
     file = folder / name
     file.write_bytes(data.encode() if isinstance(data, str) else data)
-    return dict(read_arms(str(file)))
+    return dict(arms_given(str(file), ()))
 
 
 @pytest.mark.parametrize(
@@ -77,19 +77,19 @@ BROKEN = [
     (
         "x.csv",
         "depth\n1\n",
-        "line 1 of {file}: 'depth': has no column name or arm; name the column that holds the arms' names 'name' or "
-        "'arm', or rename the file to .txt if it has one arm per line and no header",
+        "line 1 of {file}: 'depth': has no column name, arm or id; name the column that holds the arms' names 'name', "
+        "'arm' or 'id', or rename the file to .txt if it has one arm per line and no header",
     ),
     (
         "x.csv",
         "Name,depth\na,1\n",
-        "line 1 of {file}: 'Name,depth': has no column name or arm; write 'name' instead of 'Name'",
+        "line 1 of {file}: 'Name,depth': has no column name, arm or id; write 'name' instead of 'Name'",
     ),
     (
         "x.csv",
         "name;depth\na;1\n",
-        "line 1 of {file}: 'name;depth': has no column name or arm; separate the columns with commas instead of "
-        "semicolons; names are in a column name or arm",
+        "line 1 of {file}: 'name;depth': has no column name, arm or id; separate the columns with commas instead of "
+        "semicolons; names are in a column name, arm or id",
     ),
     ("x.csv", "", "arms file '{file}': names no arm; write a first line with a column 'name', then one arm per line"),
     ("x.csv", "name,d,d\na,1,2\n", "line 1 of {file}: column 'd': occurs twice"),
@@ -108,11 +108,17 @@ BROKEN = [
     ("x.json", "[]", "arms file '{file}': names no arm; write ["),
     ("x.jsonl", "\n", "arms file '{file}': names no arm; write one object per line"),
     ("x.json", '["a", 7]', "row 2 of {file}: 7 is neither a name nor parameters; write ["),
-    ("x.json", '[{"depth": 1}]', "row 1 of {file}: {{'depth': 1}} has no name or arm; name each arm"),
-    ("x.json", '[{"name": 7}]', "row 1 of {file}: arm 7: must be a string"),
+    (
+        "x.json",
+        '["a", {"depth": 1}]',
+        "row 2 of {file}: {{'depth': 1}} has no name, arm or id, and other rows",
+    ),
+    ("x.json", '[{"name": 0.5}]', "row 1 of {file}: arm 0.5: must be a string"),
     ("x.json", '["a", {"name": "a"}]', "row 2 of {file}: arm 'a': is given twice"),
     ("x.json", '{"a": {}, "a": {}}', "{file}: key 'a': occurs twice"),
-    ("x.json", '{"a": 1}', "row 1 of {file}: 1 is neither a name nor parameters"),
+    ("x.json", '{"a": 1}', "row 1 of {file}: 1 is not an object of parameters; write ["),
+    ("x.json", '{"a": "b"}', "row 1 of {file}: 'b' is not an object of parameters; write ["),
+    ("x.yaml", "- a\n- b\n", "arms file '{file}': is YAML, which is not read; write one name per line, CSV, JSON or"),
 ]
 
 

@@ -7,7 +7,7 @@ import pytest
 from program import Result, complaint, run, thresher
 from workdir import Workdir, a_workdir, only_study  # noqa: F401 - the fixture
 
-from thresher.cli.arms import read_arms, read_cases
+from thresher.cli.question_options import arms_given, cases_given
 from thresher.errors import InvalidInput
 
 TWO = ["--arm=a", "--arm=b"]
@@ -16,7 +16,7 @@ TWO = ["--arm=a", "--arm=b"]
 def cases_of(folder: Path, name: str, data: str) -> object:
     file = folder / name
     file.write_text(data)
-    return read_cases(str(file))
+    return cases_given(str(file))
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,19 @@ def test_cases_have_names_and_parameters(tmp_path: Path, name: str, data: str) -
     assert cases_of(tmp_path, name, data) == {"1": {"text": "one"}, "2": {"text": "two"}}
 
 
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("x.csv", "question,max-score\n\n2 + 2,4\n\n3 * 3,9\n"),
+        ("x.json", '[{"question": "2 + 2", "max-score": "4"}, {"question": "3 * 3", "max-score": "9"}]'),
+        ("x.jsonl", '{"question": "2 + 2", "max-score": "4"}\n{"question": "3 * 3", "max-score": "9"}\n'),
+    ],
+)
+def test_cases_without_names_are_numbered(tmp_path: Path, name: str, data: str) -> None:
+    first, second = {"question": "2 + 2", "max-score": "4"}, {"question": "3 * 3", "max-score": "9"}
+    assert cases_of(tmp_path, name, data) == {"1": first, "2": second}
+
+
 def test_a_case_may_have_parameters_of_any_name(tmp_path: Path) -> None:
     found = cases_of(tmp_path, "x.json", '{"1": {"arm": "x", "name": "y"}}')
     assert found == {"1": {"arm": "x", "name": "y"}}
@@ -58,7 +71,7 @@ def test_a_case_may_have_parameters_of_any_name(tmp_path: Path) -> None:
 
 def test_arms_may_be_json_lines_too(tmp_path: Path) -> None:
     (tmp_path / "arms.jsonl").write_text('{"name": "a", "depth": 1}\n"b"\n')
-    assert read_arms(str(tmp_path / "arms.jsonl")) == {"a": {"depth": 1}, "b": {}}
+    assert arms_given(str(tmp_path / "arms.jsonl"), ()) == {"a": {"depth": 1}, "b": {}}
 
 
 BROKEN = [
@@ -73,7 +86,10 @@ BROKEN = [
         "'name' or 'id', or rename the file to .txt if it has one case per line and no header",
     ),
     ("x.csv", "\nq1\nq2\n", "line 1 of {file}: '': has no column case, name or id; name the column"),
-    ("x.csv", "number,text\n1,one\n", "line 1 of {file}: 'number,text': has no column case, name or id"),
+    ("x.csv", "q1,four\nq2,six\nq3,four\n", "line 1 of {file}: 'q1,four': has no column case, name or id"),
+    ("x.csv", "2 + 2,four\n2 + 4,six\n", "line 1 of {file}: '2 + 2,four': has no column case, name or id"),
+    ("x.csv", "question,\n2 + 2,4\n", "line 1 of {file}: 'question,': has no column case, name or id"),
+    ("x.yml", "- one\n- two\n", "cases file '{file}': is YAML, which is not read"),
     ("x.csv", "text,ID\none,1\n", "line 1 of {file}: 'text,ID': has no column case, name or id; write 'id' instead"),
     (
         "x.csv",
@@ -88,7 +104,11 @@ BROKEN = [
     ("x.json", '["a", "a"]', "row 2 of {file}: case 'a': is given twice"),
     ("x.jsonl", '{"id": 1}\n{"id": "1"}\n', "line 2 of {file}: case '1': is given twice"),
     ("x.jsonl", '{"id": 1}\n{"id": \n', "cases file: line 2 of {file}: '{{\"id\":': cannot be read as JSON"),
-    ("x.jsonl", '{"text": "one"}\n', "line 1 of {file}: {{'text': 'one'}} has no case, name or id; name each case"),
+    (
+        "x.jsonl",
+        '{"id": 1}\n{"text": "a"}\n',
+        "line 2 of {file}: {{'text': 'a'}} has no case, name or id, and other rows",
+    ),
     ("x.json", '[{"name": true}]', "row 1 of {file}: case True: must be a string"),
     ("x.json", "7", "cases file '{file}': holds neither a list nor an object"),
 ]

@@ -7,11 +7,15 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from ..core import checks
+from ..core.arguments import Named
+from ..core.named_items import ARMS, from_python
+from ..create import read_items
 from ..errors import Busy, InvalidInput, told_of
 from ..run.command.lines import PROTOCOL
 from ..run.tracebacks import traceback_text
@@ -19,17 +23,16 @@ from ..study import Pull
 
 FIELDS = ("reward", "note", "cost")  # that a function may return
 CHUNK = 1 << 16
-Arms = Sequence[str] | Mapping[str, Mapping[str, Any]]
 
 
-def evaluator(function: Callable[[Pull], object], *, arms: Arms | None = None, workers: int = 1) -> None:
+def evaluator(function: Callable[[Pull], object], *, arms: Named | None = None, workers: int = 1) -> None:
     """Answer the pulls that ``thresher run --stay`` writes to standard input, until there are no more.
 
     The function takes a `Pull` and returns a number or a bool, or ``{"reward": 0.8, "note": "…", "cost": 0.02}``. If it
     raises an exception, the pull has failed; `Busy` asks for the pull again later. What it prints goes to standard
     error. A coroutine function runs all pulls that have come at once; a plain one as many as ``workers``, in threads.
 
-    With ``arms``, names or ``{name: parameters}``, the study needs no ``--arms``::
+    With ``arms``, as `create_study` takes them, the study needs no ``--arms``::
 
         # evaluate.py: thresher run --stay --at-least 0.9 -- python evaluate.py
         import thresher
@@ -91,10 +94,15 @@ def _apart() -> Iterator[tuple[int, int]]:
         os.close(outgoing)
 
 
-def _named(arms: Arms) -> list[object]:
-    if isinstance(arms, Mapping):
-        return [{"name": name, **params} for name, params in arms.items()]
-    return list(arms)
+def _named(arms: Named) -> list[object]:
+    """The arms as a greeting lists them."""
+    named = read_items(arms, ARMS) if isinstance(arms, Path) else from_python(arms, ARMS)
+    if not isinstance(named, Mapping):
+        return named
+    for name, params in named.items():
+        if "name" in params:
+            raise InvalidInput("arm", name, "its parameter 'name' takes the place of the name", "rename it")
+    return [{"name": name, **params} for name, params in named.items()]
 
 
 def _pulls(file: int) -> Iterator[Pull]:

@@ -1,24 +1,30 @@
 """The options that say what a study asks: arms, the bar, a share, a baseline, certificates; and their meaning."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from ..core import policies
 from ..core.arguments import DEFAULTS, SpecArguments
+from ..core.named_items import ARMS, CASES, checked
 from ..core.question import HALF
 from ..core.question_checks import BARS, LOWER
 from ..core.spec import Params, Spec
+from ..create import read_items
 from ..errors import InvalidInput
+from ..run.command.process import PULL_FIELDS
 from ..run.command.timing import MEASURED, SECONDS
 from ..text.quantities import PERCENT, Quantity
 from . import say
-from .arms import checked, read_arms
 from .cautions import arms_caution
 from .options import Amount, Number, PolicyName, Whole, guarantee_option, option, together
 from .rewording import as_written, option_of, rewording
+from .run_checks import Cases
 
 UNIT = DEFAULTS["bounds"]
 SHARE = 0.95  # of measured times without bounds or a baseline, unless another is asked about
+ARMS_OF_COMMANDS = ARMS._replace(reserved=PULL_FIELDS)
 ON_REWARDS = (*BARS, "margin", "tolerance")  # numbers on the scale of rewards
 
 arm_options = together(  # what defines a study's question
@@ -43,7 +49,7 @@ arm_options = together(  # what defines a study's question
     ),
     option(
         "--arms FILE",
-        "A file of arms: one name per line (# begins a comment line), or CSV or JSON; - is stdin.",
+        "A file of arms: one name per line (# begins a comment line), or CSV, JSON or JSON lines; - is stdin.",
         to="file",
     ),
     option("--arm NAME", "An arm; repeat it for more.", to="names", multiple=True),
@@ -87,12 +93,34 @@ def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
     if file and names:
         raise InvalidInput("--arm", names[0], "the arms already come from --arms FILE", "use one of the two")
     if file:
-        return read_arms(file)
+        return read_items(file, ARMS_OF_COMMANDS, remedy=_instead(file))
     if not names:
         raise InvalidInput("arms", rule="there are none", remedy="name them with --arms FILE or --arm NAME")
     if caution := arms_caution(names):
         say(f"warning: {caution}")
-    return checked(("--arm", name, {}) for name in names)
+    return checked((("--arm", name, {}) for name in names), ARMS)
+
+
+def _instead(file: str) -> str:
+    """What to do about a file of arms that cannot be read. Perhaps names were meant."""
+    names = [name.strip() for name in file.split(",") if name.strip()]
+    if len(names) > 1:
+        return f"--arms takes a file; for names write --arm {' --arm '.join(names)}"
+    is_a_word = file != "-" and not Path(file).suffix and "/" not in file
+    return f"check its name; for an arm of that name write --arm {file}" if is_a_word else "check its name"
+
+
+def cases_given(file_or_count: str | None) -> Cases | None:
+    """What ``--cases`` names: how many cases there are, or the names and parameters in a file."""
+    if file_or_count is None:
+        return None
+    if re.fullmatch(r"[+-]?[0-9]{1,18}", file_or_count.strip()):
+        return int(file_or_count)
+    if file_or_count == "-":
+        rule = "cannot come from standard input, because a study resumes only with the same cases"
+        raise InvalidInput("--cases", file_or_count, rule, "name a file, or give their number")
+    cases = read_items(file_or_count, CASES, remedy="check its name, or give the number of cases")
+    return cases if any(cases.values()) else list(cases)
 
 
 def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str | None = None) -> Spec:

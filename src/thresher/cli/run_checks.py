@@ -16,7 +16,8 @@ from ..run.command.timing import MEASURED
 from ..run.engines import resources
 from ..study import Pull
 from ..text.quantities import SCALES
-from .arms import Cases
+
+Cases = int | list[str] | dict[str, Params]
 
 
 def check_start(argv: Sequence[str], *, needs_arms: bool) -> None:

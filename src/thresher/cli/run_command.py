@@ -14,7 +14,6 @@ from ..run.runner import Limits, run_on
 from ..run.signals import until_stopped
 from ..study import Study, peek
 from . import say
-from .arms import read_cases
 from .baselines import baseline_results
 from .cautions import Cautions, command_cautions
 from .concluding import conclude, say_kept
@@ -32,7 +31,7 @@ from .options import (
 )
 from .output import print_verdict
 from .outside_words import naming_options
-from .question_options import arm_options, arms_given, question, reward_of_failure
+from .question_options import arm_options, arms_given, cases_given, question, reward_of_failure
 from .requiring import Required, requirements
 from .rewording import of_engine, of_exits, option_of
 from .run_checks import check_command, check_exits, check_reader, check_resources, check_start, room_for
@@ -166,7 +165,7 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     elsewhere = ":" in engine  # on a cluster: whether the program exists there cannot be checked from here
     stays = staying(command, given, engine=engine, elsewhere=elsewhere)
     arms = arms_of(stays, given, engine=engine) if stays else arms_given(given["file"], given["names"])
-    given["cases"] = read_cases(given["cases"])
+    given["cases"] = cases_given(given["cases"])
     if elsewhere and command and "/" in command[0] and not command[0].startswith("/"):
         say(f"{command[0]} is resolved in the folders of the cluster's workers; give an absolute path")
     if stays:

@@ -7,13 +7,13 @@ import click
 from click.core import ParameterSource
 
 from ..core import checks
+from ..core.named_items import SHAPES, listed
 from ..core.spec import Params
 from ..errors import InvalidInput
 from ..run.command.process import CASE, PULL_FIELDS
 from ..run.command.staying import Staying
 from ..text.machine import available_cores
-from .arms import arms_listed
-from .question_options import arms_given
+from .question_options import ARMS_OF_COMMANDS, arms_given
 from .run_checks import check_program, placeholders
 
 STAY = "--stay"
@@ -47,7 +47,10 @@ def arms_of(evaluate: Staying, given: dict[str, Any], *, engine: str) -> dict[st
     if given["file"] or given["names"]:
         return arms_given(given["file"], given["names"])
     try:
-        return arms_listed(evaluate.arms_named(), "COMMAND's greeting")
+        arms = listed(evaluate.arms_named(), "COMMAND's greeting", ARMS_OF_COMMANDS)
+        if not arms:
+            raise InvalidInput("arms", rule="COMMAND's greeting names none", remedy=SHAPES)
+        return arms
     finally:
         if engine != "threads":  # pulls are made elsewhere
             evaluate.stop()

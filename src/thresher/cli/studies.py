@@ -14,7 +14,6 @@ from ..study import Study, peek
 from ..text.masking import one_line
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, put, say, say_done
-from .arms import read_cases
 from .baselines import baseline_results
 from .options import (
     BoundsCommand,
@@ -29,7 +28,7 @@ from .options import (
     study_at,
     study_or_damage,
 )
-from .question_options import arm_options, arms_given, question
+from .question_options import arm_options, arms_given, cases_given, question
 from .read_commands import summary_of
 
 arm_argument = click.argument("arm", metavar="ARM")
@@ -84,7 +83,7 @@ def create(name: str, storage: str | None, **given: Any) -> None:
       thresher create prompts --threshold 0.9 --arms prompts.txt --cases questions.jsonl
       thresher create rivals --baseline current --margin 2% --arms prompts.txt --cases questions.jsonl
     """
-    given["cases"] = read_cases(given["cases"])
+    given["cases"] = cases_given(given["cases"])
     asked, store = question(arms_given(given["file"], given["names"]), given), store_at(storage)
     results = baseline_results(given, asked)
     try:

@@ -3,13 +3,33 @@
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, ParamSpec, Required, TypedDict, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, ParamSpec, Protocol, Required, TypedDict, TypeVar, get_args, get_type_hints
 
 from ..errors import UnknownArgument
 from .checks import nearest
 from .policies import Policy
 
 Params = Mapping[str, Any]
+
+
+class DataFrame(Protocol):
+    """What is needed of a pandas DataFrame."""
+
+    @property
+    def columns(self) -> Any: ...
+    @property
+    def index(self) -> Any: ...
+    @property
+    def to_dict(self) -> Any: ...
+
+
+class File(Protocol):
+    """A `pathlib.Path`."""
+
+    def __fspath__(self) -> str: ...
+
+
+Named = Iterable[str] | Iterable[Params] | Mapping[str, Params] | DataFrame | File
 Guarantee = Literal["all", "rate"]
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -18,7 +38,7 @@ Found = TypeVar("Found")
 class SpecArguments(TypedDict, total=False):
     """What a study can be asked. All but the arms may be left out."""
 
-    arms: Required[Iterable[str] | Mapping[str, Params]]
+    arms: Required[Named]
     threshold: float | None
     at_least: float | None
     at_most: float | None
@@ -38,7 +58,7 @@ class SpecArguments(TypedDict, total=False):
     max_failures: int | None
     clip: bool
     evaluator: str | None
-    cases: int | Iterable[str] | Mapping[str, Params] | None
+    cases: int | Named | None
     tries: int
     guarantee: Guarantee
     find: int | None

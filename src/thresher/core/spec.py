@@ -74,10 +74,9 @@ class Spec(CaseNames):
         keep = vars(self).update  # the fields are frozen for everybody else
 
         # What is compared, and on which cases
-        keep(arms=rules.arm_names(of("arms")))
-        keep(params=rules.params_or_none("arm", of("arms"), of("params"), len(self.arms)))
-        keep(cases=rules.cases_or_none(of("cases")))
-        keep(case_params=rules.params_or_none("case", of("cases"), of("case_params"), self.case_count))
+        arms, params = rules.arms(of("arms"), of("params"))
+        cases, case_params = rules.cases(of("cases"), of("case_params"))
+        keep(arms=arms, params=params, cases=cases, case_params=case_params)
         has_cases = self.cases is not None
 
         # What is asked of an arm

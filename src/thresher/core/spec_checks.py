@@ -10,6 +10,7 @@ from ..errors import InvalidInput, shown
 from ..text.plural import only, plural
 from . import checks, policies
 from .arguments import DEFAULTS, Guarantee, Params
+from .named_items import ARMS, CASES, from_python
 from .policies import Policy
 
 MAX_BUDGET = 10**15  # pulls; stores count with 64 bits
@@ -23,44 +24,45 @@ GIVE_BUDGET = "give a budget or an exploration, or use anytime-evt"
 Bounds = tuple[float, float]
 
 
-def arm_names(given: object) -> tuple[str, ...]:
-    """The names of the arms, all different."""
-    return _names("arm", given, empty="name the arms")
+def arms(given: object, stored: object) -> tuple[tuple[str, ...], tuple[Params, ...] | None]:
+    """The names of the arms, all different, and their parameters; a log has those by themselves."""
+    named = from_python(given, ARMS)
+    names = _names("arm", named, empty="name the arms")
+    return names, _params_or_none("arm", named, stored, len(names))
 
 
-def cases_or_none(given: object) -> tuple[str, ...] | int | None:
-    """The cases of an eval set: how many, or their names, all different."""
+def cases(given: object, stored: object) -> tuple[tuple[str, ...] | int | None, tuple[Params, ...] | None]:
+    """The cases of an eval set: how many, or their names, all different, and their parameters."""
     if given is None:
-        return None
+        return None, _params_or_none("case", None, stored, 0)
     if isinstance(given, numbers.Integral) and not isinstance(given, bool):
-        return checks.whole("cases", given, least=1, most=MOST_CASES)
-    names = _names("case", given, empty="name the cases, or give their number")
+        count = checks.whole("cases", given, least=1, most=MOST_CASES)
+        return count, _params_or_none("case", None, stored, count)
+    named = from_python(given, CASES)
+    names = _names("case", named, empty="name the cases, or give their number")
     if len(names) > MOST_NAMED_CASES:
         rule = f"are more names than a specification holds ({MOST_NAMED_CASES:,})"
         raise InvalidInput("cases", f"{len(names):,} names", rule, "give their number instead")
-    return names
+    return names, _params_or_none("case", named, stored, len(names))
 
 
-def _names(what: str, given: object, *, empty: str) -> tuple[str, ...]:
+def _names(what: str, given: Iterable[object], *, empty: str) -> tuple[str, ...]:
     """Names that are all different; ``what`` is what they name."""
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        number = ", a number," if what == "case" else ""
-        raise InvalidInput(f"{what}s", given, f"must be a list of names{number} or a dict of names and parameters")
-    names = tuple(given)
+    names: dict[str, None] = {}
+    for value in given:
+        name = str.__str__(checks.name(what, value))  # numpy's and enumerations' are subclasses
+        if name in names:
+            raise InvalidInput(what, name, "is given twice", f"give every {what} its own name")
+        names[name] = None
     if not names:
         raise InvalidInput(f"{what}s", [], "there must be at least one", empty)
-    known = set()
-    for name in names:
-        if checks.name(what, name) in known:
-            raise InvalidInput(what, name, "is given twice", f"give every {what} its own name")
-        known.add(name)
-    return names
+    return tuple(names)
 
 
-def params_or_none(what: str, given: object, stored: object, count: int) -> tuple[Params, ...] | None:
+def _params_or_none(what: str, named: object, stored: object, count: int) -> tuple[Params, ...] | None:
     """The parameters of each arm or case: a user gives them with the names, and a log has them by themselves."""
-    if isinstance(given, Mapping):
-        return tuple(_params(f"{what} {shown(name)}", params) for name, params in given.items())
+    if isinstance(named, Mapping):
+        return tuple(_params(f"{what} {shown(name)}", params) for name, params in named.items())
     if stored is None:
         return None
     if isinstance(stored, list | tuple) and len(stored) == count and all(isinstance(one, dict) for one in stored):

@@ -104,9 +104,9 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def read_text(file: str, what: str = "file", *, remedy: str = "check its name") -> str:
-    """The text of a file; ``-`` is standard input. An error names the file as ``what``."""
-    where = "standard input" if file == "-" else file
+def read_text(file: str | Path, what: str = "file", *, remedy: str = "check its name") -> str:
+    """The text of a file; the str ``"-"`` is standard input. An error names the file as ``what``."""
+    where = "standard input" if file == "-" else str(file)
     try:
         with _standard_input() if file == "-" else Path(file).open("rb") as opened:
             status = os.fstat(opened.fileno())

@@ -7,9 +7,11 @@ copy of this evaluator that was sent there finds them by its settings.
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from ...core import named_items
+from ...core.named_items import ARMS
 from ...core.spec import Spec
 from ...errors import CannotGoOn, InvalidInput, shown
 from ...log.forks import renewed
@@ -220,8 +222,10 @@ def _check_arms(greeting: Greeting, arms: frozenset[str] | None) -> None:
     if greeting.arms is None or arms is None:
         return
     listing = greeting.arms if isinstance(greeting.arms, list) else [greeting.arms]
-    given = [each.get("name", each.get("arm")) if isinstance(each, Mapping) else each for each in listing]
-    names = {each if isinstance(each, str) else repr(each) for each in given}
+    try:
+        names = {*named_items.listed(listing, "COMMAND's greeting", ARMS)}
+    except InvalidInput as error:
+        raise EvaluatorRefused("arms", rule=str(error)) from None
     if names != arms:
         differing = sorted(names ^ arms)
         rule = f"COMMAND names other arms than the study has: they differ in {listed(differing, show=shown)}"

@@ -1,0 +1,294 @@
+"""Arms and cases as people give them: names, or rows with parameters, in Python, in a table or in the text of a file.
+
+A row is a dict. Its name is in one of the keys of its `Kind`; all other keys are parameters. If no row has a name, they
+are numbered from 1.
+"""
+
+import numbers
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..errors import InvalidInput, shown
+from ..text.escapes import text_of
+from ..text.parsing import read_json
+from ..text.plural import either
+from ..text.tables import read_csv
+from . import checks
+from .arguments import Params
+
+SHAPES = 'write ["a", "b"], [{"name": "a", "depth": 1}] or {"a": {"depth": 1}}'
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}  # that spreadsheets may write instead of commas
+STYLES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "lines"}
+UNREAD = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML"}  # formats that would be taken for names
+Rows = Iterable[tuple[str, Any, Params]]  # location, name, parameters
+
+
+class Kind(NamedTuple):
+    """What has names."""
+
+    what: str
+    keys: tuple[str, ...]  # that may hold the name, the best first
+    reserved: tuple[str, ...] = ()  # names that no parameter may have
+
+    @property
+    def file(self) -> str:
+        """What its files are called."""
+        return f"{self.what}s file"
+
+
+ARMS = Kind("arm", ("name", "arm", "id"))  # thresher's own tables call it arm
+CASES = Kind("case", ("case", "name", "id"))
+
+
+# -- in Python ---------------------------------------------------------------------------------------------------
+
+
+def from_python(given: object, kind: Kind) -> Mapping[str, Params] | list[Any]:
+    """The names, or the parameters by name, in a dict, a list of names or of rows, or a pandas DataFrame.
+
+    >>> from_python([{"id": 7, "text": "one"}, {"id": 9, "text": "two"}], CASES)
+    {'7': {'text': 'one'}, '9': {'text': 'two'}}
+    >>> from_python([{"depth": 1}, {"depth": 2}], ARMS)
+    {'1': {'depth': 1}, '2': {'depth': 2}}
+    """
+    if isinstance(given, Mapping):
+        return given
+    if all(hasattr(given, attribute) for attribute in ("columns", "index", "to_dict")):
+        return _by_name(_from_table(given, kind), kind)
+    refused = isinstance(given, str | bytes | set | frozenset) or hasattr(given, "columns")  # a table of another kind
+    if refused or not isinstance(given, Iterable):
+        raise _not_names(given, kind)
+    items = list(given)
+    if not any(isinstance(item, Mapping) for item in items):
+        return items
+    return listed(items, f"{kind.what}s", kind)
+
+
+def listed(items: Iterable[object], where: str, kind: Kind) -> dict[str, Params]:
+    """The parameters by name in a list of names or of rows."""
+    located = [(f"row {number} of {where}", item) for number, item in enumerate(items, start=1)]
+    return _by_name(_rows(located, kind), kind)
+
+
+def _by_name(rows: Rows, kind: Kind) -> dict[str, Params]:
+    """Parameters by name. An error begins with the location of the first wrong row."""
+    return checked(((f"{location}: {kind.what}", name, params) for location, name, params in rows), kind)
+
+
+def checked(named: Iterable[tuple[str, Any, Params]], kind: Kind) -> dict[str, Params]:
+    """Parameters by name, if no name is wrong or given twice. Before each name stands what errors call it."""
+    params_by_name: dict[str, Params] = {}
+    for what, name, params in named:
+        checks.name(what, name)
+        if name in params_by_name:
+            raise InvalidInput(what, name, "is given twice", f"give every {kind.what} its own name")
+        reserved = next((key for key in params if key in kind.reserved), None)
+        if reserved:
+            rule = f"its parameter {reserved!r} has a name that thresher uses itself"
+            raise InvalidInput(what, name, rule, "rename it")
+        params_by_name[name] = params
+    return params_by_name
+
+
+def _not_names(given: object, kind: Kind) -> InvalidInput:
+    """The error for what holds no names, or holds them in no order."""
+    number = ", a Path or a number" if kind.what == "case" else " or a Path"
+    rule = f"must be a list of names or of dicts, {{name: parameters}}, a pandas DataFrame{number}"
+    remedy = ""
+    if isinstance(given, str):
+        remedy = f"for a file write Path({given!r}), for one {kind.what} [{given!r}]"
+    elif isinstance(given, set | frozenset):
+        remedy = "a set has no order: write sorted(…)"
+    elif hasattr(given, "columns"):
+        remedy = "give its rows as a list of dicts"
+    elif hasattr(given, "__fspath__"):
+        remedy = "create_study reads files"
+    return InvalidInput(f"{kind.what}s", given, rule, remedy)
+
+
+def _from_table(table: Any, kind: Kind) -> Rows:
+    """The rows of a DataFrame. Their names are in a column, or else in its index."""
+    columns = list(table.columns)
+    twice = next((column for column, count in Counter(columns).items() if count > 1), None)
+    if twice is not None:
+        raise InvalidInput(f"{kind.what}s: column", twice, "occurs twice", "rename one of them")
+    key = next((key for key in kind.keys if key in columns), None)
+    for number, (label, record) in enumerate(zip(table.index, table.to_dict("records"), strict=True), start=1):
+        params = {column: None if _is_missing(value) else value for column, value in record.items()}
+        name = label if key is None else params.pop(key)
+        yield f"row {number} of {kind.what}s", _name(name), params
+
+
+def _is_missing(value: object) -> bool:
+    """Whether a cell of a DataFrame is empty: pandas writes NaN there."""
+    return isinstance(value, float) and value != value
+
+
+def _rows(located: Sequence[tuple[str, object]], kind: Kind) -> Rows:
+    """Names and rows. Without a name in any of the rows, they are numbered."""
+    named = any(not isinstance(item, Mapping) or _key(item, kind) for _, item in located)
+    for number, (location, item) in enumerate(located, start=1):
+        if isinstance(item, str):
+            yield location, item, {}
+            continue
+        if not isinstance(item, Mapping):
+            raise InvalidInput(location, rule=f"{shown(item)} is neither a name nor parameters", remedy=SHAPES)
+        params, key = dict(item), _key(item, kind)
+        if key is None and named:
+            rule = f"{shown(item)} has no {either(kind.keys)}, and other rows have"
+            remedy = f'name each {kind.what}, as in {{"{kind.keys[0]}": "first", …}}, or none'
+            raise InvalidInput(location, rule=rule, remedy=remedy)
+        yield location, str(number) if key is None else _name(params.pop(key)), params
+
+
+def _key(row: Mapping[Any, object], kind: Kind) -> str | None:
+    """The key that holds a row's name."""
+    return next((key for key in kind.keys if key in row), None)
+
+
+def _name(value: object) -> object:
+    """A name as it is; rows are often numbered, and then it is the number as text."""
+    is_number = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return str(value) if is_number else value
+
+
+# -- in the text of a file ---------------------------------------------------------------------------------------
+
+
+def from_text(text: str, file: str, kind: Kind) -> dict[str, Params]:
+    r"""The parameters by name in the text of a file: a name per line, CSV, JSON or JSON lines. An error names the row.
+
+    >>> from_text("# models\nsmall\nlarge\n", "arms.txt", ARMS)
+    {'small': {}, 'large': {}}
+    >>> from_text("question,answer\n2 + 2,4\n3 * 3,9\n", "cases.csv", CASES)
+    {'1': {'question': '2 + 2', 'answer': '4'}, '2': {'question': '3 * 3', 'answer': '9'}}
+    """
+    readers = {"json": _from_json, "jsonl": _from_json_lines, "csv": _from_csv, "lines": _from_lines}
+    style = _style(file, text, kind)
+    params_by_name = _by_name(readers[style](text, file, kind), kind)
+    if not params_by_name:
+        raise InvalidInput(kind.file, file, f"names no {kind.what}", _how_to_name(kind, style))
+    return params_by_name
+
+
+def _style(file: str, text: str, kind: Kind) -> str:
+    """How a file is written, by its suffix, otherwise by how the text begins."""
+    suffix = re.search(r"\.\w+\Z", file.lower())
+    ending = suffix[0] if suffix else ""
+    if ending in UNREAD:
+        rule = f"is {UNREAD[ending]}, which is not read"
+        raise InvalidInput(kind.file, file, rule, "write one name per line, CSV, JSON or JSON lines")
+    if ending in STYLES and ending != ".txt":
+        return STYLES[ending]
+    if re.match(r"\s*\{\s*\"[^\n]*\}\s*\n\s*\{", text):  # an object per line
+        return "jsonl"
+    if re.match(r"\s*(\[\s*[\[{\"\]]|\{\s*[\"}])", text):  # not [red], which is a name
+        return "json"
+    header = [column.strip() for column in text.split("\n", 1)[0].split(",")]
+    best, *others = kind.keys
+    return "csv" if best in header or any(key in header[:-1] for key in others) else "lines"
+
+
+def _from_lines(text: str, where: str, kind: Kind) -> Rows:
+    for number, line in enumerate(text.split("\n"), start=1):
+        name = line.strip()
+        if name and not name.startswith("#"):  # such a line is a comment
+            yield f"line {number} of {where}", name, {}
+
+
+def _from_csv(text: str, where: str, kind: Kind) -> Rows:
+    if not text.strip():
+        return
+    columns, lines = read_csv(text, where)
+    key = next((key for key in kind.keys if key in columns), None)
+    if key is None and not (kind.what == "case" and _is_header(columns, kind)):
+        raise _no_column(columns, where, kind)
+    twice = next((column for column, count in Counter(columns).items() if count > 1), None)
+    if twice is not None:
+        raise InvalidInput(f"line 1 of {where}: column", twice, "occurs twice", "rename one of them")
+    for number, (location, cells) in enumerate(lines, start=1):
+        row = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
+        if key is None and any(column == cell for column, cell in row.items()):
+            raise _no_column(columns, where, kind)
+        yield location, str(number) if key is None else text_of(row.pop(key)), row
+
+
+def _is_header(columns: Sequence[str], kind: Kind) -> bool:
+    """Whether the first line is a header although no column holds the names: otherwise it is the first case.
+
+    It has several columns, all with names like those of variables. No cell below may repeat the name of its column.
+    """
+    is_near = any(column.lower() in kind.keys for column in columns)
+    return len(columns) > 1 and not is_near and all(column.replace("-", "_").isidentifier() for column in columns)
+
+
+def _no_column(columns: list[str], where: str, kind: Kind) -> InvalidInput:
+    """The error for a first line in which no column holds the names."""
+    rule = f"has no column {either(kind.keys)}"
+    return InvalidInput(f"line 1 of {where}:", ",".join(columns), rule, _how_to_head(columns, kind))
+
+
+def _how_to_head(columns: list[str], kind: Kind) -> str:
+    """What to do about a header in which no column holds the name."""
+    for separator, called in SEPARATORS.items():
+        if len(columns) == 1 and any(cell.strip().lower() in kind.keys for cell in columns[0].split(separator)[:-1]):
+            return f"separate the columns with commas instead of {called}; names are in a column {either(kind.keys)}"
+    near = next((column for column in columns if column.lower() in kind.keys), None)
+    if near is not None:
+        return f"write {near.lower()!r} instead of {near!r}: capital letters make another name"
+    named = f"name the column that holds the {kind.what}s' names {either([repr(key) for key in kind.keys])}"
+    return f"{named}, or rename the file to .txt if it has one {kind.what} per line and no header"
+
+
+def _how_to_name(kind: Kind, style: str) -> str:
+    """What to write into a file that names nothing."""
+    return {
+        "json": SHAPES,
+        "jsonl": f'write one object per line, such as {{"{kind.keys[0]}": "a"}}',
+        "csv": f"write a first line with a column {kind.keys[0]!r}, then one {kind.what} per line",
+        "lines": "write one name per line",
+    }[style]
+
+
+def _from_json(text: str, where: str, kind: Kind) -> Rows:
+    data = _json(text, kind.file, where, kind)
+    if isinstance(data, Mapping):
+        for number, (name, params) in enumerate(data.items(), start=1):
+            if not isinstance(params, Mapping):
+                rule = f"{shown(params)} is not an object of parameters"
+                raise InvalidInput(f"row {number} of {where}", rule=rule, remedy=SHAPES)
+            yield f"row {number} of {where}", name, params
+    elif isinstance(data, list):
+        yield from _rows([(f"row {number} of {where}", item) for number, item in enumerate(data, start=1)], kind)
+    else:
+        raise InvalidInput(kind.file, where, "holds neither a list nor an object", SHAPES)
+
+
+def _from_json_lines(text: str, where: str, kind: Kind) -> Iterator[tuple[str, Any, Params]]:
+    located = [
+        (f"line {number} of {where}", _json(line, f"{kind.file}: line {number} of {where}:", line.strip(), kind))
+        for number, line in enumerate(text.split("\n"), start=1)
+        if line.strip()
+    ]
+    yield from _rows(located, kind)
+
+
+def _json(text: str, what: str, value: str, kind: Kind) -> Any:
+    try:
+        return read_json(text, object_pairs_hook=lambda pairs: _unique(pairs, value, kind))
+    except InvalidInput:
+        raise
+    except ValueError as error:
+        raise InvalidInput(what, value, f"cannot be read as JSON ({error})", SHAPES) from None
+
+
+def _unique(pairs: list[tuple[str, Any]], where: str, kind: Kind) -> dict[str, Any]:
+    """A JSON object; Python alone would silently keep the last of two equal keys."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        rule = "occurs twice in one object"
+        raise InvalidInput(f"{where}: key", twice, rule, f"give every {kind.what} its own name")
+    return values
