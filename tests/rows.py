@@ -22,4 +22,5 @@ ROW_NAMES = [
     "baseline",
     "median",
     "quantile",
+    "interval_disagrees",
 ]

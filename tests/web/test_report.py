@@ -73,7 +73,7 @@ def test_a_figure_names_up_to_30_arms_on_its_axis_in_their_order() -> None:
             "With probability 0.99, all intervals are right before they are cut at the bar; with "
             "probability 0.98, intervals and labels are all right together.",
         ),
-        ({"guarantee": "rate"}, "With probability 0.95, all intervals are right before they are cut at the bar. D"),
+        ({"guarantee": "rate"}, "With probability 0.95, all intervals are right together; labels may be wrong, and do"),
         ({"confidence": 0.4}, "With probability 0.4, all intervals are right before they are cut at the bar. Diamonds"),
         ({"confidence": None}, "The best first.  Diamonds"),
     ],

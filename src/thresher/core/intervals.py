@@ -10,7 +10,8 @@ import random
 from collections.abc import MutableSequence
 from typing import NamedTuple
 
-from .evidence import ABOVE, BELOW, BETS, CHARGED, CLOSE, OPEN, TOLD, mean_of
+from .evidence import ABOVE, BETS, CHARGED, CLOSE, OPEN, TOLD, mean_of
+from .spec import Spec
 from .state import State
 
 
@@ -138,38 +139,54 @@ def way(capital: MutableSequence[float], start: int, level: float) -> float:
     return min(1.0, math.log(max(mean_of(capital, start), 1.0)) / math.log(level))
 
 
-def interval(study: State, arm: int, mean: float | None) -> tuple[float, float]:
-    """The interval of what is asked about, in the user's units: all arms' hold together at the study's confidence.
+class Span(NamedTuple):
+    """An arm's interval as people see it."""
 
-    ``mean`` is the mean of what counts. The interval is clipped at the bar once the arm is settled and stretched to the
-    mean before that, so that it never contradicts the label. So labels and intervals are all right with probability
-    1 − 2 · risk: either may be wrong.
+    low: float
+    high: float
+    disagrees: bool = False  # it says that the arm's label is wrong
+
+
+def interval(study: State, arm: int, mean: float | None) -> Span:
+    """The interval of what is asked about, in the user's units; ``mean`` is the mean of what counts.
+
+    Until the arm is settled, the interval is stretched to the mean. Then it depends on the guarantee:
+
+    - "all": it is cut by the label, and never contradicts it. All intervals and labels are right together with
+      probability 1 − 2 · risk: either may be wrong.
+    - "rate": labels may be wrong, so they cut nothing. All intervals are right together with probability 1 − risk,
+      whatever the labels are.
     """
-    low, high = sorted(map(study.spec.shown, _counted_interval(study, arm, mean)))
-    return low, high
+    span = _counted_interval(study, arm, mean)
+    low, high = sorted(map(study.spec.shown, span[:2]))
+    return Span(low, high, span.disagrees)
 
 
-def _counted_interval(study: State, arm: int, mean: float | None) -> tuple[float, float]:
+def _counted_interval(study: State, arm: int, mean: float | None) -> Span:
     """The same on the scale of what counts."""
-    spec, label, bar = study.spec, study.docket.settled[arm], study.spec.bar
-    found = study.intervals.get(arm)
-    if found is None:
-        found = study.intervals[arm] = Interval(1.0 / study.stakes.level)
-    low, high = map(spec.unscale, found.follow(study, arm))
+    spec, label = study.spec, study.docket.settled[arm]
+    sequence = study.intervals.get(arm)
+    if sequence is None:
+        sequence = study.intervals[arm] = Interval(1.0 / study.stakes.level)
+    low, high = map(spec.unscale, sequence.follow(study, arm))
     least, most = _by_count(study, arm)
     low, high = max(low, least), min(high, most)
     if low > high or study.is_exact(arm):
-        return least, most
-    if label == ABOVE:
-        return max(low, bar), max(high, bar)
-    if label == BELOW:
-        return min(low, bar), min(high, bar)
+        return Span(least, most)
+    if label == OPEN:
+        low, high = (low, high) if mean is None else (min(low, mean), max(high, mean))
+        return Span(max(low, least), min(high, most))
+    bottom, top = _claimed(spec, label)
+    if spec.guarantee == "rate":
+        return Span(low, high, disagrees=high < bottom or low > top)
+    return Span(min(max(low, bottom), top), min(max(high, bottom), top))
+
+
+def _claimed(spec: Spec, label: int) -> tuple[float, float]:
+    """Where the mean of an arm lies if its label is right."""
     if label == CLOSE:
-        near, far = bar - spec.tolerance, bar + spec.tolerance
-        return min(max(low, near), far), max(min(high, far), near)
-    if mean is not None:
-        low, high = min(low, mean), max(high, mean)
-    return max(low, least), min(high, most)
+        return spec.bar - spec.tolerance, spec.bar + spec.tolerance
+    return (spec.bar, math.inf) if label == ABOVE else (-math.inf, spec.bar)
 
 
 def _by_count(study: State, arm: int) -> tuple[float, float]:

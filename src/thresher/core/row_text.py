@@ -24,7 +24,7 @@ Line = tuple[Piece, ...]
 def certainty(row: Row) -> Piece:
     """A tick if the label is certified, otherwise the share of the evidence that is there."""
     if row.certified:
-        return "✓ exact" if row.exact else "✓", "above"
+        return f"✓ {row.qualifier}".rstrip(), "above"
     return ("" if row.progress is None or row.label == "retired" else f"{row.progress:.0%}"), "quiet"
 
 
@@ -159,7 +159,7 @@ def markdown(rows: Iterable[Row], look: Look, first: str, remarks: Iterable[str]
     for at, row in enumerate(arms):
         numbers = [estimate_of(row, look), row.low, row.high]
         texts = ["" if value is None else look.estimate(value) for value in numbers]
-        certified = ("yes, exact" if row.exact else "yes") if row.certified else "no"
+        certified = ", ".join(filter(None, ["yes", row.qualifier])) if row.certified else "no"
         reached = "" if row.reached is None else "yes" if row.reached else "no"
         kept = [marked(row.arm), reached, row.label, certified, *texts, *(cells[at] for cells in more.values())]
         lines.append(f"| {' | '.join([*kept, seen(row, look.cases), str(row.failures)])} |")

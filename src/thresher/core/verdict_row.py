@@ -40,6 +40,7 @@ class Row:
     baseline: float | None = None  # the mean of the baseline's rewards in the same pulls or cases
     median: float | None = None  # with a share: of the rewards; with a ratio, of the arm's over the baseline's
     quantile: float | None = None  # the one asked about: within the limit if the share is reached
+    interval_disagrees: bool = False  # the label is certified, but the interval lies on the other side of the bar
 
     @property
     def estimate(self) -> float | None:
@@ -47,6 +48,11 @@ class Row:
         if self.share is not None:
             return self.share
         return self.mean if self.difference is None else self.difference
+
+    @property
+    def qualifier(self) -> str:
+        """What is said after "certified", or nothing."""
+        return "exact" if self.exact else "interval disagrees" if self.interval_disagrees else ""
 
 
 def sides(lower_is_better: bool) -> tuple[Side, Side]:
@@ -99,7 +105,7 @@ def row_of(ledger: Ledger, arm: int) -> Row:
     counted = (board.total[arm] + board.residue[arm]) / seen if seen else None
     label, certified = label_of(ledger, arm)
     is_weighed = ledger.certifies and arm != ledger.base and not ledger.is_outside(arm)
-    low, high = intervals.interval(ledger, arm, counted) if is_weighed else (None, None)
+    low, high, disagrees = intervals.interval(ledger, arm, counted) if is_weighed else (None, None, False)
     found = Row(
         arm=spec.arms[arm],
         label=label,
@@ -117,6 +123,7 @@ def row_of(ledger: Ledger, arm: int) -> Row:
         exact=ledger.is_exact(arm),
         missing=ledger.cases.missing[arm] if ledger.cases else 0,
         reached=label == sides(spec.lower_is_better)[0] if label in ("above", "below") else None,
+        interval_disagrees=disagrees,
     )
     return replace(found, **_values(ledger, arm, counted)) if ledger.values and seen else found
 

@@ -237,7 +237,7 @@ def standing(row: Row, *, outside: bool) -> str:
     if row.label == "retired" and not outside:
         return f"{SIGNS[row.label]} {row.label}{f': {row.reason}' if row.reason else '.'}"
     if row.certified:
-        known = "certified"
+        known = "certified, but its interval disagrees" if row.interval_disagrees else "certified"
     elif outside:
         known = "not certified, because a reward lay outside the bounds"
     elif row.progress is None:

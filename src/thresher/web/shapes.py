@@ -32,7 +32,7 @@ WORDS = {  # for kinds that say too little
 }  # fmt: skip
 COLUMNS = (
     "label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside",
-    "reached", "estimate", "median", "quantile", "baseline", "texts",
+    "reached", "estimate", "median", "quantile", "baseline", "texts", "qualifier",
 )  # fmt: skip
 
 
@@ -120,10 +120,12 @@ def intervals_of(spec: Spec) -> str:
     if spec.confidence is None:
         return ""
     sure, both = number(spec.confidence, exact=True), round(2 * spec.confidence - 1, 12)
-    found = f"With probability {sure}, all intervals are right before they are cut at the bar"
-    if spec.guarantee == "all" and both > 0:
-        found += f"; with probability {number(both, exact=True)}, intervals and labels are all right together"
-    return f"{found}."
+    if spec.guarantee == "rate":
+        return f"With probability {sure}, all intervals are right together; labels may be wrong, and do not cut them."
+    sentence = f"With probability {sure}, all intervals are right before they are cut at the bar"
+    if both > 0:
+        sentence += f"; with probability {number(both, exact=True)}, intervals and labels are all right together"
+    return f"{sentence}."
 
 
 def lines_of(look: Look) -> list[tuple[str, dict[str, Any]]]:
@@ -176,7 +178,8 @@ def columns_of(row: Row, look: Look, *, outside: bool) -> tuple[Any, ...]:
         "" if row.label == "baseline" else look.estimate(estimate),
         *(each[0] for each in details([row], look).values()),
     ]
-    return (*label, *counts, reached, *map(short, (estimate, row.median, row.quantile, row.baseline)), texts)
+    numbers = map(short, (estimate, row.median, row.quantile, row.baseline))
+    return (*label, *counts, reached, *numbers, texts, row.qualifier)
 
 
 def cases_json(ledger: Ledger, limit: int) -> dict[str, Any]:

@@ -73,8 +73,8 @@ def _heads(look: Look) -> list[str]:
 
 def _row(row: Row, outside: bool, look: Look) -> str:
     """One arm: its name, its label, a cell for each of the heads, and the reason."""
-    exact = ", exact" if row.exact else ""
-    sure = f"✓ certified{exact}" if row.certified else "not certified" if outside and row.label != "baseline" else ""
+    certified = ", ".join(filter(None, ["✓ certified", row.qualifier]))
+    sure = certified if row.certified else "not certified" if outside and row.label != "baseline" else ""
     estimates = [look.estimate(value) for value in (estimate_of(row, look), row.low, row.high)]
     if row.label == "baseline":  # it is compared with nothing
         estimates = ["", "", ""]

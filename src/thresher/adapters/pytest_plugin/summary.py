@@ -47,7 +47,8 @@ def cells(result: Result) -> tuple[str, ...]:
     row = result.row
     mean = "" if row.mean is None else f"{row.mean:.3f}"
     interval = "" if row.low is None or row.high is None else f"{row.low:.3f} to {row.high:.3f}"
-    return state(result), mean, interval, f"{result.runs:,}", result.nodeid
+    words = ", ".join(filter(None, [state(result), row.qualifier if row.certified else ""]))
+    return words, mean, interval, f"{result.runs:,}", result.nodeid
 
 
 def counted(results: Sequence[Result]) -> str:

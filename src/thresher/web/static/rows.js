@@ -57,7 +57,7 @@ function whisker(table, arm, head, [low, high]) {
 
 function armRow(table, arm, head, ends, address) {
   const label = labelOf(table, arm);
-  const sure = table.certified[arm] ? (table.seen[arm] === head.cases ? " ✓ exact" : " ✓") : "";
+  const sure = table.certified[arm] ? ` ✓ ${table.qualifier[arm]}`.trimEnd() : "";
   const way = make("span", { class: "way", title: "evidence, as a share of what settles the arm" });
   if (table.progress[arm] !== null && !sure && !table.outside[arm] && !OTHERS.includes(label)) {
     const fill = make("i");
