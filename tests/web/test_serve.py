@@ -1,5 +1,6 @@
 """`thresher serve`, as a process: what it prints, what it refuses, how it ends."""
 
+import contextlib
 import signal
 import socket
 import ssl
@@ -50,8 +51,6 @@ def test_it_prints_its_address_with_a_token_that_grants_access() -> None:
         (["--tls-cert", __file__], "cannot be used"),
         (["--tls-cert", "nowhere.pem"], "No such file"),
         (["--tls-key", __file__], "--tls-cert"),
-        (["--max-connections", "1000000000"], "ulimit -n"),
-        (["--max-per-address", "0"], "--max-per-address"),
     ],
 )
 def test_wrong_use_is_one_line(options: list[str], words: str) -> None:
@@ -93,7 +92,7 @@ def test_tls_encrypts_and_makes_the_cookie_secure(certificate: tuple[str, str], 
     context = ssl.create_default_context(cafile=cert)
     options = ["--write", "--tls-cert", cert, "--tls-key", key]
     with (
-        served("memory", *options, log=log, patience={"connections.HANDSHAKE": 2.0}) as server,
+        served("memory", *options, log=log) as server,
         httpx.Client(verify=context, timeout=60) as client,
     ):
         assert server.entry.startswith("https://")
@@ -101,11 +100,10 @@ def test_tls_encrypts_and_makes_the_cookie_secure(certificate: tuple[str, str], 
         assert (reply.status_code, "Secure" in reply.headers["set-cookie"].split("; ")) == (303, True)
         assert client.get(f"{server.url}/api/studies").json()["studies"] == []
         address = ("127.0.0.1", int(server.url.rpartition(":")[2]))
-        with socket.create_connection(address, timeout=60) as silent, socket.create_connection(address) as plain:
+        with socket.create_connection(address) as plain:
             plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
-            start = time.monotonic()
-            assert silent.recv(1) == b""  # no handshake, no connection
-            assert time.monotonic() - start > 1
+            with contextlib.suppress(ConnectionResetError):
+                assert b"HTTP" not in plain.recv(100)
         assert client.get(f"{server.url}/healthz").status_code == 200
     assert log.read_text() == ""
 

@@ -41,13 +41,6 @@ def web(module: str) -> ModuleType:
 @option("--allow-host NAME", "A host name that users reach it by.", to="allowed", multiple=True)
 @option("--tls-cert FILE", "Serve HTTPS with this certificate (PEM).")
 @option("--tls-key FILE", "The certificate's key (PEM), if it is not in the same file.")
-@click.option(
-    "--max-connections",
-    "connections",
-    type=Whole(1),
-    help="Connections at once.  [default: as ulimit -n allows, at most 4096]",
-)
-@click.option("--max-per-address", "each", type=Whole(1), help="Connections from one address.  [default: half of all]")
 @click.pass_context
 def serve(context: click.Context, /, storage: str | None, scores: tuple[object, ...], **given: Any) -> None:
     """Serve a live page of the studies in a store, and an HTTP API for agents in any language.

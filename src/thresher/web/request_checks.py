@@ -23,7 +23,6 @@ MOST_BYTES = 1_000_000  # of a body
 SLOW = 60.0  # seconds for a body to arrive
 HEALTHY = b'{"ok":true}'
 READING = ("GET", "HEAD", "OPTIONS")
-PASSED = "thresher.passed"  # in a request's state: what to call when it has passed the checks
 ONCE = ("authorization", "thresher-agent", "last-event-id", "idempotency-key")  # headers that may come only once
 # After these the connection is closed: the rest of the body is not read, or the sender is unknown.
 CLOSED = (400, 401, 403, 408, 413, 421, 429)
@@ -71,7 +70,6 @@ class CheckedApp:
             if await self._entered(passed, answer):
                 return
             self._check_writing(scope["method"], self._role(headers, passed))
-            scope.get("state", {}).get(PASSED, lambda: None)()
             await self.app(passed, await _bounded(passed, headers, receive), answer)
         except Refusal as refusal:
             await answer.refuse(refusal)

@@ -1,7 +1,7 @@
 """Starting the server: its socket, its names, its tokens."""
 
+import asyncio
 import errno
-import functools
 import logging
 import os
 import re
@@ -11,6 +11,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import NamedTuple
 
 import uvicorn
@@ -20,7 +21,7 @@ from ..log.store import Store
 from ..text.logs import log
 from .access import Access, ip_of
 from .app import create_app
-from .connections import IDLE, Acceptor, Connection, Limits, limits
+from .connections import BACKLOG, IDLE, Connection, complain
 from .served_studies import ServedStudies
 
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,200}")
@@ -39,8 +40,6 @@ class Options(NamedTuple):
     allowed: tuple[str, ...] = ()
     tls_cert: str | None = None
     tls_key: str | None = None
-    connections: int | None = None
-    each: int | None = None
 
 
 def serve(store: Store, options: Options, announce: Callable[[str], None], *, reader: Store | None = None) -> None:
@@ -55,7 +54,7 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
     if is_any(address) and not names:
         remedy = "name the server as its users will: --allow-host NAME"
         raise InvalidInput("host", options.host, "listens under every name, so the allowed ones must be given", remedy)
-    tls, bounds = tls_of(options), limits(options.connections, options.each)
+    tls = tls_of(options)
     with _listening(family, options.host, address, options.port) as listener:
         bound = listener.getsockname()[1]
         hosts = host_headers(options.host, bound, names) | host_headers(address, bound, names)
@@ -65,7 +64,8 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
         config = uvicorn.Config(
             app,
             loop="asyncio",
-            http="h11",
+            http=Connection,
+            backlog=BACKLOG,
             access_log=False,  # addresses may hold the token
             log_config=None,
             lifespan="off",
@@ -86,27 +86,31 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
         announce(f"{start}{token}")
         if write_token is not None:
             announce(f"to write: {start}{write_token}")
-        Server(config, bounds, tls, served).run(sockets=[listener])
+        config.load()
+        config.ssl = tls
+        Server(config, served).run(sockets=[listener])
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, but we accept the connections ourselves."""
+    """uvicorn's server, which ends soon after Ctrl-C even if threads are waiting."""
 
-    def __init__(
-        self, config: uvicorn.Config, bounds: Limits, tls: ssl.SSLContext | None, served: ServedStudies
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, served: ServedStudies) -> None:
         super().__init__(config)
-        self._bounds, self._tls, self._served = bounds, tls, served
+        self._served, self._is_interrupted = served, False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        make = functools.partial(Connection, self.config, self.server_state)
-        self.servers = [Acceptor(each, make, limits=self._bounds, tls=self._tls) for each in sockets or []]  # type: ignore[misc]
-        self.started = True
+        asyncio.get_running_loop().set_exception_handler(complain)
+        await super().startup(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._is_interrupted = self._is_interrupted or sig == signal.SIGINT
+        super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop soon, even if threads are waiting: only writes that were not acknowledged may be lost."""
+        """Stop soon: only writes that were not acknowledged may be lost."""
         self._served.end()
-        if signal.SIGINT in self._captured_signals:  # SIGTERM ends the process after the shutdown anyway
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # asyncio may try to accept once more
+        if self._is_interrupted:  # SIGTERM ends the process after the shutdown anyway
             last = threading.Timer(LAST, os._exit, [128 + signal.SIGINT])
             last.daemon = True
             last.start()
