@@ -16,7 +16,6 @@ from .access import Rarely
 
 MOST = 4096  # connections, however many descriptors there are
 ROOM = 100  # descriptors that stores, logs and files need, at least
-BACKLOG = 64  # connections that asyncio accepts before it looks at the limit: fewer than ROOM
 HEAD = 10.0  # seconds for the head of a request
 IDLE = 60  # seconds between two requests
 FULL, OUT = Rarely(), Rarely()

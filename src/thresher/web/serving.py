@@ -21,7 +21,7 @@ from ..log.store import Store
 from ..text.logs import log
 from .access import Access, ip_of
 from .app import create_app
-from .connections import BACKLOG, IDLE, Connection, complain
+from .connections import IDLE, Connection, complain
 from .served_studies import ServedStudies
 
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,200}")
@@ -65,7 +65,6 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
             app,
             loop="asyncio",
             http=Connection,
-            backlog=BACKLOG,
             access_log=False,  # addresses may hold the token
             log_config=None,
             lifespan="off",
