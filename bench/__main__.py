@@ -11,6 +11,7 @@ PARTS = (
     "engine",
     "lab",
     "scores",
+    "warmup",
     "durable",
     "certificates",
     "questions",

@@ -18,7 +18,10 @@ GOLDEN = Path(__file__).parent / "golden"
 
 
 class Transcription:
-    """Algorithms 1 to 3 of the paper as printed: lists of rewards, and a loop over all arms."""
+    """Algorithms 1 to 3 of the paper: lists of rewards, and a loop over all arms.
+
+    As printed, but for Step 1: an arm is scored from its first reward on, while others still wait for theirs.
+    """
 
     def __init__(self, policy: Policy, arms: int, bar: float, budget: int) -> None:
         self.policy, self.bar, self.budget, self.K = policy, bar, budget, arms
@@ -133,6 +136,17 @@ def test_the_sequence_is_that_of_the_paper_while_rewards_are_pending(name: str, 
         else:
             break
     assert paper.t == budget
+
+
+@pytest.mark.parametrize("name", sorted(set(ALL) - {"balanced"}))  # it also pulls that arm where all others wait
+def test_an_arm_that_hangs_takes_no_more_than_its_warm_up(name: str) -> None:
+    study, hung = study_of(ALL[name], 8, 200), 0
+    while pull := study.ask():
+        if pull.arm == "arm 3":
+            hung += 1
+        else:
+            study.tell(pull, 0.5)
+    assert hung == ALL[name].warmup
 
 
 # -- golden traces ------------------------------------------------------------------------------------------------
