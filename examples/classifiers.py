@@ -78,7 +78,7 @@ class Digits:
         images, labels = load_digits(return_X_y=True)
         split = train_test_split(range(len(labels)), test_size=HELD_OUT, random_state=0)
         self._images, self._labels = images / 16, labels
-        self._learned_from, self._held_out = split
+        self.learned_from, self._held_out = split
         self._trained: dict[str, Any] = {}
         self._locks: dict[str, threading.Lock] = {}
 
@@ -104,7 +104,7 @@ class Digits:
                 model = getattr(importlib.import_module(f"sklearn.{module}"), kind)(**params["arguments"])
                 if "random_state" in model.get_params():
                     model.set_params(random_state=0)
-                chosen = self._learned_from[: params["learned"]]
+                chosen = self.learned_from[: params["learned"]]
                 self._trained[arm] = model.fit(self._images[chosen][:, _seen(params["pixels"])], self._labels[chosen])
         return self._trained[arm]
 

@@ -93,6 +93,13 @@ class Client:
         self._idle.append((reader, writer))
         return int(first.split()[1]), headers, reply
 
+    async def close(self) -> None:
+        """Close the connections that are kept."""
+        while self._idle:
+            _, writer = self._idle.pop()
+            writer.close()
+            await writer.wait_closed()
+
 
 def main() -> int:
     """Run the example."""

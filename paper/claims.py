@@ -85,7 +85,7 @@ def claims_41(rows: Sequence[Row]) -> list[Claim]:
         duels.append((verdict, (text, more)))
     (evt, evt_texts), (free, free_texts), (own, own_texts) = duels
     return [
-        Claim("4.1", "EVT and EVT_pf outperform ATP overall.", _joined([evt, free]), evt_texts + free_texts),
+        Claim("4.1", "EVT and EVT_pf outperform ATP overall.", joined([evt, free]), evt_texts + free_texts),
         Claim("4.1", "EVT overall outperforms EVT_pf.", own, own_texts),
         _advantage(table),
     ]
@@ -183,7 +183,7 @@ def _nice(table: Speeds) -> Claim:
         )
         last = max(up_to, default=0)
         lines.append(f"{name}, δ = {delta:g}, small, median, large: {at}; at least τ/2 in all three up to τ = {last}.")
-    return Claim("4.2", "Both algorithms achieve a nice speedup property.", _joined(verdicts), tuple(lines))
+    return Claim("4.2", "Both algorithms achieve a nice speedup property.", joined(verdicts), tuple(lines))
 
 
 def _rivals(table: Speeds) -> Claim:
@@ -192,7 +192,7 @@ def _rivals(table: Speeds) -> Claim:
         *found, text = _race(table, "AP-EVT", "AP-EVT_pf", delta)
         verdicts += found
         lines.append(text)
-    return Claim("4.2", "AP-EVT overall outperforms AP-EVT_pf.", _joined(verdicts), tuple(lines))
+    return Claim("4.2", "AP-EVT overall outperforms AP-EVT_pf.", joined(verdicts), tuple(lines))
 
 
 def _race(table: Speeds, name: str, other: str, delta: float) -> tuple[str, str, str]:
@@ -222,10 +222,10 @@ def _variance(table: Speeds) -> Claim:
             f"{name}, δ = {delta:g}: the speed-up at large variance is higher than at small at {tally.better}, lower "
             f"at {tally.worse}, even at {tally.even} of {tally.points} values of τ: {tally.verdict}."
         )
-    return Claim("4.2", "The speedup is better when the variance is large.", _joined(verdicts), tuple(lines))
+    return Claim("4.2", "The speedup is better when the variance is large.", joined(verdicts), tuple(lines))
 
 
-def _joined(verdicts: Sequence[str]) -> str:
+def joined(verdicts: Sequence[str]) -> str:
     """The verdict on several parts, if the undecided ones cannot change it; otherwise undecided."""
     decided = set(verdicts) - {OPEN}
     if len(decided) > 1 or PARTLY in decided:

@@ -23,7 +23,7 @@ def _draw_many(arms: Any, state: Any, out: Any) -> None:
 @cache
 def _many() -> Any:
     rebuilt = user_score.rebuilt(
-        cast(FunctionType, _draw_many), {**compiler._shared(), "REWARDS": REWARDS}, "_draw_many"
+        cast(FunctionType, _draw_many), {**compiler.shared_namespace(), "REWARDS": REWARDS}, "_draw_many"
     )
     return compiler.njit(**compiler.OPTIONS)(rebuilt)
 

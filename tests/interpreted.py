@@ -26,7 +26,7 @@ def namespace(kind: compiler.Kind) -> dict[str, Any]:
     choices: dict[str, Any] = {name: value for module in MODULES for name, value in vars(module).items()}
     choices.update(compiler.constants(kind))
     for module in MODULES:
-        for name, function in compiler._functions(module).items():
+        for name, function in compiler.functions_in(module).items():
             choices[name] = FunctionType(function.__code__, choices, name)
     return choices
 

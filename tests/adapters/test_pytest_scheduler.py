@@ -103,11 +103,11 @@ class Play:
         return found
 
     def events(self, kind: str) -> list[Any]:
-        return [event for study in self.sift._studies.values() for event in study.events() if event.kind == kind]
+        return [event for study in self.sift.studies.values() for event in study.events() if event.kind == kind]
 
     @property
     def pending(self) -> int:
-        return sum(len(study.pending()) for study in self.sift._studies.values())
+        return sum(len(study.pending()) for study in self.sift.studies.values())
 
 
 TESTS = [f"t.py::test_{number}" for number in range(4)]

@@ -49,12 +49,12 @@ def test_bars_that_differ_in_the_seventh_digit_have_studies_of_their_own(tmp_pat
     for _ in range(2):  # the second resumes
         sift = Sift(tests, options, seed=1)
         assert [verdict.threshold for verdict in sift.verdicts()] == [0.9000001, 0.9000002, 0.99]
-    assert [study.name.split()[1] for study in sift._studies.values()] == ["0.9000001", "0.9000002", "0.99"]
+    assert [study.name.split()[1] for study in sift.studies.values()] == ["0.9000001", "0.9000002", "0.99"]
     assert "0.9000001" in "\n".join(guarantees(sift.verdicts(), options))
 
 
 def test_the_name_of_a_stored_study_never_changes() -> None:
-    names = [study.name for study in Sift({"a": 0.9, "b": 1 / 3}, Options(0.9, confidence=0.99))._studies.values()]
+    names = [study.name for study in Sift({"a": 0.9, "b": 1 / 3}, Options(0.9, confidence=0.99)).studies.values()]
     assert names == ["pytest 0.333333 a276294129f8", "pytest 0.9 a276294129f8"]
 
 
@@ -152,7 +152,7 @@ def test_processes_that_start_at_once_share_a_study(tmp_path: Path) -> None:
         start.wait()
         sift = Sift({"test": 0.9}, options, seed=seed)
         try:
-            return sift._studies[0.9].spec.seed
+            return sift.studies[0.9].spec.seed
         finally:
             sift.close()
 

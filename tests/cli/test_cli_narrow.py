@@ -95,7 +95,7 @@ def test_a_further_line_of_the_question_takes_the_place_of_an_arm() -> None:
     console = Console(width=30, height=24, color_system=None)
     screen = Screen(study, Live(console=console), nullcontext())
     with console.capture() as output:
-        console.print(peek(study, lambda ledger: screen._picture(ledger, Progress(0, 0, 0, 0, 0.0, None))))
+        console.print(peek(study, lambda ledger: screen.picture(ledger, Progress(0, 0, 0, 0, 0.0, None))))
     lines = output.get().rstrip("\n").splitlines()
     assert " ".join(" ".join(lines[:2]).split()) == "Which of 1,000 arms reach 0.505 on 5,000 cases?"
     assert len(lines) < 24

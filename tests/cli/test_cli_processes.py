@@ -1,7 +1,6 @@
 """Commands that misbehave: they cost one pull, and leave nothing behind."""
 
 import json
-import multiprocessing
 import os
 import signal
 import subprocess
@@ -165,17 +164,6 @@ def test_after_stop_nothing_runs_and_nothing_can_begin(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed, match="the run was stopped"):
         command(PULL)
     assert not any(map(runs, pids(tmp_path)))
-
-
-def test_a_command_can_be_run_in_a_forked_process_whatever_its_threads_were_doing() -> None:
-    command = Command(("echo", "1"))
-    with command._runs._lock:  # as in a thread that is just starting a program
-        process = multiprocessing.get_context("fork").Process(target=command, args=(PULL,))
-        process.start()
-    process.join(60)
-    code = process.exitcode
-    process.kill()
-    assert code == 0
 
 
 def test_a_command_has_its_own_session(tmp_path: Path) -> None:

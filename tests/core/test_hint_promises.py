@@ -1,13 +1,11 @@
 """Every hint names an arm that is open and says what would help; a settled study has none."""
 
 import random
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import thresher
-from thresher.core import hints
 
 
 def finished(**given: Any) -> thresher.Verdict:
@@ -62,30 +60,3 @@ def test_an_arm_that_loses_too_many_pulls_is_named() -> None:
     (hint,) = verdict.hints
     assert "'0.6'" in hint
     assert "lost" in hint
-
-
-@pytest.mark.parametrize(
-    ("away", "words"),
-    [
-        (0.00005, "0.0001"), (0.00015, "0.0002"), (0.0004, "0.0005"), (0.0007, "0.001"), (0.0015, "0.002"),
-        (0.004, "0.005"), (0.007, "0.01"), (0.015, "0.02"), (0.03, "0.05"), (0.07, "0.1"), (0.2, None),
-    ],
-)  # fmt: skip
-def test_the_least_round_tolerance_that_would_do_is_proposed(
-    away: float, words: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(hints, "_is_close", lambda *_: True)
-    ledger: Any = SimpleNamespace(
-        docket=SimpleNamespace(committed=[5]),
-        spec=SimpleNamespace(span=(0.0, 1.0), share=None, unit=None, arms=["a"]),
-        stakes=SimpleNamespace(threshold=0.5, tolerance=0.0),
-        board=SimpleNamespace(mean=[0.5 + away]),
-        asked=[10],
-        issued=40,
-    )
-    found = hints._hint_of_tolerance(ledger, [0])
-    if words is None:
-        assert found is None
-    else:
-        where = f"'a' lies within ±{words} of the bar and took 25 % of the pulls"
-        assert found == f"{where}; a tolerance of {words} would have settled it."

@@ -29,8 +29,8 @@ def test_there_are_40_classifiers_and_800_cases_that_a_store_can_keep(digits: cl
 
 def test_no_classifier_learns_from_a_case(digits: classifiers.Digits) -> None:
     cases = {case["image"] for case in digits.cases().values()}
-    assert len(digits._learned_from) == 997
-    assert not cases & set(digits._learned_from)
+    assert len(digits.learned_from) == 997
+    assert not cases & set(digits.learned_from)
 
 
 def test_a_pull_reads_its_case(digits: classifiers.Digits) -> None:

@@ -30,9 +30,7 @@ def complete(stub: endpoint.Stub, *, patience: float = 60.0) -> str:
         try:
             return await asyncio.wait_for(client.complete(ARMS["plain check 0-shot"]["prompt"], "3 times 5?"), patience)
         finally:
-            for _, writer in client._idle:
-                writer.close()
-                await writer.wait_closed()
+            await client.close()
 
     return asyncio.run(ask())
 

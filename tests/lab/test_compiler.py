@@ -77,7 +77,7 @@ def test_loops_that_different_processes_compiled_do_not_get_mixed_up(
 
 def test_where_nothing_can_be_cached_loops_are_compiled_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    program = "from thresher.lab import compiler; loop = compiler._outermost(lambda number: None); "
+    program = "from thresher.lab import compiler; loop = compiler.outermost(lambda number: None); "
     program += "loop(1); print(compiler.keeps(), loop.stats.cache_path)"
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file")}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
@@ -86,7 +86,7 @@ def test_where_nothing_can_be_cached_loops_are_compiled_all_the_same(tmp_path: P
 
 def test_another_process_compiles_what_it_is_told(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(ran.folder.parent.parent))
-    assert warming._child([compiler.Kind()]).wait(60) == 0
+    assert warming.child_that_compiles([compiler.Kind()]).wait(60) == 0
     assert {name(path) for path in ran.folder.rglob("*.run_*.nbc")} == {*ran.kept[1]}  # it was there
 
 
@@ -112,7 +112,7 @@ def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkey
         return subprocess.Popen(["true"])
 
     monkeypatch.setattr(warming, "available_cores", lambda: cores)
-    monkeypatch.setattr(warming, "_child", started)
+    monkeypatch.setattr(warming, "child_that_compiles", started)
     monkeypatch.setattr(warming, "compile_here", lambda share, _: shares.append(share))
     monkeypatch.setattr(compiler, "kept", lambda kind: kind.delayed and kind.certifies)
     warming.compile_together([*loops, *loops])
@@ -136,7 +136,7 @@ def test_a_formula_is_found_by_its_number(name: str) -> None:
 
 def test_no_two_compiled_functions_have_the_same_name() -> None:
     """They share one namespace, where one would take the other's place, as `formulas.applied` does on purpose."""
-    names = [name for module in (*compiler.SHARED, *compiler.LOOPS) for name in compiler._functions(module)]
+    names = [name for module in (*compiler.SHARED, *compiler.LOOPS) for name in compiler.functions_in(module)]
     assert sorted([*set(names), "applied"]) == sorted(names)
 
 

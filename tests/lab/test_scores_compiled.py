@@ -38,7 +38,7 @@ def test_live_and_compiled_hold_the_same_bits() -> None:
 def compare_scored(ledger: Any, played: Played) -> None:
     """Compare, after scoring what a live study scores only when it is asked."""
     if ledger.stale:
-        ledger._score_stale(ledger.stale)
+        ledger.score_stale(ledger.stale)
     compare(ledger, played)
 
 

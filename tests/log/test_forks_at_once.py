@@ -180,7 +180,7 @@ class Losing(MemoryStore):
     def flush(self) -> None:
         if self.crashes:
             self.crashes = False
-            self._logs["s"].pop()
+            self.logs["s"].pop()
             raise Interrupted("storage", rule="the connection was lost after writing")
 
 

@@ -96,7 +96,7 @@ def test_a_crash_between_writing_and_flushing_writes_once(survives: bool, count:
                 self.crash = False
                 seen.append(peek(other, lambda ledger: ledger.issued))
                 if not survives:
-                    del self._logs["s"][-count:]
+                    del self.logs["s"][-count:]
                 raise Interrupted("storage")
 
     seen: list[int] = []
@@ -264,7 +264,7 @@ def test_a_race_lost_against_another_agent_is_run_again() -> None:
             super().append(study, events, lease=lease)
 
     store = Busy()
-    store.twin._logs = store._logs
+    store.twin.logs = store.logs
     study = make(store)
     store.rivals = 25
     assert (study.ask() or pytest.fail("no pull")).id == 26
@@ -278,7 +278,7 @@ def test_an_earlier_call_is_found_although_the_end_of_the_log_was_lost() -> None
     assert study.ask_many(2, lease=60, key="one") == first
     lost = thresher.open_study("s", storage=store).ask_many(1, lease=60, key="two")
     assert study.ask_many(2, lease=60, key="one") == first, "which reads the lost event, and writes nothing"
-    del store._logs["s"][-1:]
+    del store.logs["s"][-1:]
     assert study.ask_many(2, lease=60, key="one") == first
     third = study.ask_many(1, lease=60, key="three")
     assert [pull[:-1] for pull in third] == [pull[:-1] for pull in lost], "all but the tag"

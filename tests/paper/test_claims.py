@@ -37,8 +37,8 @@ def test_a_line_that_never_reaches_the_level_is_counted_but_does_not_decide_alon
 
 
 def test_a_claim_of_several_parts_waits_for_those_that_could_change_its_verdict() -> None:
-    assert claims._joined([HOLDS, HOLDS]) == HOLDS
-    assert claims._joined([HOLDS, OPEN]) == OPEN
-    assert claims._joined([HOLDS, OPEN, FAILS]) == PARTLY
-    assert claims._joined([PARTLY, OPEN]) == PARTLY
-    assert claims._joined([FAILS, FAILS]) == FAILS
+    assert claims.joined([HOLDS, HOLDS]) == HOLDS
+    assert claims.joined([HOLDS, OPEN]) == OPEN
+    assert claims.joined([HOLDS, OPEN, FAILS]) == PARTLY
+    assert claims.joined([PARTLY, OPEN]) == PARTLY
+    assert claims.joined([FAILS, FAILS]) == FAILS

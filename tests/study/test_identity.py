@@ -117,7 +117,7 @@ def test_events_that_another_agent_never_had_acknowledged_may_be_lost() -> None:
     study.tell(study.ask() or 0, 1)
     other.ask()
     assert study.verdict().issued == 2
-    del store._logs["s"][-1:]
+    del store.logs["s"][-1:]
     assert study.verdict().issued == 1
     assert (study.ask() or pytest.fail("no pull")).id == 2
 
@@ -128,7 +128,7 @@ def test_a_call_that_writes_nothing_does_not_forget_what_was_acknowledged() -> N
     pull = study.ask() or pytest.fail("no pull")
     study.tell(pull, 1)
     study.tell(pull, 1)
-    del store._logs["s"][-1:]
+    del store.logs["s"][-1:]
     with pytest.raises(thresher.StudyDeleted, match="event 3, which was acknowledged, is gone"):
         study.verdict()
 

@@ -1,8 +1,10 @@
 """Reading a study changes nothing, and reads no more than it must."""
 
+import contextlib
+import os
 import pickle
+import sqlite3
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
@@ -13,7 +15,6 @@ import pytest
 from stores import CountingStore
 
 import thresher
-from thresher.log.sqlite import SqliteStore
 
 
 def coins(**given: Any) -> thresher.Study:
@@ -71,27 +72,27 @@ def test_pulls_asked_for_with_a_lease_are_not_renewed_by_this_process(tmp_path: 
         study.ask_many(1, lease=60)
         study.ask_many(1)
         study.ask_many(1, key="mine")
-        assert study._keeper.held == [2, 3]
+        study.store.renew("coins", [1, 2, 3], -1)
+        assert study.sweep() == 1
+        assert [pull.id for pull in study.pending()] == [2, 3], "those that this process holds"
 
 
 def test_a_call_of_ask_many_has_its_own_lease(tmp_path: Path) -> None:
     with coins(storage=tmp_path / "s.db", lease=3600) as study:
         study.ask_many(1)
         study.ask_many(1, lease=7200)
-        store = study.store
-        assert isinstance(store, SqliteStore)
-        with store._use() as connection:
-            until = dict(connection.execute("SELECT pull, until FROM leases").fetchall())
-        assert until[2] - until[1] == pytest.approx(3600, abs=60)
+    with contextlib.closing(sqlite3.connect(tmp_path / "s.db")) as connection:
+        until = dict(connection.execute("SELECT pull, until FROM leases").fetchall())
+    assert until[2] - until[1] == pytest.approx(3600, abs=60)
 
 
 def test_with_closes_a_study_and_lets_its_leases_run_out(tmp_path: Path) -> None:
     with coins(storage=tmp_path / "s.db") as study:
         study.ask()
-        store = study.store
-        assert isinstance(store, SqliteStore)
-    assert study._keeper.held == []
-    assert store._session is None
+    links = Path("/proc/self/fd").iterdir()
+    assert not [link for link in links if os.path.realpath(link).startswith(str(tmp_path))], "its files are closed"
+    study.store.renew("coins", [1], -1)
+    assert study.store.expired("coins") == [1], "nobody renews it"
     assert study.verdict().pending == 1, "the next use opens it again"
     study.close()
 
@@ -163,6 +164,5 @@ def test_a_pull_of_ours_is_renewed_when_a_lost_reply_is_asked_for_again(tmp_path
         study.ask_many(1, lease=60, key="k")
         study.store.renew("coins", [1], -1)
         assert study.store.expired("coins") == [1]
-        study._next_sweep = time.monotonic() + 60
         assert [pull.id for pull in study.ask_many(1, lease=60, key="k")] == [1]
         assert study.store.expired("coins") == []

@@ -20,9 +20,9 @@ from storm import CONTEXT
 TOKEN, WRITE_TOKEN = "a-token-for-tests", "a-token-that-writes"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 WRITER = {"authorization": f"Bearer {WRITE_TOKEN}"}
-httpx._config.DEFAULT_TIMEOUT_CONFIG.read = 60.0  # seconds: with 5, a disk that stalls fails a test
-# each client would read all certificates of the world again
-httpx._transports.default.create_ssl_context = functools.cache(httpx.create_ssl_context)  # type: ignore[attr-defined]
+# with 5 seconds, a disk that stalls fails a test; and each call would read all certificates of the world again
+for verb in ("get", "post"):
+    setattr(httpx, verb, functools.partial(getattr(httpx, verb), timeout=60.0, verify=httpx.create_ssl_context()))
 
 FORKED = {"serve": Server("web.serving"), "report": Server("web.standalone")}
 

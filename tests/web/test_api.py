@@ -258,7 +258,7 @@ def test_a_log_that_was_changed_is_reported(app: CheckedApp, store: MemoryStore)
     post(app, "", {**COINS, "name": "broken"})
     post(app, "/broken/ask", {"n": 3})
     assert get(app, "/broken").status == 200
-    store._logs["broken"][2] = store._logs["broken"][2]._replace(time=1.0)
+    store.logs["broken"][2] = store.logs["broken"][2]._replace(time=1.0)
     assert get(app, "/broken/events?after=1").status == 500
     post(app, "/broken/ask", {"n": 1})
     fresh = server(store)

@@ -91,13 +91,13 @@ class Screen:
         """Draw if it is time."""
         began = time.monotonic()
         if began >= self._next:
-            picture = peek(self._study, lambda ledger: self._picture(ledger, progress))
+            picture = peek(self._study, lambda ledger: self.picture(ledger, progress))
             with self._turn:
                 self._live.update(picture, refresh=True)
             done = time.monotonic()
             self._next = done + max(REDRAW, SHARE * (done - began))
 
-    def _picture(self, ledger: Ledger, progress: Progress) -> Group:
+    def picture(self, ledger: Ledger, progress: Progress) -> Group:
         width, height = self._live.console.size
         arms = range(len(ledger.spec.arms))
         low = height < 8  # then an arm replaces the progress bar and the note

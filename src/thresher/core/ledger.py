@@ -249,7 +249,7 @@ class Ledger(Settling):
     def state(self) -> dict[str, Any]:
         """The whole state, for comparing two ledgers bit for bit. With a user's function, every arm is scored first."""
         if self.stale:
-            self._score_stale(self.stale)
+            self.score_stale(self.stale)
         return {name: value for name, value in vars(self).items() if name not in ("intervals", "last", "pull_tag")}
 
 

@@ -186,10 +186,10 @@ class State:
         if self.done:
             return None
         if self.stale:
-            self._score_stale(self.stale)
+            self.score_stale(self.stale)
         return steps.choose_for(self.board, self.second, self.rule, self.issued + 1)
 
-    def _score_stale(self, stale: set[int]) -> None:
+    def score_stale(self, stale: set[int]) -> None:
         """Score the arms that have changed since the last decision, with the user's function."""
         rule = self.rule._replace(formula=self.spec.policy.scored_by())
         for arm in sorted(stale):

@@ -55,7 +55,7 @@ INNER: Any = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "
 Namespace = dict[str, Any]
 
 
-def _functions(module: ModuleType) -> dict[str, FunctionType]:
+def functions_in(module: ModuleType) -> dict[str, FunctionType]:
     found = vars(module).items()
     return {name: f for name, f in found if isinstance(f, FunctionType) and f.__module__ == module.__name__}
 
@@ -83,7 +83,7 @@ def _extended(
     namespace: Namespace, modules: tuple[ModuleType, ...], variant: str = "", *, keeps: bool = False
 ) -> Namespace:
     for module in modules:
-        functions = _functions(module)
+        functions = functions_in(module)
         for name, value in vars(module).items():
             if name not in functions and not name.startswith("__"):
                 namespace.setdefault(name, value)
@@ -95,12 +95,12 @@ def _extended(
 
 @cache
 def _called_by_loops() -> frozenset[str]:
-    found = (function.__code__.co_names for module in LOOPS for function in _functions(module).values())
+    found = (function.__code__.co_names for module in LOOPS for function in functions_in(module).values())
     return frozenset(name for names in found for name in names)
 
 
 @cache
-def _shared() -> Namespace:
+def shared_namespace() -> Namespace:
     return _extended({"__name__": __name__}, SHARED, keeps=True)
 
 
@@ -155,10 +155,10 @@ def kept(kind: Kind) -> bool:
 @cache
 def loop(kind: Kind) -> Callable[..., None]:
     """The compiled loop; it releases the interpreter's lock while it runs."""
-    function = _functions(delayed_loop)["run_delayed"] if kind.delayed else _functions(loops)["run_at_once"]
+    function = functions_in(delayed_loop)["run_delayed"] if kind.delayed else functions_in(loops)["run_at_once"]
     rebuilt = user_score.rebuilt(function, _namespace(kind._replace(delayed=False)), kind.name)
     is_known = kind.digest is None or not kind.digest.startswith(scores.IN_MEMORY)  # by its source
-    return _outermost(rebuilt, keeps=is_known)
+    return outermost(rebuilt, keeps=is_known)
 
 
 @contextmanager
@@ -183,7 +183,7 @@ def compiling(*, delayed: bool) -> Iterator[None]:
 @cache
 def instance_drawer() -> Callable[..., None]:
     """The compiled function that draws the arms of one repetition."""
-    function = _functions(loops)["draw_instance"]
+    function = functions_in(loops)["draw_instance"]
     drawer: Callable[..., None] = njit(**OPTIONS)(
         user_score.rebuilt(function, _namespace(Kind()), "draw_instance-alone")
     )
@@ -198,7 +198,7 @@ def constants(kind: Kind) -> Namespace:
 
 @cache
 def _namespace(kind: Kind) -> Namespace:
-    namespace = {**_shared(), **constants(kind)}
+    namespace = {**shared_namespace(), **constants(kind)}
     if kind.formula is None or kind.digest is None:
         return _extended(namespace, LOOPS, kind.variant, keeps=True)
     _extended(namespace, (*SCORED, *LOOPS), kind.variant)
@@ -210,10 +210,10 @@ def _namespace(kind: Kind) -> Namespace:
 def other_loop(function: FunctionType) -> Callable[..., None]:
     """A loop of another room, compiled with everything in its module."""
     namespace = _extended(dict(_namespace(Kind())), (sys.modules[function.__module__],))
-    return _outermost(user_score.rebuilt(function, namespace, function.__name__))
+    return outermost(user_score.rebuilt(function, namespace, function.__name__))
 
 
-def _outermost(rebuilt: FunctionType, *, keeps: bool = True) -> Callable[..., None]:
+def outermost(rebuilt: FunctionType, *, keeps: bool = True) -> Callable[..., None]:
     """A loop, compiled when it is first called; ``keeps`` says whether it is cached."""
     compiled: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
     if keeps:

@@ -26,7 +26,7 @@ def compile_together(loops: Iterable[Kind], *, shows: bool = False) -> None:
     cores = available_cores() if compiler.keeps() else 1
     shares = [own[first::cores] for first in range(cores)]
     shares[0] += [loop for loop in needed if loop.digest is not None]  # only this process has the user's function
-    children = [_child(share) for share in shares[1:] if share]
+    children = [child_that_compiles(share) for share in shares[1:] if share]
     try:
         with progress_bar("compiling, this once", len(needed)) if shows else nullcontext() as bar:
             compile_here(shares[0], bar)
@@ -69,7 +69,7 @@ def _game(loop: Kind) -> Setup:
     )
 
 
-def _child(loops: Sequence[Kind]) -> "subprocess.Popen[bytes]":
+def child_that_compiles(loops: Sequence[Kind]) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-m", "thresher.lab.warming", json.dumps(loops)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 

@@ -23,32 +23,32 @@ class MemoryStore:
     leased = False
 
     def __init__(self) -> None:
-        self._logs: dict[str, list[Event]] = {}
+        self.logs: dict[str, list[Event]] = {}
         self._notes: dict[str, dict[str, str]] = {}
         self._lock = threading.RLock()
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
-        return self._logs.get(study, [])[after : None if limit is None else after + limit]
+        return self.logs.get(study, [])[after : None if limit is None else after + limit]
 
     def head(self, study: str) -> Head | None:
-        log = self._logs.get(study)
+        log = self.logs.get(study)
         return Head(log[-1].seq, log[-1].digest) if log else None
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         with self._lock:
-            log = self._logs.get(study, [])
+            log = self.logs.get(study, [])
             if events[0].seq != len(log) + 1:
                 raise beaten(events[0].seq)
             if events[0].digest is None:
                 raise InvalidInput("event", events[0].seq, "has no digest", "chain.chained gives it one")
             log.extend(events)
-            self._logs[study] = log
+            self.logs[study] = log
 
     def flush(self) -> None:
         """Memory survives nothing."""
 
     def studies(self) -> list[str]:
-        return sorted(self._logs)
+        return sorted(self.logs)
 
     def turn(self, study: str) -> AbstractContextManager[object]:
         """One lock for all studies of the process."""
@@ -68,15 +68,15 @@ class MemoryStore:
 
     def rename(self, study: str, name: str) -> None:
         with self._lock:
-            if name in self._logs:
+            if name in self.logs:
                 raise taken(name)
-            if study in self._logs:
-                self._logs[name] = self._logs.pop(study)
+            if study in self.logs:
+                self.logs[name] = self.logs.pop(study)
                 self._notes[name] = self._notes.pop(study, {})
 
     def delete(self, study: str) -> None:
         with self._lock:
-            self._logs.pop(study, None)
+            self.logs.pop(study, None)
             self._notes.pop(study, None)
 
     def describe(self) -> Mapping[str, str]:

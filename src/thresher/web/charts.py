@@ -158,18 +158,18 @@ def _hover(name: str) -> str:
 
 
 @cache
-def _look() -> dict[str, Any]:
+def look() -> dict[str, Any]:
     look: dict[str, Any] = json.loads((STATIC / "figures.json").read_text())
     return look
 
 
 def _part(kind: str, /, **more: Any) -> dict[str, Any]:
     """A part of a figure as figures.json describes it, with more."""
-    return _merged(_look()[kind], more)
+    return _merged(look()[kind], more)
 
 
 def _drawn(traces: list[dict[str, Any]], layout: dict[str, Any], theme: str) -> Figure:
-    colours, layout = _look()["themes"][theme], _part("layout", **layout)
+    colours, layout = look()["themes"][theme], _part("layout", **layout)
     return Figure(data=[_painted(trace, colours) for trace in traces], layout=_painted(layout, colours))
 
 

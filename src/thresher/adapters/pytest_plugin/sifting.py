@@ -112,10 +112,10 @@ class Sift:
             raise InvalidInput("--thresher-budget", options.budget, rule, "give more, or select fewer tests with -k")
         self._store = open_store(options.storage)
         start = int.from_bytes(os.urandom(4)) if seed is None else seed
-        self._studies = {
+        self.studies = {
             bar: self._study(bar, (start + at) % 2**32, version) for at, bar in enumerate(sorted(set(tests.values())))
         }
-        for study in self._studies.values():
+        for study in self.studies.values():
             self._recall(study)
         self.until = math.inf  # the time limit counts from the first run
 
@@ -158,11 +158,11 @@ class Sift:
         self._flush()
         if self.options.seconds is not None:
             self.until = min(self.until, time.monotonic() + self.options.seconds)
-        waiting = {bar: _open(study) for bar, study in self._studies.items() if not study.done}
+        waiting = {bar: _open(study) for bar, study in self.studies.items() if not study.done}
         everything, found = sum(waiting.values()), list[Ask]()
         for bar, count in sorted(waiting.items(), key=lambda each: self._served[each[0]]):
             share = max(1, n * count // max(1, everything))
-            pulls = self._studies[bar].ask_many(min(share, n - len(found)))
+            pulls = self.studies[bar].ask_many(min(share, n - len(found)))
             found += [Ask(self._nodeids[pull.arm], pull.seed, pull.number, pull.id) for pull in pulls]
             self._served[bar] += len(pulls) / max(1, count)
         return found
@@ -189,7 +189,7 @@ class Sift:
         self._shown(self)
 
     def _of(self, ask: Ask) -> Study:
-        return self._studies[self.bars[ask.nodeid]]
+        return self.studies[self.bars[ask.nodeid]]
 
     def aside(self, error: str | None, worker: object = None) -> None:
         """An error in tearing down shared fixtures. It is reported with the test that ran last."""
@@ -201,7 +201,7 @@ class Sift:
         """Write the rewards that were told, together: a single write may take longer than a short test."""
         told, self._told = self._told, []
         self._flush_at = time.monotonic() + WAIT
-        for bar, study in self._studies.items():
+        for bar, study in self.studies.items():
             mine = {ask.pull: (ask, reward) for ask, reward in told if self.bars[ask.nodeid] == bar}
             if mine:
                 outside = tell_together(study, [Telling(pull, reward) for pull, (_, reward) in mine.items()])
@@ -232,7 +232,7 @@ class Sift:
 
     def _up_to_date(self) -> Iterable[Study]:
         self._flush()
-        return self._studies.values()
+        return self.studies.values()
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -267,7 +267,7 @@ class Sift:
 
     def results(self, verdicts: Sequence[Verdict] | None = None) -> list[Result]:
         """What is known about each test, in their order."""
-        found = dict(zip(self._studies, self.verdicts() if verdicts is None else verdicts, strict=True))
+        found = dict(zip(self.studies, self.verdicts() if verdicts is None else verdicts, strict=True))
         return [self._result(nodeid, found[bar]) for nodeid, bar in self.bars.items()]
 
     def _result(self, nodeid: str, verdict: Verdict) -> Result:
