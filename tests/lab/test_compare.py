@@ -94,6 +94,15 @@ def test_errors_of_differences_are_those_of_paired_repetitions() -> None:
     assert rows[3]["accuracy_difference_se"] < np.hypot(rows[1]["accuracy_se"], rows[3]["accuracy_se"])
 
 
+def test_policies_are_compared_at_the_same_numbers_of_pulls_however_long_they_warm_up() -> None:
+    policies = ("cheapest", "balanced", "uniform")
+    words = ("--arms=10", "--budget=60", "--repetitions=3", "--family=bernoulli", "--confidence=0.5", "--format=json")
+    data = json.loads(run("compare", *words, *(f"--policy={name}" for name in policies)))
+    assert [(row["policy"], row["pulls"]) for row in data["results"]] == [
+        (name, pulls) for name in policies for pulls in (10, 20, 50, 60)
+    ]
+
+
 def test_the_command_prints_a_table_and_draws_a_picture(tmp_path: Path) -> None:
     picture = tmp_path / "found.png"
     out = run(*WORDS, "--policy=evt", "--policy=uniform", f"--picture={picture}")

@@ -117,7 +117,7 @@ bernoulli, beta, normal, clipped, constant
         put(self, "budget", budget)
         self._check_certificates()
         self._check_cases()
-        put(self, "checkpoints", _checkpoints(self.checkpoints, self.budget, self.contenders * self.rules.warmup))
+        put(self, "checkpoints", _checkpoints(self.checkpoints, self.budget, self.contenders))
         self._check_arms()
 
     def _check_certificates(self) -> None:
@@ -273,7 +273,10 @@ def _ranges(name: str, given: Range, arms: int) -> tuple[Reals, Reals]:
 
 
 def _checkpoints(given: Sequence[int], budget: int, least: int) -> tuple[int, ...]:
-    """Increasing numbers of pulls that end with the budget; by default 1, 2, 5, 10, … and the budget."""
+    """Increasing numbers of pulls that end with the budget; by default 1, 2, 5, 10, … from ``least`` on, and the budget.
+
+    They are the same for every policy, so that policies can be compared.
+    """
     if not isinstance(given, Sequence) or isinstance(given, str):
         raise InvalidInput("checkpoints", given, "must be numbers of pulls", "write (100, 200), for example")
     if not given:
