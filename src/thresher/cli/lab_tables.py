@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ..lab.settled import Certificates
     from ..lab.setup import Setup
 
+NINE_OF_TEN = "nine of ten"  # the heading of the range
+
 
 def print_data(style: str, rows: list[dict[str, Any]], data: dict[str, Any]) -> None:
     """Print rows as CSV, or all data as JSON."""
@@ -111,36 +113,29 @@ def print_plan(plan: "Plan") -> None:
     title = f"{asked_by(plan.setup)} {arms}, {plural(plan.workers, 'worker')}"
     title += ", error rate" if plan.setup.ranks else ""
     console = Console(file=standard_output())
-    wide = console.width >= 110  # there is room for bars
-    table = Table(title=title, title_justify="left", padding=(0, 1 if console.width >= 90 else 0))
-    sides: Any = (("to have", "left"), ("with", "left"), ("pulls", "right"), ("time", "right"), ("runs", "right"))
-    for name, side in (*sides, *([("", "left")] if wide else [])):
-        table.add_column(name, justify=side, no_wrap=name != "to have")
-    errors = set[bool]()  # whether numbers of pulls have one
+    wide, narrow = console.width >= 110, console.width < 90  # there is room for bars; there is little room
+    table = Table(title=title, title_justify="left", padding=(0, 0 if narrow else 1))
+    folded = ("to have", "with") if narrow else ("to have",)
+    for name in ("to have", "with", "pulls", NINE_OF_TEN, "time", "runs", *([""] if wide else [])):
+        side: Any = "left" if name in ("to have", "with", "") else "right"
+        table.add_column(name, justify=side, no_wrap=name not in folded)
     for need in plan.needs:
-        pulls = f"> {need.beyond:,}" if need.pulls is None else f"{need.pulls:,}"
-        if is_pilot and need.low is not None:
-            ends = [f"> {need.beyond:,}" if end is None else f"{end:,}" for end in (need.low, need.high)]
-            pulls += f" ({ends[0]} – {ends[1]})"
-        elif need.pulls is not None:
-            errors.add(need.pulls_se is not None)
-            pulls += "" if need.pulls_se is None else f" ± {need.pulls_se:,.0f}"
+        beyond = f"> {need.beyond:,}"
+        low, pulls, high = (beyond if end is None else f"{end:,}" for end in (need.low, need.pulls, need.high))
         bar = "█" * max(1, round(24 * (need.pulls or need.beyond) / most)) + ("…" if need.pulls is None else "")
         target = need.target if need.policy == policies[0] else ""
         time = "" if need.seconds is None else duration(need.seconds)
-        cells = (target, need.policy, pulls, time, f"{need.repetitions:,}")
+        ends = "" if need.low is None else f"{low} – {high}"
+        cells = (target, need.policy, pulls, ends, time, f"{need.repetitions:,}")
         table.add_row(*cells, *([bar] if wide else []))
     console.print(table)
     if plan.full_run is not None:
         console.print(plan.full_run.sentence(), highlight=False)
+    ranges = f"{NINE_OF_TEN}: where the number of pulls lies in nine of ten resamples of the runs"
+    ranges += "; for arms settled, in nine of ten runs." if plan.setup.certifies else "."
     if is_pilot:
-        words = "In brackets: nine of ten simulated studies. Each draws the arms from what the pilot leaves possible."
-        console.print(words, highlight=False)
-    if True in errors:
-        words = "± is one standard error."
-        if False in errors:
-            words += " Where it is missing, it is unknown: the runs reach the target too narrowly."
-        console.print(words, highlight=False)
+        ranges += " Each run draws the arms from what the pilot leaves possible."
+    console.print(ranges, highlight=False)
     fewest = min(need.repetitions for need in plan.needs)
     if fewest < ROUGH:
         words = f"runs: the number of simulated studies. Figures from few runs (here as few as {fewest}) are rough."

@@ -36,7 +36,7 @@ def draw(plan: Plan, path: Path) -> None:
             if certifies or target != SETTLED[0]:
                 _panel(axes, target).axhline(level, color="#B5B5B5", linewidth=0.8, zorder=0)
         for need in plan.needs:
-            if need.pulls is not None and need.target != ALL_SETTLED[0]:
+            if need.low is not None and need.target != ALL_SETTLED[0]:
                 _mark(_panel(axes, need.target), list(plan.curves).index(need.policy), need)
         axes[0, 0].set_ylim(top=1.005)
         axes[0, 0].legend(loc="lower right")
@@ -47,13 +47,23 @@ def _panel(axes: Any, target: str) -> Any:
 
 
 def _mark(axis: Any, index: int, need: Need) -> None:
-    """A dot where the target is met, with its number of pulls for the first two lines: a third would overlap."""
+    """A dot where the target is met, on a bar from ``low`` to ``high``, which ends in an arrow if it goes on.
+
+    The bars of later policies are thinner, so that all are seen where they overlap. The first two policies have their
+    number of pulls, too: a third would overlap.
+    """
     colour, level = STYLES[index][0], LEVELS[need.target]
+    bar = {"color": colour, "alpha": 0.4, "linewidth": 8.0 - 3.0 * index, "solid_capstyle": "butt"}
+    axis.plot([need.low, need.high or need.beyond], [level, level], **bar)
+    if need.high is None:
+        axis.plot(need.beyond, level, marker=">", color=colour, markersize=7)
+    if need.pulls is None:
+        return
     axis.plot(need.pulls, level, marker="o", color=colour, markersize=5)
     if index == 0:
-        words = {"xytext": (-5, 4), "ha": "right"}
+        words = {"xytext": (-5, 6), "ha": "right"}
     elif index == 1 or need.target == SETTLED[0]:
-        words = {"xytext": (5, -11), "ha": "left"}
+        words = {"xytext": (5, -13), "ha": "left"}
     else:
         return
     axis.annotate(f"{need.pulls:,}", (need.pulls, level), textcoords="offset points", fontsize=8, color=colour, **words)

@@ -11,7 +11,6 @@ from ..errors import InvalidInput
 from . import delays
 from .crossing import RANGE, Rows, first_columns, first_reached, resampled
 from .full_run import FullRun, full_run_of
-from .pilot import Pilot
 from .result import Result
 from .setup import Setup
 from .simulator import check_setup, checked, kind, simulate
@@ -36,20 +35,19 @@ class Need:
     """The pulls and seconds that one policy needs for one target; None: more than ``beyond`` pulls.
 
     ``seconds`` is the mean over repetitions; for all arms settled, it is the time within which nine of ten finish.
-    ``repetitions`` says how many were played: few of the long runs, so their figures are rough. Nine of ten reach the
-    target between ``low`` and ``high``; None: more than ``beyond``, or the target is not about settled arms. From a
-    pilot, the arms differ in each of them.
+    ``repetitions`` says how many were played: few of the long runs, so their figures are rough. Between ``low`` and
+    ``high`` lie nine of ten repetitions, if the target is about settled arms, and otherwise ``pulls`` in nine of ten
+    resamples of the repetitions. From a pilot, the arms differ in each repetition.
     """
 
     target: str
     policy: str
     pulls: int | None
-    pulls_se: float | None
+    low: int | None
+    high: int | None
     seconds: float | None
     beyond: int
     repetitions: int
-    low: int | None = None
-    high: int | None = None
 
 
 class Curve(NamedTuple):
@@ -165,8 +163,7 @@ def _needs(line: Line, certifies: bool, seed: int, threads: int | None) -> tuple
         )
         for target, level in list(left):
             need = needs[target] = _read(target, level, line.name, result, points, seed)
-            is_ranged = isinstance(setup.recorded, Pilot) and target in SETTLING
-            if need.pulls is not None and (need.high is not None or not is_ranged):
+            if need.pulls is not None and need.high is not None:
                 left.remove((target, level))
         _extend(curve, result, points)
         if not left:
@@ -212,26 +209,21 @@ def _reached(target: str, result: Result) -> Rows:
 
 
 def _read(target: str, level: float, policy: str, result: Result, points: Sequence[int], seed: int) -> Need:
-    right = _reached(target, result)[:, :-1]
-    index = first_reached(right, level)
-    low = high = None
-    if target in SETTLING:  # an arm that is right may be wrong again, a settled one stays settled
-        ends = np.quantile(first_columns(right, level), RANGE, method="inverted_cdf")
-        low, high = (points[int(column)] if np.isfinite(column) else None for column in ends)
+    reached = _reached(target, result)[:, :-1]
+    index = first_reached(reached, level)
+    # an arm that is right may be wrong again, so when a single repetition reaches such a target is mostly luck
+    columns = first_columns(reached if target in SETTLING else resampled(reached, seed), level)
+    ends = np.quantile(columns, RANGE, method="inverted_cdf")
+    low, high = (points[int(column)] if np.isfinite(column) else None for column in ends)
     if index is None:
-        return Need(target, policy, None, None, None, points[-1], result.repetitions, low, high)
-    again = first_columns(resampled(right, seed), level)
-    pulls = np.where(
-        np.isfinite(again), np.array([*points, points[-1]])[np.minimum(again, len(points)).astype(int)], np.inf
-    )
-    error = float(pulls.std(ddof=1)) if np.isfinite(pulls).all() else None
+        return Need(target, policy, None, low, high, None, points[-1], result.repetitions)
     clock = result.clock
     assert clock is not None
     seconds = float(clock[index])
     if target == ALL_SETTLED[0]:
         ended = np.where(result.measures.settled[:, -1] == result.setup.contenders, result.measures.ended[:, 0], np.inf)
         seconds = float(np.quantile(ended, level, method="inverted_cdf"))
-    return Need(target, policy, points[index], error, seconds, points[-1], result.repetitions, low, high)
+    return Need(target, policy, points[index], low, high, seconds, points[-1], result.repetitions)
 
 
 def _points(first: int, last: int) -> tuple[int, ...]:

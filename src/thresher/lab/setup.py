@@ -273,9 +273,9 @@ def _ranges(name: str, given: Range, arms: int) -> tuple[Reals, Reals]:
 
 
 def _checkpoints(given: Sequence[int], budget: int, least: int) -> tuple[int, ...]:
-    """Increasing numbers of pulls that end with the budget; by default 1, 2, 5, 10, … from ``least`` on, and the budget.
+    """Increasing numbers of pulls that end with the budget; by default 1, 2, 5, 10, … that are at least ``least``.
 
-    They are the same for every policy, so that policies can be compared.
+    They do not depend on the policy, so that policies can be compared.
     """
     if not isinstance(given, Sequence) or isinstance(given, str):
         raise InvalidInput("checkpoints", given, "must be numbers of pulls", "write (100, 200), for example")
