@@ -59,7 +59,7 @@ lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(PYTEST) --quiet tests/test_layers.py
+	$(PYTEST) --quiet tests/test_layers.py tests/test_private_names.py
 
 format: $(VENV)/dev
 	$(BIN)/ruff check --fix-only --quiet .

@@ -61,7 +61,7 @@ SCORE = "def score(gap, scatter, seen, weight, exploration):\n    return {}\n"
 def test_a_study_asks_only_with_the_file_it_was_created_with(
     before: str, after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scores, "_KNOWN", {})
+    monkeypatch.setattr(scores, "KNOWN", {})
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(sys.modules, "mine", ModuleType("mine"))
@@ -70,7 +70,7 @@ def test_a_study_asks_only_with_the_file_it_was_created_with(
     assert str(first) == str(second)
     text = "the file that defines mine:score has changed"
     assert differences(*(study_of(policy, 2, 4).spec for policy in (first, second))) == [text]
-    monkeypatch.setattr(scores, "_KNOWN", {})
+    monkeypatch.setattr(scores, "KNOWN", {})
     custom(module(tmp_path, after).score)
     study = study_of(first, 2, 4)
     with pytest.raises(thresher.NoScore, match="has changed since the study was created; restore it"):

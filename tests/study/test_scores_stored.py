@@ -23,7 +23,7 @@ def create(url: str, policy: Policy, **given: Any) -> thresher.Study:
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a new process: no function was passed in."""
-    monkeypatch.setattr(scores, "_KNOWN", {})
+    monkeypatch.setattr(scores, "KNOWN", {})
 
 
 def play(study: thresher.Study, pulls: int) -> None:

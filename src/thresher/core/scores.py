@@ -36,7 +36,7 @@ class Known(NamedTuple):
     obstacle: str | None = None  # why a log cannot describe it
 
 
-_KNOWN: dict[tuple[str, str], Known] = {}  # by name and digest
+KNOWN: dict[tuple[str, str], Known] = {}  # by name and digest
 
 
 def register(score: object) -> tuple[str, str | None]:
@@ -57,7 +57,7 @@ def register(score: object) -> tuple[str, str | None]:
     except TypeError:
         raise InvalidInput("score", function.__qualname__, "must take five arguments", remedy) from None
     known = _described(function)
-    _KNOWN[known.name, known.digest] = known
+    KNOWN[known.name, known.digest] = known
     return known.name, known.digest
 
 
@@ -72,7 +72,7 @@ def _described(function: FunctionType) -> Known:
             obstacle = "the file that defines it cannot be read"
     parts = (function.__module__ or "", function.__qualname__)
     name = name or ":".join(part if _is_dotted(part) else "memory" for part in parts)
-    before = (known for known in list(_KNOWN.values()) if known.function is function and known.obstacle)
+    before = (known for known in list(KNOWN.values()) if known.function is function and known.obstacle)
     return next(before, None) or Known(function, name, IN_MEMORY + secrets.token_hex(16), obstacle)
 
 
@@ -117,15 +117,15 @@ def is_digest(digest: object) -> bool:
 
 def digest_of(formula: str) -> str | None:
     """The digest of the function of that name that was passed in last; None: there is none."""
-    return next((digest for name, digest in reversed(list(_KNOWN)) if name == formula), None)
+    return next((digest for name, digest in reversed(list(KNOWN)) if name == formula), None)
 
 
 def known(formula: str, digest: str | None) -> Known:
     """The user's function of that name and file, if it was passed in."""
-    match = _KNOWN.get((formula, digest or ""))
+    match = KNOWN.get((formula, digest or ""))
     if match is not None:
         return match
-    if any(name == formula for name, _ in list(_KNOWN)):
+    if any(name == formula for name, _ in list(KNOWN)):
         rule = "the file that defines it has changed since the study was created"
         raise NoScore("policy", formula, rule, "restore it, or create a new study with it")
     remedy = "pass the function: open_study(…, scores=[function]), or --policy module:function"
@@ -136,7 +136,7 @@ def obstacle(formula: str, digest: str) -> str | None:
     """Why a stored study cannot have this function; None if it can."""
     if not digest.startswith(IN_MEMORY):
         return None
-    found = _KNOWN.get((formula, digest))
+    found = KNOWN.get((formula, digest))
     return found.obstacle if found is not None else _NO_NAME
 
 

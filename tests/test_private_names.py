@@ -1,0 +1,106 @@
+"""Private means private: nobody uses another module's underscores, and of dependencies only what this list names."""
+
+import ast
+import importlib
+import inspect
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PUBLIC = {  # underscores that Python and notebooks document
+    "_asdict", "_exit", "_fields", "_ipython_display_", "_make", "_replace", "_repr_html_", "_repr_mimebundle_",
+}  # fmt: skip
+# What has no public way and is worth it: where to find it, and why.
+PRIVATE = {
+    ("numba.core.options", "DefaultOptions._nrt"): "compiled loops allocate nothing, and compile a third faster",
+    ("_pytest.runner", "runtestprotocol"): "the only way to run an item again in one process",
+    ("_pytest.reports", "TestReport"): "what every plugin that reports takes",
+    ("_pytest._code.code", "ReprFileLocation"): "a report's location, which annotations read",
+    ("_pytest._code.code", "TerminalRepr"): "a report's text, which the terminal and JUnit XML read",
+    ("_pytest._io", "TerminalWriter"): "draws that text",
+    ("_pytest.nodes", "Item._report_sections"): "what an earlier run of the same item captured",
+    ("inspect_ai._util.registry", "registry_log_name"): "the name of a task or scorer in logs",
+    ("_pytest.nodes", "Node._id"): "tests: xdist's groups, which pytest 9.2 reads nowhere else",
+    ("threading", "_shutdown"): "tests: a forked command ends as a program does, without the time that this takes",
+    ("atexit", "_run_exitfuncs"): "tests: the same",
+}
+MOST = 15
+STILL = (
+    "tests/run/",
+    "tests/log/",
+    "tests/piped.py",
+    "tests/core/test_caveats.py",
+    "src/thresher/inner.py",
+    "src/thresher/run/engines/",
+)
+
+
+def test_the_list_is_short() -> None:
+    assert len(PRIVATE) <= MOST
+
+
+@pytest.mark.parametrize(("module", "name"), PRIVATE)
+def test_the_installed_version_has_what_the_list_names(module: str, name: str) -> None:
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        if isinstance(found, type) and not hasattr(found, part):  # instances have it
+            assert f"self.{part}" in inspect.getsource(found)
+        else:
+            found = getattr(found, part)
+
+
+@cache
+def private_uses(file: Path) -> list[str]:
+    """The names with an underscore that a file reads from something that is not its own."""
+    uses = []
+    tree = ast.parse(file.read_text())
+    own = {
+        name
+        for node in ast.walk(tree)
+        for name in (
+            [node.name]
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            else [node.attr]
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+            else [node.id]
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            else []
+        )
+    }
+    listed = {part for _, name in PRIVATE for part in name.split(".")} | PUBLIC
+    is_test = "tests" in file.parts
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Attribute):
+            owner = node.value
+            is_mine = isinstance(owner, ast.Name) and owner.id in ("self", "cls")
+            is_mine = is_mine or (not is_test and node.attr in own)
+            names = [] if is_mine else [node.attr]
+            if node.attr == "__new__" and is_test and not _is_super(owner):
+                uses.append(f"{file.relative_to(ROOT)}:{node.lineno}: __new__")
+        elif isinstance(node, ast.ImportFrom):
+            names = [alias.name for alias in node.names]
+        elif is_test and isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "setattr":
+            names = [arg.value.rpartition(".")[2] for arg in node.args if _is_text(arg)]
+        for name in names:
+            if name.startswith("_") and not name.endswith("__") and name not in listed and name != "__version__":
+                uses.append(f"{file.relative_to(ROOT)}:{node.lineno}: {name}")
+    return uses
+
+
+def _is_super(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "super"
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+@pytest.mark.parametrize("folder", ["tests", "src", "bench", "paper", "examples"])
+def test_nobody_uses_private_names_of_others(folder: str) -> None:
+    uses = [use for file in sorted((ROOT / folder).rglob("*.py")) for use in private_uses(file)]
+    uses = [use for use in uses if not use.startswith(STILL)]
+    assert not uses, "\n".join(uses)
