@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import threading
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -203,6 +205,57 @@ def test_viewers_share_one_watch_and_a_latecomer_misses_nothing() -> None:
     assert {text.partition(b"\n")[0] for text in texts} == {b"id: 2", b"id: 3"}  # some may get it as new viewers
     assert texts[0].startswith(b"id: 2\nevent: change\n")
     assert texts[-1].startswith(b"id: 3\nevent: change\n")
+
+
+def test_a_long_first_message_is_made_once_for_all_and_sent_in_pieces() -> None:
+    store = MemoryStore()
+    study = thresher.create_study("big", arms=[f"arm {k}" for k in range(3000)], threshold=0.5, storage=store)
+    study.ask_many(3000)
+    live, made = Live("big", store), []
+    since = live.since
+    live.since = lambda after: made.append(after) or since(after)  # type: ignore[func-returns-value,method-assign]
+
+    async def first(viewer: AsyncGenerator[bytes]) -> list[bytes]:
+        await anext(viewer)
+        parts = [await anext(viewer)]
+        while not parts[-1].endswith(b"\n\n"):
+            parts.append(await anext(viewer))
+        return parts
+
+    async def watch() -> list[list[bytes]]:
+        feed = Feed(live)
+        viewers = [feed.view(1) for _ in range(20)]
+        messages = await asyncio.gather(*map(first, viewers))
+        for viewer in viewers:
+            await viewer.aclose()
+        return messages
+
+    messages = asyncio.run(watch())
+    assert made == [1]
+    assert all(parts == messages[0] for parts in messages)
+    assert len(messages[0]) > 2
+    assert max(map(len, messages[0])) <= 1 << 16
+    assert len(json.loads(b"".join(messages[0]).partition(b"data: ")[2])["rows"]) == 3000
+
+
+def test_what_viewers_are_sent_is_made_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits for the lock that long reads of the study hold."""
+    store = MemoryStore()
+    thresher.create_study("coins", arms=["a"], threshold=0.5, storage=store)
+    monkeypatch.setattr("thresher.web.feed.SLOWING", (0.0,))
+    live, threads = Live("coins", store), set[int]()
+    head = live.head
+    live.head = lambda: threads.add(threading.get_ident()) or head()  # type: ignore[func-returns-value,method-assign]
+
+    async def watch() -> bytes:
+        viewer = Feed(live).view(1)
+        await anext(viewer)
+        message = await anext(viewer)
+        await viewer.aclose()
+        return message
+
+    assert b"event: head" in asyncio.run(watch())
+    assert threading.get_ident() not in threads
 
 
 def test_viewers_learn_when_a_study_is_deleted_or_replaced() -> None:

@@ -96,6 +96,31 @@ def test_a_connection_that_is_being_answered_is_not_closed_to_make_room(tmp_path
     assert "4 connections: idle ones are closed" in log.read_text()
 
 
+def test_too_many_streams_are_refused_in_one_line_until_one_is_closed(tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/s.db"
+    thresher.create_study("coins", arms=["a"], threshold=0.5, storage=storage)
+    stream = "/api/studies/coins/stream"
+    with served(storage, patience={"served_studies.STREAMS": 2}) as server, contextlib.ExitStack() as stack:
+        streams = [stack.enter_context(connected(server)) for _ in range(2)]
+        for each in streams:
+            each.sendall(head(server, stream))
+            while b"retry: 1000" not in each.recv(10_000):
+                pass
+        with httpx.stream("GET", f"{server.url}{stream}", headers=BEARER) as refused:
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "30")
+            refused.read()
+        rule, remedy = "2 streams are open already", "close pages that nobody looks at, and try again"
+        assert refused.json() == {"error": "stream", "value": None, "rule": rule, "remedy": remedy}
+        assert httpx.get(f"{server.url}/api/studies/coins", headers=BEARER).status_code == 200
+        streams[0].close()
+
+        def is_open() -> bool:
+            with httpx.stream("GET", f"{server.url}{stream}", headers=BEARER) as reply:
+                return reply.status_code == 200
+
+        until(is_open)
+
+
 def answers(connections: list[socket.socket], seconds: float) -> Iterator[bytes]:
     """The reply of each connection, in the order in which they come, within some seconds."""
     with selectors.DefaultSelector() as selector:

@@ -231,6 +231,18 @@ def test_open_pages_outlive_their_server_and_continue_with_a_new_session(
         site.open("/docs")
 
 
+def test_a_page_says_that_the_server_has_no_room_for_it(pages_without_charts: tuple[Any, Any], tmp_path: Path) -> None:
+    storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
+    thresher.create_study("coins", arms=["fair"], threshold=0.5, budget=500, storage=storage)
+    page, _ = pages_without_charts
+    with served(storage, patience={"served_studies.STREAMS": 0}) as server:
+        page.goto(server.entry)
+        page.goto(f"{server.url}/study/coins")
+        hurry(page)
+        until(page, f"{NOTICE}.includes('The server has no room for another live page at present.')")
+        page.goto("about:blank")
+
+
 def test_a_page_says_that_there_is_no_reward_yet_and_that_its_study_was_deleted(site: Site) -> None:
     thresher.create_study("dice", arms=["fair", "loaded"], threshold=0.5, budget=500, storage=site.storage)
     page, complaints, _ = site.open("/study/dice")

@@ -21,6 +21,7 @@ from ..log.tail import section
 from ..study import peek
 from . import models
 from .arm import arm_json
+from .feed import pieces
 from .malformed_requests import only_known_parameters
 from .refusals import Refusal
 from .request_checks import segment
@@ -109,7 +110,9 @@ def _reading(api: APIRouter, served: ServedStudies) -> None:
     @api.get("/studies/{study}/arms")
     def arms(study: Name) -> Any:
         """All arms as columns, the history and the last events: what a live page starts with."""
-        return Response(served.live(study).table(), media_type="application/json")
+        table = served.live(study).table()
+        length = {"Content-Length": str(len(table))}
+        return StreamingResponse(pieces(table), media_type="application/json", headers=length)
 
     @api.get("/studies/{study}/arms/{arm}")
     def arm(study: Name, arm: Arm) -> Any:
@@ -132,10 +135,8 @@ def _reading(api: APIRouter, served: ServedStudies) -> None:
         last_event_id: Annotated[str | None, Header()] = None,
     ) -> Any:
         """What changes from now on, as server-sent events; ``after`` is the number that the table had."""
-        known = _event_id(last_event_id, after)
-        await run_in_threadpool(served.live, study)  # report errors before the stream begins
-        feed = await run_in_threadpool(served.feed, study)
-        return StreamingResponse(feed.view(known), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+        messages = await served.stream(study, _event_id(last_event_id, after))
+        return StreamingResponse(messages, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
 def _event_id(given: str | None, after: int) -> int:

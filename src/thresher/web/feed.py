@@ -1,6 +1,7 @@
 """The change feed: one watch per study for all its viewers. Without viewers, the store is not polled."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable
 from typing import NamedTuple
@@ -19,6 +20,7 @@ BEHIND = 50  # messages queued for one viewer; a slower one must reconnect
 SLOWING = (5.0, 15.0, 60.0)  # seconds without news after which the rate is sent again, because it falls
 BEAT = 15.0  # seconds of silence after which a stream sends a sign of life
 AWAY = 2.0  # seconds between two polls of a store that failed
+PIECE = 1 << 16  # bytes of a long message that are sent at once
 ALWAYS = 0  # the number of a message for all viewers, whatever they know
 
 
@@ -39,6 +41,13 @@ def message(kind: str, data: object, seq: int | None = None) -> bytes:
     return b"%sevent: %s\ndata: %s\n\n" % (number, kind.encode(), encoded(data))
 
 
+async def pieces(text: bytes) -> AsyncGenerator[bytes]:
+    """A long text in parts, with turns for others. A connection buffers a part, instead of a copy of the whole."""
+    for at in range(0, len(text), PIECE):
+        yield text[at : at + PIECE]
+        await asyncio.sleep(0)
+
+
 class Feed:
     """The viewers of one study."""
 
@@ -50,10 +59,14 @@ class Feed:
         self._quiet = self._said = time.monotonic()  # when the last news came, and when the last message was sent
         self._slowed = 0  # how often the rate was sent since then
         self._trouble = ""  # why the last poll failed
+        self._catching_up = threading.Lock()
+        self._first = Message(-1, b"")  # the last first message, for viewers who knew the events up to `_first_after`
+        self._first_after = -1
 
     @property
-    def watched(self) -> bool:
-        return bool(self._viewers)
+    def viewers(self) -> int:
+        """How many follow this study. One who reads too slowly no longer counts."""
+        return len(self._viewers)
 
     async def view(self, after: int) -> AsyncGenerator[bytes]:
         """What changes after event ``after``, until the viewer leaves."""
@@ -65,16 +78,26 @@ class Feed:
                 self._mark = self.live.seq  # each viewer catches up with this on its own
                 self._watch = asyncio.create_task(self._look_on())
             known, text = await run_in_threadpool(self._missed, after)
-            if text:
-                yield text
-            while (found := await queue.get()) is not None:
-                if found.seq > known or found.seq == ALWAYS:
-                    yield found.text
+            async for piece in pieces(text):
+                yield piece
+            while (news := await queue.get()) is not None:
+                if news.seq > known or news.seq == ALWAYS:
+                    async for piece in pieces(news.text):
+                        yield piece
         finally:
             self._viewers.discard(queue)
 
     def _missed(self, after: int) -> Message:
-        """The first message to a new viewer; empty if it knows all."""
+        """The first message to a new viewer; empty if it knows all.
+
+        It is the same for all who know the same events, as long as nothing was sent to all after it.
+        """
+        with self._catching_up:
+            if after != self._first_after or self._first.seq < self._mark:
+                self._first, self._first_after = self._changed_since(after), after
+            return self._first
+
+    def _changed_since(self, after: int) -> Message:
         seq = self.live.seq
         if after > seq:  # it knows another log
             return Message(seq, message("reset", {}))
@@ -108,7 +131,7 @@ class Feed:
             self._quiet, self._slowed = now, 0
         elif self._slowed < len(SLOWING) and now - self._quiet >= SLOWING[self._slowed]:
             self._slowed += 1
-            found = Message(ALWAYS, message("head", self.live.head()))
+            found = Message(ALWAYS, message("head", await run_in_threadpool(self.live.head)))
         elif now - self._said >= BEAT:
             found = Message(ALWAYS, message("beat", {}))
         if found is not None:

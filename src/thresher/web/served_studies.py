@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ from .watched import Live
 Found = TypeVar("Found")
 WRITERS = 16  # threads that write at once; readers have others
 WRITES = 300  # writes that run or wait; further ones are refused
+STREAMS = 200  # that are open at once; further ones are refused
 PATIENCE = 20.0  # seconds that a write waits for a thread
 OPENING = 256  # locks, so that one study is read once, and hardly ever waits for another
 LONG = 3600.0  # seconds without requests after which a study is forgotten
@@ -63,6 +64,17 @@ class ServedStudies:
 
     def feed(self, name: str) -> Feed:
         return self._opened(self._feeds, name, lambda: Feed(Live(name, self.reader), lambda: self.forget(name)))
+
+    async def stream(self, name: str, after: int) -> AsyncIterator[bytes]:
+        """What changes in a study after event ``after``. Too many streams are refused."""
+        await run_in_threadpool(self.live, name)  # report errors before the stream begins
+        feed = await run_in_threadpool(self.feed, name)
+        if sum(each.viewers for each in self._feeds.values()) >= STREAMS:
+            rule, remedy = f"{STREAMS} streams are open already", "close pages that nobody looks at, and try again"
+            raise Refusal(503, "stream", None, rule, remedy, retry=30)
+        messages = feed.view(after)
+        first = await anext(messages)  # from here on it counts
+        return _after(first, messages)
 
     # -- writing ------------------------------------------------------------------------------------------------
 
@@ -133,10 +145,17 @@ class ServedStudies:
         old = time.monotonic() - LONG
         for name in held:
             feed = self._feeds.get(name)
-            if feed is not None and feed.watched:  # its feed tells the viewers
+            if feed is not None and feed.viewers:  # its feed tells the viewers
                 continue
             if name not in there or self._used.get(name, 0.0) < old:
                 self.forget(name)
+
+
+async def _after(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
+    async with contextlib.aclosing(rest):
+        yield first
+        async for each in rest:
+            yield each
 
 
 def _busy(why: str) -> Refusal:

@@ -40,7 +40,7 @@ export function follow(address, { load, seq, ...handlers }) {
     heard = performance.now();
     source = new EventSource(`${address}/stream?after=${seq()}`);
     source.onopen = live;
-    source.onerror = () => failed({ status: 0 });
+    source.onerror = () => failed({ status: 0, refused: source.readyState === EventSource.CLOSED }); // else it was lost
     const on = (kind, act) => source.addEventListener(kind, (event) => { heard = performance.now(); act(JSON.parse(event.data)); });
     on("beat", () => {});
     on("change", handlers.change);
@@ -66,6 +66,7 @@ export function follow(address, { load, seq, ...handlers }) {
     show("lost", error.status === 401 ? "signed out" : `lost since ${clock(since)}`);
     if (error.status === 401) notice(`${EXPIRED}; then this page continues.`);
     else if (error.status) notice(error.message, ["All studies", "/"]);
+    else if (failures > 1 && error.refused) notice("The server has no room for another live page at present. This page keeps trying.");
     else if (failures > 1) notice(`No connection to the server since ${clock(since)}. This page keeps trying.`);
     const wait = error.status === 401 ? 2000 : Math.min(20000, 250 * 2 ** failures);
     timer = setTimeout(start, wait * (0.75 + Math.random() / 2));
