@@ -10,7 +10,8 @@ The rules of this file:
    ``collections.abc``.
 4. Formulas guard their own divisions by zero.
 
-Rewards and threshold are scaled to [0, 1]. The smallest score is pulled next; ties go to the lowest arm.
+Rewards and threshold are scaled to [0, 1]. The smallest score is pulled next; of equal computed scores, the
+lowest arm's.
 """
 
 import math

@@ -90,7 +90,7 @@ def rounds(
 
 
 def lower_bound(pulls: float, hard: float, arms: int, *, corrected: bool = True) -> float:
-    """A lower bound on the error of every algorithm on some problem with H_EVT = ``hard``.
+    """A lower bound on the error of every algorithm on one of K + 1 problems with H_EVT = ``hard`` (erratum 16).
 
     Printed: exp(−10n/H − 16 log(5nK)). Corrected: 10.8 and 17 (errata 6 to 8).
 
