@@ -110,7 +110,7 @@ def test_wrong_arguments_are_refused() -> None:
 
 def test_the_example_in_python_runs() -> None:
     argv = [sys.executable, str(EXAMPLES / "stay.py")]
-    result = command("run", "--stay", "--at-least=0.8", "--workers=2", "--format=json", "--", *argv)
+    result = command("run", "--stay", "--at-least=0.8", "--workers=2", "--seed=0", "--format=json", "--", *argv)
     assert result.status == 0, result
     verdict = json.loads(result.out)
     assert verdict["reached"] == ["d20"] or "d20" in verdict["reached"]
@@ -119,7 +119,7 @@ def test_the_example_in_python_runs() -> None:
 
 @pytest.mark.skipif(not shutil.which("node"), reason="Node.js is not here")
 def test_the_example_in_node_runs_with_several_pulls_in_each_process() -> None:
-    options = ["--at-least=0.5", "--workers=2", "--per-process=8", "--format=json"]
+    options = ["--at-least=0.5", "--workers=2", "--per-process=8", "--seed=0", "--format=json"]
     result = command("run", "--stay", *options, "--", "node", str(EXAMPLES / "stay.mjs"))
     assert result.status == 0, result
     verdict = json.loads(result.out)
@@ -128,7 +128,7 @@ def test_the_example_in_node_runs_with_several_pulls_in_each_process() -> None:
 
 def test_the_example_in_plain_sh_runs() -> None:
     evaluate = Staying(("sh", str(EXAMPLES / "stay.sh")))
-    study = thresher.create_study("sh", arms=["odd", "even"], threshold=0.3)
+    study = thresher.create_study("sh", arms=["odd", "even"], threshold=0.3, seed=0)
     verdict = thresher.run(study, evaluate, workers=2)
     assert (verdict.above, verdict.below) == (["odd"], ["even"])
     with pytest.raises(thresher.ThresherError, match="there is no arm what"):

@@ -36,6 +36,8 @@ def test_what_everybody_imports_is_light() -> None:
         (["--thresher=.9", "--thresher-confidence=2"], "--thresher-confidence '2': must lie strictly between 0 and 1*"),
         (["--thresher=.9", "--thresher-storage=x:y"], "--thresher-storage 'x:y': is not a store*"),
         (["--thresher=.9", "--thresher-seed=1"], "--thresher-seed: runs tests once, so it cannot be used with *"),
+        (["--thresher-study-seed=1"], "--thresher-study-seed: does nothing without --thresher; *"),
+        (["--thresher=.9", "--thresher-study-seed=x"], "--thresher-study-seed 'x': must be a whole number of *"),
         (["--thresher-seed=-1"], "--thresher-seed '-1': must be a whole number of at least 0 and below *"),
         (["--thresher-budget=10"], "--thresher-budget: does nothing without --thresher; add --thresher 0.95"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from thresher.adapters.pytest_plugin import summary
 
 pytest_plugins = ["pytester", "sifted"]
-SEEDED = ("-ppytest_randomly", "--randomly-seed=3")
+SEEDED = ("-ppytest_randomly", "--randomly-seed=3", "--thresher-study-seed=3")
 Sifted = Callable[..., pytest.RunResult]
 SEVERAL = """
 def test_steady(): pass

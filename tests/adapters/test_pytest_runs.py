@@ -35,7 +35,7 @@ def test_every_test_gets_one_report_with_its_status(reports: Reports) -> None:
         @pytest.mark.xfail(False, reason="condition")
         def test_arm(): pass
     """
-    assert reports(dedent(source), "--thresher=0.8", "--randomly-seed=1", "-ppytest_randomly") == {
+    assert reports(dedent(source), "--thresher=0.8", "--thresher-study-seed=1", "-ppytest_randomly") == {
         "test_steady": "steady",
         "test_failing": "failing",
         "test_often": "failing",
@@ -219,6 +219,30 @@ def test_every_run_draws_other_numbers_and_a_seed_draws_the_same_again(
         (pytester.path / "draws").unlink()
         sifted("", f"--thresher-seed={draws[at][0]}", *options)
         assert (pytester.path / "draws").read_text().split() == draws[at]
+
+
+RARELY = """
+from pathlib import Path
+def test_it(thresher_pull):
+    item = str(thresher_pull.seed)
+    if random.random() > 0.6 and item not in Path("mended").read_text().split():
+        with open("failed", "a") as file:
+            print(item, file=file)
+        assert 0
+"""
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_a_session_does_not_meet_again_what_was_mended_unless_its_seed_is_given(
+    reports: Reports, pytester: pytest.Pytester, given: bool
+) -> None:
+    """Six of ten draws pass, and those that failed are mended. pytest-randomly's seed is no seed of the study."""
+    options = ["--randomly-seed=1", "-ppytest_randomly", *(["--thresher-study-seed=1"] if given else [])]
+    for name in ("mended", "failed"):
+        (pytester.path / name).touch()
+    reports(RARELY, "--thresher=0.6", "--thresher-budget=80", *options)
+    (pytester.path / "failed").rename(pytester.path / "mended")
+    assert reports(RARELY, "--thresher=0.9", *options) == {"test_it": "steady" if given else "failing"}
 
 
 def test_without_the_option_nothing_happens_and_the_fixture_works(sifted: Callable[..., pytest.RunResult]) -> None:

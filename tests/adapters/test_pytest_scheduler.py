@@ -57,12 +57,10 @@ class Config:
 class Play:
     """Two workers and their scheduler."""
 
-    def __init__(
-        self, tests: list[str], options: Options, *, ordinary: int = 0, seed: int = 0, **given: object
-    ) -> None:
+    def __init__(self, tests: list[str], options: Options, *, ordinary: int = 0, **given: object) -> None:
         parts = [test.partition("@") for test in tests]
         names = [name for name, _, _ in parts]
-        self.sift = Sift(dict.fromkeys(names[ordinary:], options.at_least), options, seed=seed)
+        self.sift = Sift(dict.fromkeys(names[ordinary:], options.at_least), options)
         self.scheduler = Scheduler(Config(**given), None, start=lambda _: self.sift)  # type: ignore[arg-type]
         self.tests: list[str] = names
         self.made = 0
@@ -264,7 +262,7 @@ def test_a_test_that_kills_its_worker_instead_of_failing_is_not_certified_steady
     """The outcome decides how the reward does not arrive: as a crash, which is charged."""
     wrong, studies = 0, 40
     for seed in range(studies):
-        draw, play = random.Random(seed), Play(TESTS[:2], Options(0.8, budget=300), seed=seed)
+        draw, play = random.Random(seed), Play(TESTS[:2], Options(0.8, budget=300, seed=seed))
         while not play.scheduler.tests_finished:
             node = draw.choice([node for node in play.nodes if node.runs])
             if draw.random() < 0.25 and play.tests[node.runs[0][1]] == TESTS[0]:

@@ -5,6 +5,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,7 @@ def test_no_way_to_hide_a_failure_makes_a_test_steady(way: str) -> None:
     chance = random.Random(f"hidden {way}")
     wrong = 0
     for at in range(SIMULATIONS):
-        sift = Sift({"test": 0.9}, Options(0.9, budget=150), seed=at)
+        sift = Sift({"test": 0.9}, Options(0.9, budget=150, seed=at))
         while asks := sift.ask(1 + at % 8):
             for ask in asks:
                 if chance.random() < 0.8:
@@ -47,15 +48,15 @@ def test_no_way_to_hide_a_failure_makes_a_test_steady(way: str) -> None:
 def test_bars_that_differ_in_the_seventh_digit_have_studies_of_their_own(tmp_path: Path) -> None:
     tests, options = {"a": 0.9000001, "b": 0.9000002, "c": 0.99}, Options(0.99, storage=f"sqlite:///{tmp_path}/s.db")
     for _ in range(2):  # the second resumes
-        sift = Sift(tests, options, seed=1)
+        sift = Sift(tests, options)
         assert [verdict.threshold for verdict in sift.verdicts()] == [0.9000001, 0.9000002, 0.99]
-    assert [study.name.split()[1] for study in sift.studies.values()] == ["0.9000001", "0.9000002", "0.99"]
+    assert [verdict.study.split()[1] for verdict in sift.verdicts()] == ["0.9000001", "0.9000002", "0.99"]
     assert "0.9000001" in "\n".join(guarantees(sift.verdicts(), options))
 
 
 def test_the_name_of_a_stored_study_never_changes() -> None:
-    names = [study.name for study in Sift({"a": 0.9, "b": 1 / 3}, Options(0.9, confidence=0.99)).studies.values()]
-    assert names == ["pytest 0.333333 a276294129f8", "pytest 0.9 a276294129f8"]
+    verdicts = Sift({"a": 0.9, "b": 1 / 3}, Options(0.9, confidence=0.99)).verdicts()
+    assert [verdict.study for verdict in verdicts] == ["pytest 0.333333 f95810de8615", "pytest 0.9 f95810de8615"]
 
 
 def test_all_bars_share_one_confidence() -> None:
@@ -94,14 +95,14 @@ def test_runs_that_never_began_are_taken_back() -> None:
 
 def test_the_same_tests_resume_and_flakiness_is_remembered(tmp_path: Path) -> None:
     tests, options = {"b": 0.9, "a": 0.9}, Options(0.9, storage=f"sqlite:///{tmp_path}/runs.db")
-    first = Sift(tests, options, seed=5)
+    first = Sift(tests, options)
     failed: dict[str, int] = {}
     for ask in first.ask(20):
         first.tell(ask, FAILED if ask.number == 2 else PASSED)
         if ask.number == 2:
             failed[ask.nodeid] = ask.seed
     first.close()
-    again = Sift(dict(reversed(tests.items())), options, seed=6)  # another order, another seed to begin with
+    again = Sift(dict(reversed(tests.items())), options)  # in another order
     assert [(result.nodeid, result.flaky, result.tally.seed) for result in again.results()] == [
         ("a", True, failed["a"]),
         ("b", True, failed["b"]),
@@ -144,17 +145,21 @@ def test_a_test_that_skips_after_it_was_certified_stays_certified() -> None:
 
 
 def test_processes_that_start_at_once_share_a_study(tmp_path: Path) -> None:
-    """Each has drawn a seed of its own; the first to create the study has chosen it."""
+    """Each draws a seed; that of the first to create the study holds."""
     options = Options(0.9, storage=f"sqlite:///{tmp_path / 'runs.db'}")
     start = threading.Barrier(4)
 
-    def begin(seed: int) -> int:
+    def begin(_: int) -> tuple[str, list[Ask]]:
         start.wait()
-        sift = Sift({"test": 0.9}, options, seed=seed)
-        try:
-            return sift.studies[0.9].spec.seed
-        finally:
-            sift.close()
+        with closing(Sift({"test": 0.9}, options)) as sift:
+            return sift.verdicts()[0].study, sift.ask(5)
 
     with ThreadPoolExecutor(4) as threads:
-        assert len(set(threads.map(begin, range(4)))) == 1
+        begun = dict[str, list[Ask]]()
+        for name, asks in threads.map(begin, range(4)):
+            begun.setdefault(name, []).extend(asks)
+    ((name, asks),) = begun.items()
+    with thresher.open_study(name, storage=options.storage) as study:
+        pulls = sorted((pull.number, pull.seed) for pull in study.pulls())
+    assert sorted((ask.number, ask.seed) for ask in asks) == pulls
+    assert [number for number, _ in pulls] == [*range(1, 21)]

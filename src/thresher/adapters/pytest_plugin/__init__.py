@@ -30,6 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     for name, (metavar, text) in OPTIONS.items():
         group.addoption(f"--thresher-{name}", metavar=metavar, default=None, help=text)
         parser.addini(f"thresher_{name}", f"The default of --thresher-{name}.", default=None)
+    text = "The studies' seed, to repeat a session. Default: every new study draws its own."
+    group.addoption("--thresher-study-seed", metavar="SEED", default=None, help=text)
     text = "Run tests once, with this seed, to repeat a failure that --thresher found."
     group.addoption("--thresher-seed", metavar="SEED", default=None, help=text)
 
@@ -42,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
         start(config)
     else:
-        given = [name for name in OPTIONS if config.getoption(f"thresher_{name}") is not None]
+        given = [name for name in (*OPTIONS, "study-seed") if config.getoption(f"--thresher-{name}") is not None]
         if given:
             raise pytest.UsageError(f"--thresher-{given[0]}: does nothing without --thresher; add --thresher 0.95")
 

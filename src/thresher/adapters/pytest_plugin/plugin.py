@@ -106,9 +106,8 @@ class Plugin(Repeating):
     def begin(self, tests: dict[str, float], version: str) -> Sift:
         """Create the studies, or resume them."""
         self.progress = Progress(self.config)
-        seed = seeding.randomly_seed(self.config)
         try:
-            self.sift = Sift(tests, self.options, seed=seed, version=version, shown=self.progress)
+            self.sift = Sift(tests, self.options, version=version, shown=self.progress)
         except ThresherError as error:
             option = "--thresher-" if error.what == "storage" else ""
             raise pytest.UsageError(f"{option}{error}") from None

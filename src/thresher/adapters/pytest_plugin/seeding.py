@@ -18,7 +18,7 @@ SEED = pytest.StashKey[int]()
 def of_pull(config: pytest.Config, seed: int) -> Iterator[None]:
     """Use this seed within the block."""
     config.stash[SEED] = seed
-    randomly, hypothesis = randomly_seed(config), _hypothesis_seed()
+    randomly, hypothesis = _randomly_seed(config), _hypothesis_seed()
     if randomly is not None:  # pytest-randomly seeds setup, call and teardown from this option
         config.option.randomly_seed = seed
     try:
@@ -36,7 +36,7 @@ def load_numpy() -> None:
         import_module("numpy.random")
 
 
-def randomly_seed(config: pytest.Config) -> int | None:
+def _randomly_seed(config: pytest.Config) -> int | None:
     """The seed of pytest-randomly; None if it is not active."""
     found = getattr(config.option, "randomly_seed", None)
     return found if isinstance(found, int) else None  # a word, if the plugin is blocked

@@ -6,13 +6,13 @@ from typing import Any, Literal, NamedTuple, NoReturn, cast, get_args
 import pytest
 
 from ...core.checks import MAX_SECONDS
-from ...core.spec import Guarantee
+from ...core.spec import MAX_SEED, Guarantee
 from ...errors import shown
 from ...text.plural import either
 from ...text.quantities import DURATIONS, read, seconds
 
 Isolation = Literal["function", "module", "session"]
-MOST_SEED = 2**32
+MAX_RUN_SEED = 2**32 - 1
 
 
 class Options(NamedTuple):
@@ -26,6 +26,7 @@ class Options(NamedTuple):
     isolation: Isolation = "function"
     open_fails: bool = False
     storage: str | None = None
+    seed: int | None = None  # of the studies; None: every new one draws its own
     maxfail: int = 0  # pytest's own option; 0: no limit
 
 
@@ -40,18 +41,14 @@ def options_of(config: pytest.Config) -> Options:
         isolation=_choice(config, "isolation", *get_args(Isolation)),
         open_fails=_choice(config, "open", "pass", "fail") == "fail",
         storage=_given(config, "storage"),
+        seed=_seed(config, "--thresher-study-seed", MAX_SEED, "2¹²⁸"),
         maxfail=int(config.getoption("maxfail") or 0),
     )
 
 
 def seed_of(config: pytest.Config) -> int | None:
-    """The seed given with --thresher-seed."""
-    text = config.getoption("thresher_seed")
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and int(text) < MOST_SEED):
-        refuse("--thresher-seed", text, "must be a whole number of at least 0 and below 2³²")
-    return int(text)
+    """The seed of a run, given with --thresher-seed."""
+    return _seed(config, "--thresher-seed", MAX_RUN_SEED, "2³²")
 
 
 def bars(items: Iterable[pytest.Item], options: Options) -> dict[pytest.Item, float]:
@@ -96,6 +93,15 @@ def _given(config: pytest.Config, name: str) -> str | None:
 def _read(config: pytest.Config, name: str, read: Callable[[str, str], Any], default: Any) -> Any:
     value = _given(config, name)
     return default if value is None else read(f"--thresher-{name}", value)
+
+
+def _seed(config: pytest.Config, option: str, most: int, end: str) -> int | None:
+    text = config.getoption(option)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most):
+        refuse(option, text, f"must be a whole number of at least 0 and below {end}")
+    return int(text)
 
 
 def _choice(config: pytest.Config, name: str, *words: str) -> Any:

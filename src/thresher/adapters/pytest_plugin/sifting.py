@@ -1,9 +1,7 @@
 """The studies of a pytest run: which test to run next, and what is known about each."""
 
-import contextlib
 import hashlib
 import math
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,10 +10,11 @@ from typing import Any, Literal, NamedTuple
 
 from ...core.guarantees import Words
 from ...core.ledger import Ledger
+from ...core.spec import MAX_SEED
 from ...core.verdict import Verdict
 from ...core.verdict_row import Row, label_of
-from ...create import create_study, open_study
-from ...errors import InvalidInput, StudyExists
+from ...create import create_study
+from ...errors import InvalidInput
 from ...inner import Telling, tell_together, verdict_in
 from ...log.stores import open_store
 from ...study import Study, give_up, peek
@@ -90,7 +89,6 @@ class Sift:
         tests: Mapping[str, float],
         options: Options,
         *,
-        seed: int | None = None,
         version: str = "",
         shown: Callable[["Sift"], None] = lambda _: None,
     ) -> None:
@@ -111,33 +109,28 @@ class Sift:
             rule = f"must be at least {LEAST * len(tests):,}: {LEAST} runs for each of {len(tests):,} tests"
             raise InvalidInput("--thresher-budget", options.budget, rule, "give more, or select fewer tests with -k")
         self._store = open_store(options.storage)
-        start = int.from_bytes(os.urandom(4)) if seed is None else seed
-        self.studies = {
-            bar: self._study(bar, (start + at) % 2**32, version) for at, bar in enumerate(sorted(set(tests.values())))
-        }
+        self.studies = {bar: self._study(bar, at, version) for at, bar in enumerate(sorted(set(tests.values())))}
         for study in self.studies.values():
             self._recall(study)
         self.until = math.inf  # the time limit counts from the first run
 
-    def _study(self, bar: float, seed: int, version: str) -> Study:
+    def _study(self, bar: float, at: int, version: str) -> Study:
         members = sorted(nodeid for nodeid, its in self.bars.items() if its == bar)  # pytest's order may be random
         options, part = self.options, len(members) / len(self.bars)
         budget = None if options.budget is None else options.budget * len(members) // len(self.bars)
-        whole = (sorted(self.bars.items()), options.isolation, options.guarantee, options.confidence, version)
+        same = (options.isolation, options.guarantee, options.confidence, options.seed, version)
         bars = [f"{each:g}" for each in self._served]  # in full only if two look alike: stores have short names
         shown = f"{bar:g}" if bars.count(f"{bar:g}") == 1 else repr(bar)
-        name = f"pytest {shown} {hashlib.sha256(repr(whole).encode()).hexdigest()[:12]}"
+        name = f"pytest {shown} {hashlib.sha256(repr((sorted(self.bars.items()), *same)).encode()).hexdigest()[:12]}"
         question: dict[str, Any] = {
             "arms": [self._names[nodeid] for nodeid in members],
             "at_least": bar,
             "budget": budget,
             "confidence": 1 - (1 - options.confidence) * part if part < 1 else options.confidence,
             "guarantee": options.guarantee,
+            "seed": None if options.seed is None else (options.seed + at) % (MAX_SEED + 1),  # no two share their draws
         }
-        with contextlib.suppress(StudyExists):
-            return create_study(name, seed=seed, storage=self._store, **question)
-        seed = open_study(name, storage=self._store).spec.seed  # it is a part of its specification
-        return create_study(name, seed=seed, storage=self._store, if_exists="join", **question)
+        return create_study(name, storage=self._store, if_exists="join", **question)
 
     def _recall(self, study: Study) -> None:
         """Count the runs of earlier processes; their tracebacks are not kept."""
