@@ -32,7 +32,7 @@ def reward_of(pull: thresher.Pull) -> float:
 
 def create(url: str, budget: int, policy: Policy | None = None) -> None:
     names = [f"arm {n}" for n in range(10)]
-    study = thresher.create_study("s", arms=names, threshold=0.5, budget=budget, policy=policy, storage=url)
+    study = thresher.create_study("s", arms=names, threshold=0.5, budget=budget, policy=policy, storage=url, seed=0)
     study.store.close()
 
 

@@ -25,6 +25,7 @@ from .study import LEASE, Study, peek
 from .text.files import read_text
 
 ATTEMPTS = 3  # to flush a new study to the disk, if connections are lost
+SEED_BYTES = 6  # of a seed that a study draws: no two studies have the same, and every reader of JSON can hold it
 
 
 @named_arguments
@@ -64,8 +65,8 @@ def create_study(
         tolerance: an arm provably within ± this of the bar is "close".
         failure: what a failed pull means to the certificate: ``"worst"``, ``"ignore"``, or the reward that it is told.
         storage: ``"sqlite:///file.db"``, ``Path("file.db")``, ``"postgresql://…"``, a store, or None for memory.
-        seed: the seeds of pulls and, with cases, each arm's order of them follow from it. None is 0; with cases, every
-            new study draws its own, so that an arm that was improved on the first cases does not meet them first again.
+        seed: the pulls' seeds and, with cases, each arm's order of them follow from it. None: every new study draws
+            its own, so that an arm that was mended where it failed does not meet just that again.
         max_failures: this many failures in a row retire an arm; None: never. With cases, a case fails when it has
             failed ``tries`` times.
         clip: count rewards outside the bounds as the bound. Without it such a reward proves the bounds wrong, and its
@@ -150,8 +151,8 @@ def check_policy(policy: Policy, store: Store, *, is_new: bool) -> None:
 
 def _created(name: str, store: Store, spec: Spec) -> bool:
     """Whether this call created the study. If the reply is lost, the event's key shows it."""
-    if spec.is_seed_open:  # else an arm that was improved on its first cases would meet them first again
-        spec = spec.seeded(int.from_bytes(os.urandom(4)))
+    if spec.seed is None:  # else an arm that was mended where it failed would meet just that again
+        spec = spec.seeded(int.from_bytes(os.urandom(SEED_BYTES)))
     created = Event(1, "created", spec=spec.to_json(), key=os.urandom(8).hex(), time=time.time())
     (event,) = chained([created])
     with store.turn(name):

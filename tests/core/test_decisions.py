@@ -100,7 +100,8 @@ ALL: dict[str, Policy] = {name: make() for name, make in policies.CONSTRUCTORS.i
 
 def study_of(policy: Policy, arms: int, budget: int, **more: Any) -> thresher.Study:
     names = [f"arm {k}" for k in range(arms)]
-    return thresher.create_study("s", arms=names, threshold=0.6, budget=budget, policy=policy, confidence=None, **more)
+    question: dict[str, Any] = {"threshold": 0.6, "policy": policy, "confidence": None, "seed": 0, **more}
+    return thresher.create_study("s", arms=names, budget=budget, **question)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -201,9 +202,8 @@ def test_asking_for_many_is_asking_often(name: str, sizes: list[int], seed: int)
 def test_scaling_the_rewards_changes_no_decision() -> None:
     plain = study_of(policies.anytime_evt(), 6, 300)
     names = [f"arm {k}" for k in range(6)]
-    scaled = thresher.create_study(
-        "s", arms=names, threshold=4 * 0.6 - 2, bounds=(-2, 2), budget=300, policy="anytime-evt", confidence=None
-    )
+    question: dict[str, Any] = {"budget": 300, "policy": "anytime-evt", "confidence": None, "seed": 0}
+    scaled = thresher.create_study("s", arms=names, threshold=4 * 0.6 - 2, bounds=(-2, 2), **question)
     rng = random.Random(3)
     while pull := plain.ask():
         assert (scaled.ask() or ())[:-1] == pull[:-1], "all but the tag"

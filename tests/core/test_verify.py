@@ -15,7 +15,7 @@ from thresher.study import give_up
 
 def history(**given: Any) -> list[Event]:
     """A log with every kind of event."""
-    settings: dict[str, Any] = {"arms": ["a", "b", "c", "d"], "threshold": 0.5, "budget": 80, "max_failures": 2}
+    settings: dict[str, Any] = {"arms": [*"abcd"], "threshold": 0.5, "budget": 80, "max_failures": 2, "seed": 0}
     study = thresher.create_study("s", **settings | given)
     study.add_many([("a", 0.25), ("d", 0.5)])
     while pulls := study.ask_many(3):

@@ -23,7 +23,7 @@ def make(store: "Store | str", name: str = "s", **given: Any) -> thresher.Study:
     return thresher.create_study(name, arms=["a", "b"], threshold=0.5, budget=100, storage=store, **given)
 
 
-SPEC: dict[str, Any] = json.loads(json.dumps(specs.Spec(arms=["a", "b"], threshold=0.5, budget=100).to_json()))
+SPEC: dict[str, Any] = json.loads(json.dumps(specs.Spec(arms=["a", "b"], threshold=0.5, budget=100, seed=7).to_json()))
 IMPOSSIBLE = {
     "no beginning": [Event(1, "asked", 1, 0)],
     "no specification": [Event(1, "created")],
@@ -78,6 +78,7 @@ WRONG: dict[str, Callable[[dict[str, Any]], object]] = {
     "no policy": lambda spec: spec.update(policy=None),
     "too sure": lambda spec: spec.update(confidence=1.5),
     "a negative seed": lambda spec: spec.update(seed=-1),
+    "a seed that was never drawn": lambda spec: spec.update(seed=None),
     "another constant": lambda spec: spec.update(settling_constant=1e6),
     "a field too few": lambda spec: spec.pop("tolerance"),
     "a field too many": lambda spec: spec.update(colour="red"),
@@ -88,6 +89,7 @@ WRONG: dict[str, Callable[[dict[str, Any]], object]] = {
 @pytest.mark.parametrize("what", WRONG)
 def test_a_specification_is_checked_wherever_it_comes_from(what: str) -> None:
     spec = json.loads(json.dumps(SPEC))
+    from_json(spec)
     WRONG[what](spec)
     with pytest.raises(thresher.InvalidInput):
         from_json(spec)

@@ -186,7 +186,7 @@ class Losing(MemoryStore):
 
 def test_a_repeated_tell_whose_reward_is_gone_is_written_again() -> None:
     store = Losing()
-    spec = Spec(arms=["a"], threshold=0.5, budget=9, confidence=None)
+    spec = Spec(arms=["a"], threshold=0.5, budget=9, confidence=None, seed=7)
     store.append("s", chained([Event(1, "created", spec=spec.to_json())]))
     study = thresher.open_study("s", storage=store)
     pull = study.ask() or pytest.fail("no pull")

@@ -45,7 +45,7 @@ def evaluate(pull: thresher.Pull, folder: str = "") -> float:
 def test_two_agents_with_their_own_dask_clusters_share_one_budget(
     postgres_url: str, dask_client: Any, tmp_path: Path
 ) -> None:
-    thresher.create_study("shared", arms=["a", "b", "c"], threshold=0.5, budget=BUDGET, storage=postgres_url)
+    thresher.create_study("shared", arms=["a", "b", "c"], threshold=0.5, budget=BUDGET, storage=postgres_url, seed=0)
     began = tmp_path / "began"
     began.mkdir()
     agent = subprocess.Popen(

@@ -165,15 +165,6 @@ def test_an_arm_that_was_improved_on_the_cases_it_met_needs_another_seed() -> No
     assert false[False] <= most(STUDIES, RISK)
 
 
-def test_every_study_of_cases_draws_an_order_of_its_own() -> None:
-    """So an arm that was improved on the cases that came first does not meet them first again."""
-    orders = set()
-    for _ in range(5):
-        study = thresher.create_study("s", arms=["a"], threshold=0.5, cases=500)
-        orders.add(tuple(pull.case for pull in study.ask_many(20)))
-    assert len(orders) == 5
-
-
 def test_a_reward_that_differs_from_try_to_try_can_be_chosen_and_the_guarantee_says_so() -> None:
     """Coins instead of fixed rewards: every bad outcome is tried again until it is good."""
     study = thresher.create_study("s", arms=["a"], threshold=0.5, cases=CASES, confidence=0.95, seed=0)

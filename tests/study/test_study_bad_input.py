@@ -158,7 +158,7 @@ IGNORED = {
 
 @pytest.mark.parametrize("line", IGNORED)
 def test_a_setting_that_the_policy_ignores_is_refused_in_new_studies_only(line: str, tmp_path: Path) -> None:
-    question: Any = {"arms": ["a", "b"], "threshold": 0.5, "budget": 9, "policy": IGNORED[line]}
+    question: Any = {"arms": ["a", "b"], "threshold": 0.5, "budget": 9, "policy": IGNORED[line], "seed": 7}
     with pytest.raises(thresher.InvalidInput) as caught:
         thresher.create_study("s", storage=f"sqlite:///{tmp_path}/s.db", **question)
     assert str(caught.value) == line

@@ -43,6 +43,14 @@ def test_an_agent_may_choose_the_arm_and_the_log_says_so(app: CheckedApp) -> Non
     assert post(app, "/coins/ask", {"arm": 3}).status == 422
 
 
+def test_new_studies_draw_their_seeds(app: CheckedApp) -> None:
+    seeds = set()
+    for name in ("one", "two"):
+        post(app, "", {**COINS, "name": name})
+        seeds |= {pull["seed"] for pull in post(app, f"/{name}/ask", {"n": 10}).data["pulls"]}
+    assert len(seeds) == 20
+
+
 def test_repeating_a_reward_is_accepted_and_a_different_one_is_not(app: CheckedApp) -> None:
     post(app, "/coins/ask")
     told = [post(app, "/coins/tell", {"pull": 1, "reward": reward}) for reward in (1, True, 0.5)]

@@ -22,7 +22,8 @@ def storage(tmp_path: Path) -> str:
 @pytest.fixture
 def server(storage: str) -> Iterator[Served]:
     arms = {"rare": {"chance": 0.1}, "often": {"chance": 0.9}}
-    thresher.create_study("coins & more", arms=arms, threshold=0.5, budget=12, storage=storage, confidence=None)
+    question = {"arms": arms, "threshold": 0.5, "budget": 12, "confidence": None, "seed": 0}
+    thresher.create_study("coins & more", storage=storage, **question)  # type: ignore[arg-type]
     with served(storage, "--write") as found:
         yield found
 

@@ -34,7 +34,7 @@ CHANGES = "performance.getEntriesByName('change').length"
 
 
 def make(storage: str) -> None:
-    thresher.create_study("running", arms=ARMS, threshold=0.6, budget=200_000, storage=storage)
+    thresher.create_study("running", arms=ARMS, threshold=0.6, budget=200_000, storage=storage, seed=0)
     thresher.create_study("cards", arms=["fair", "loaded"], threshold=0.5, budget=500, storage=storage)
 
 

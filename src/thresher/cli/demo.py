@@ -71,10 +71,10 @@ Examples:
 @click.command(help=HELP)
 @click.option("--budget", type=Whole(), metavar="N", help="Pulls in total.  [default: until every arm is settled]")
 @click.option("--workers", type=Whole(), metavar="W", help="Processes.  [default: one per core]")
-@click.option("--seed", type=Whole(), default=0)
+@click.option("--seed", type=Whole(), metavar="S", help="The windows follow from it.  [default: a new one]")
 @click.option("--compare/--no-compare", default=True, help="Say what simpler plans would have cost.")
 @format_option(*FORMATS)
-def demo(budget: int | None, workers: int | None, seed: int, compare: bool, style: str) -> int:
+def demo(budget: int | None, workers: int | None, seed: int | None, compare: bool, style: str) -> int:
     """Run the demonstration."""
     corpus()  # before the processes start, so that forked ones share it
     study = create_study(

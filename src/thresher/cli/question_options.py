@@ -82,7 +82,7 @@ arm_options = together(  # what defines a study's question
     ),
     option(
         "--seed S",
-        "The pulls' seeds and the order of cases follow from it.  [default: 0; with --cases, a new one]",
+        "The pulls' seeds and the order of cases follow from it.  [default: a new one for every new study]",
         type=Whole(),
     ),
 )

@@ -32,8 +32,10 @@ class Cases:
         self._order = [array("q") for _ in range(arms)]  # of an arm and a place: its case
         self._holder = [array("q") for _ in range(arms)]  # of an arm and a place: the last pull that took it
         self._position = array("q", [0]) * arms  # of an arm: how far its permutation has been walked
+        seed = spec.seed
+        assert seed is not None  # every study has one
         self._keys: list[tuple[int, ...]] = [
-            (places.key_of(2 * arm, spec.seed), places.key_of(2 * arm + 1, spec.seed)) for arm in range(arms)
+            (places.key_of(2 * arm, seed), places.key_of(2 * arm + 1, seed)) for arm in range(arms)
         ]
 
     def __eq__(self, other: object) -> bool:

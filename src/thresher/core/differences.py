@@ -22,8 +22,7 @@ def differences(mine: Spec, other: Spec) -> list[str]:
     >>> differences(first, second)
     ["arm 2 is 'b', not 'c'", 'threshold is 0.5, not 0.6']
     """
-    drawn = other.is_seed_open or (mine.cases is not None and other.cases is None and other.seed == 0)  # none was given
-    left_out = (*LEFT_OUT, "seed") if drawn else LEFT_OUT
+    left_out = (*LEFT_OUT, "seed") if other.seed is None else LEFT_OUT
     bars, covered = _bars(mine, other)
     left_out = (*left_out, *covered) if bars else left_out
     names = [field.name for field in fields(Spec) if field.name not in left_out]

@@ -18,6 +18,7 @@ def seed_of(arm: int, number: int, spec: "Spec", case: int | None = None) -> int
     """
     if case is not None:
         number = case + 1
+    assert spec.seed is not None  # every study has one
     return pull_seed(seed_index(arm, number, len(spec.arms)), spec.seed)
 
 

@@ -47,7 +47,7 @@ class Spec(CaseNames):
     confidence: float | None
     tolerance: float
     failure: float | Literal["worst", "ignore"]
-    seed: int
+    seed: int | None  # None: the study that is created draws one
     max_failures: int | None
     settling_constant: float
     clip: bool
@@ -66,7 +66,6 @@ class Spec(CaseNames):
     limits: ClassVar[tuple[float, float] | None]
     bar: ClassVar[float]
     reach: ClassVar[float]  # the bar for means that are known exactly
-    is_seed_open: ClassVar[bool]  # whether a new study draws its seed: there are cases, and none was given
 
     @named_arguments
     def __init__(self, **given: Unpack[StoredArguments]) -> None:
@@ -109,14 +108,13 @@ class Spec(CaseNames):
 
         # What identifies it
         seed, evaluator = of("seed"), of("evaluator")
-        keep(seed=0 if seed is None else checks.whole("seed", seed, least=0, most=MAX_SEED))
-        keep(is_seed_open=seed is None and has_cases)
+        keep(seed=None if seed is None else checks.whole("seed", seed, least=0, most=MAX_SEED))
         keep(evaluator=None if evaluator is None else masked(check_evaluator(evaluator))[:MAX_EVALUATOR])
 
     def seeded(self, seed: int) -> "Spec":
         """The same specification with another seed."""
         found = copy(self)
-        vars(found).update(seed=seed, is_seed_open=False)
+        vars(found).update(seed=seed)
         return found
 
     @cached_property

@@ -13,7 +13,7 @@ def from_json(data: object) -> Spec:
 
     >>> import json
     >>> from thresher.core.spec import Spec
-    >>> spec = Spec(arms={"a": {"depth": 2}}, threshold=0.5, budget=2)
+    >>> spec = Spec(arms={"a": {"depth": 2}}, threshold=0.5, budget=2, seed=7)
     >>> from_json(json.loads(json.dumps(spec.to_json()))) == spec
     True
     """
@@ -30,7 +30,8 @@ def from_json(data: object) -> Spec:
         kept["policy"] = policies.from_json(kept["policy"])
     except TypeError:
         raise InvalidInput("policy", kept["policy"], "is not one that this version knows", "update thresher") from None
-    kept["settling_constant"] = checks.number("settling_constant", kept["settling_constant"])
+    for name in ("settling_constant", "seed"):  # None means something else to a specification that is asked for now
+        checks.number(name, kept[name])
     if isinstance(kept["arms"], Mapping):  # a log has the parameters by themselves
         kept["arms"] = tuple(kept["arms"])
     if kept.get("baseline") is not None:  # the bar is the margin there, and with a ratio nothing

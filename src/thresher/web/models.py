@@ -70,7 +70,9 @@ class NewStudy(Strict):
     confidence: Number | None = 0.95
     tolerance: Number = 0
     failure: Number | Literal["worst", "ignore"] = "worst"
-    seed: StrictInt | None = None
+    seed: StrictInt | None = Field(
+        None, description="The pulls' seeds and the order of cases follow from it. Every new study draws its own."
+    )
     max_failures: StrictInt | None = 3
     clip: StrictBool = False
     evaluator: StrictStr | None = None
