@@ -2,8 +2,8 @@
 
 ``python -m bench mutants`` takes a sample of each room. ``python -m bench.mutants --rooms log --reached reached.json``
 takes one of a part, and keeps which tests run which lines: to find that out, all tests of the rooms run once.
-For each mutant only the tests that run the changed line are run, fastest first, until one fails. The share is the raw one:
-some mutants change nothing that anybody could notice. A survivor is a place to look, not a test to write.
+For each mutant only the tests that run the changed line are run, fastest first, until one fails. The share is the raw
+one: some mutants change nothing that anybody could notice. A survivor is a place to look, not a test to write.
 """
 
 import argparse

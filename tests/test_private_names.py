@@ -73,7 +73,7 @@ def private_uses(file: Path) -> list[str]:
     listed = {part for _, name in PRIVATE for part in name.split(".")} | PUBLIC
     is_test = "tests" in file.parts
     for node in ast.walk(tree):
-        names = []
+        names: list[str] = []
         if isinstance(node, ast.Attribute):
             owner = node.value
             is_mine = isinstance(owner, ast.Name) and owner.id in ("self", "cls")
@@ -84,10 +84,10 @@ def private_uses(file: Path) -> list[str]:
         elif isinstance(node, ast.ImportFrom):
             names = [alias.name for alias in node.names]
         elif is_test and isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "setattr":
-            names = [arg.value.rpartition(".")[2] for arg in node.args if _is_text(arg)]
+            names = [_text(arg).rpartition(".")[2] for arg in node.args]
         for name in names:
             if name.startswith("_") and not name.endswith("__") and name not in listed and name != "__version__":
-                uses.append(f"{file.relative_to(ROOT)}:{node.lineno}: {name}")
+                uses.append(f"{file.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}: {name}")
     return uses
 
 
@@ -95,8 +95,8 @@ def _is_super(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") == "super"
 
 
-def _is_text(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+def _text(node: ast.AST) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 @pytest.mark.parametrize("folder", ["tests", "src", "bench", "paper", "examples"])
