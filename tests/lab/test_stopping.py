@@ -18,14 +18,13 @@ main()
 """
 LONG = {
     "simulate": ("simulate", "--repetitions", "1", "--budget", "900000000000", "--checkpoints", "1000"),
-    "paper": ("paper", "figure1", "--repetitions", "1000000", "--out", "new/below"),
     "plan": ("plan", "--threshold", "0.5", "--arms", "200000", "--means", "0.4:0.6", "--picture", "p.png"),
 }
 
 
 @pytest.mark.parametrize(
     ("command", "number"),
-    [("simulate", signal.SIGINT), ("simulate", signal.SIGTERM), ("paper", signal.SIGTERM), ("plan", signal.SIGINT)],
+    [("simulate", signal.SIGINT), ("simulate", signal.SIGTERM), ("plan", signal.SIGINT)],
 )
 def test_a_signal_ends_a_command_with_one_line_and_leaves_nothing(command: str, number: int, tmp_path: Path) -> None:
     cache, folder = tmp_path / "cache", tmp_path / "work"
