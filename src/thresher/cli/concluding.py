@@ -7,21 +7,24 @@ from typing import Any
 from ..errors import CannotGoOn, StoreFailed, shown
 from ..study import Study
 from . import FINISHED, NOT_MET, say
+from .kept_study import pulls_made
 from .options import address_of, is_kept
 from .output import print_verdict
 from .requiring import Requirement, are_met
 
 
-def conclude(study: Study, status: int, given: Mapping[str, Any], required: Sequence[Requirement]) -> int:
-    """Print the verdict, say what to do next, and return the exit status."""
+def conclude(
+    study: Study, status: int, given: Mapping[str, Any], required: Sequence[Requirement], *, pulls: int
+) -> int:
+    """Print the verdict, say what to do next, and return the exit status. ``pulls`` had been made before this run."""
     try:
-        verdict = study.verdict()
+        verdict, ran = study.verdict(), pulls_made(study) > pulls
     except StoreFailed as error:
         if status == FINISHED:
             raise
         say(f"stopped; the verdict so far cannot be read: {error}")
         return status
-    print_verdict(verdict, given["style"])
+    print_verdict(verdict, given["style"], ran=ran)
     if status != FINISHED and verdict.done and not verdict.pending:
         say("stopped, when the study had just finished: this is its verdict")
         say_kept(study)

@@ -69,6 +69,7 @@ class Kept:
     ) -> None:
         self.store, self.spec, self.fresh, self.accepts, self._results = store, spec, fresh, accepts, results
         self.name = name or f"run-{fingerprint(self.spec)}"
+        self.pulls = 0  # that the study had made when it was resumed
         found = self._found()
         if found is not None:
             self._check(found)
@@ -125,6 +126,7 @@ class Kept:
         self._check(study)
         resume(study, self.spec)
         verdict, where = study.verdict(), f"study {study.name!r} in {address_of(self.store)}"
+        self.pulls = pulls_made(study)
         if verdict.done and not peek(study, lambda ledger: ledger.waits):
             more = "a larger --budget extends it, " if verdict.open and verdict.budget is not None else ""
             say(f"nothing is run: {where} is finished; {more}--fresh starts over")
@@ -153,6 +155,11 @@ def _names_aside(name: str, created: str | None) -> Iterator[str]:
     yield first
     for number in range(2, 1000):
         yield f"{first}-{number}"
+
+
+def pulls_made(study: Study) -> int:
+    """How many pulls of the study were not imported."""
+    return peek(study, lambda ledger: ledger.issued - ledger.imported)
 
 
 def fingerprint(spec: Spec) -> str:

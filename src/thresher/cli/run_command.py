@@ -17,7 +17,7 @@ from . import say
 from .baselines import baseline_results
 from .cautions import Cautions, command_cautions
 from .concluding import conclude, say_kept
-from .kept_study import Kept, evaluator_of
+from .kept_study import Kept, evaluator_of, pulls_made
 from .livetable import watching
 from .options import (
     FORMATS,
@@ -186,7 +186,8 @@ def run(command: tuple[str, ...], **given: Any) -> int:
             status = until_stopped(job.carry_out)
     except CannotGoOn:
         if job.study and (given["style"] != "table" or peek(job.study, lambda ledger: ledger.told)):
-            print_verdict(job.study.verdict(), given["style"])  # an empty table would not help
+            ran = pulls_made(job.study) > kept.pulls
+            print_verdict(job.study.verdict(), given["style"], ran=ran)  # an empty table would not help
             say_kept(job.study)
         raise
     finally:
@@ -195,7 +196,7 @@ def run(command: tuple[str, ...], **given: Any) -> int:
         say("stopped before the first pull")
         return status
     with of_exits(given):
-        return conclude(job.study, status, given, required)
+        return conclude(job.study, status, given, required, pulls=kept.pulls)
 
 
 def _command(command: tuple[str, ...], arms: dict[str, Params], given: dict[str, Any], *, elsewhere: bool) -> Command:
