@@ -1,6 +1,8 @@
 """Warnings about a run that looks wrong although nothing failed. Each is said once."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ..core.events import LATE, TOLD
@@ -64,14 +66,20 @@ def _mentions(word: str, variable: bytes) -> bool:
 
 
 class Cautions:
-    """Watches a run. Looks at the rewards when there are enough of them, and again at the end."""
+    """Watches a run. Looks at the rewards when there are enough of them, and again at the end.
 
-    def __init__(self, study: Study) -> None:
+    If the rewards are times that are ``measured`` on this machine, it also looks at how busy the machine is.
+    """
+
+    def __init__(self, study: Study, *, measured: bool = False, workers: int = 0) -> None:
         self._study, self._said = study, set[str]()
-        self._looked = False
+        self._looked, self._measured = False, measured
+        self._say(dict(busy_cautions(workers)) if measured else {})
 
     def __call__(self, progress: Progress) -> None:
-        """Look, the first time there are enough rewards."""
+        """Look at the machine, and the first time there are enough rewards, at these."""
+        if self._measured:
+            self._say(dict(busy_cautions()))
         if progress.told >= ENOUGH and not self._looked:
             self._looked = True
             self._say(dict(peek(self._study, lambda ledger: list(rewards_cautions(ledger)))))
@@ -102,6 +110,16 @@ def rewards_cautions(ledger: Ledger) -> Iterator[tuple[str, str]]:
             changed = f"--clip changed all {outside:,} rewards ({ends})"
             why = f"because they lie outside the bounds ({low:g}, {high:g})"
             yield "clip", f"{changed}, {why}; give the --bounds that rewards really have"
+
+
+def busy_cautions(workers: int = 0) -> Iterator[tuple[str, str]]:
+    """Whether more programs want to run than the machine has cores; ``workers`` of them have yet to start."""
+    with suppress(OSError):
+        load, cores = os.getloadavg()[0], os.cpu_count() or 1
+        if load + workers > cores:
+            more = f" and {plural(workers, 'more worker')}" if workers else ""
+            busy = f"the machine is busy (a load of {load:.1f}{more} on {plural(cores, 'core')}), so times are longer"
+            yield "busy", f"{busy}; run again when nothing else is running, or with fewer --workers"
 
 
 def labels_cautions(ledger: Ledger) -> Iterator[tuple[str, str]]:

@@ -65,20 +65,22 @@ class Kept:
         *,
         fresh: bool = False,
         accepts: bool = False,
+        is_measured: bool = False,
         results: BaselineResults | None = None,
     ) -> None:
-        self.store, self.spec, self.fresh, self.accepts, self._results = store, spec, fresh, accepts, results
+        self.store, self.spec, self._results = store, spec, results
+        self.fresh, self.accepts, self.is_measured = fresh, accepts, is_measured
         self.name = name or f"run-{fingerprint(self.spec)}"
         self.pulls = 0  # that the study had made when it was resumed
         found = self._found()
-        if found is not None:
-            self._check(found)
-        check_policy(spec.policy, store, is_new=fresh or found is None)
+        resumes = found is not None and self._why_over(found) is None
+        check_policy(spec.policy, store, is_new=not resumes)
 
     def begin(self) -> Study:
         """The study: a new one, or the one that is there; a larger budget extends it."""
-        if self.fresh:
-            self._set_aside()
+        found = self._found()
+        if found is not None and (why := self._why_over(found)) is not None:
+            self._set_aside(found, why)
         try:
             study = create(self.name, self.spec, storage=self.store)
         except StudyExists:
@@ -96,16 +98,22 @@ class Kept:
         except UnknownStudy:
             return None
 
-    def _check(self, study: Study) -> None:
-        """Raise unless the study can be resumed, or set aside."""
-        if self.fresh:
-            study.sweep()
-            pending = peek(study, lambda ledger: ledger.pending)
-            if pending:
-                rule = f"has {plural(pending, 'pull')} pending: another agent may be working on it"
-                remedy = "stop it, wait a minute if it was killed, or name another --study"
-                raise StudyExists("study", self.name, rule, remedy)
-            return
+    def _why_over(self, study: Study) -> str | None:
+        """Why a new study takes its place, empty for --fresh; None: this one is resumed. Raises if neither can be."""
+        why = "" if self.fresh else self._why_outdated(study)
+        if why is None:
+            return None
+        study.sweep()
+        pending = peek(study, lambda ledger: ledger.pending)
+        if pending:
+            has = f"{why}, and it has" if why else "has"
+            rule = f"{has} {plural(pending, 'pull')} pending: another agent may be working on it"
+            remedy = "stop it, wait a minute if it was killed, or name another --study"
+            raise StudyExists("study", self.name, rule, remedy)
+        return why
+
+    def _why_outdated(self, study: Study) -> str | None:
+        """Why the study's rewards are no answer any more; None: they are. Raises if it asks or measures otherwise."""
         found = compare(study, self.spec)
         if found.differences:
             rule = f"is in {address_of(self.store)} with another specification: {'; '.join(found.differences)}"
@@ -115,15 +123,16 @@ class Kept:
         if found.measured_by is not None and not self.accepts:
             before = found.measured_by or "something that is not recorded"
             rule = f"its rewards were measured by {before}, not by {self.spec.evaluator}"
-            remedy = (
-                "name another --study, start over with --fresh, or say --accept-new-command if it measures the same"
-            )
+            remedy = "name another --study, start over with --fresh, or say --accept-new-command if it is the same"
             raise StudyExists("study", self.name, rule, remedy)
+        if self.is_measured and not found.grows and peek(study, lambda ledger: ledger.done and not ledger.waits):
+            return "times are measured again by every new run"
         if self._results is not None:
             self._results.check(study)
+        return None
 
     def _resume(self, study: Study) -> None:
-        self._check(study)
+        self._why_outdated(study)
         resume(study, self.spec)
         verdict, where = study.verdict(), f"study {study.name!r} in {address_of(self.store)}"
         self.pulls = pulls_made(study)
@@ -133,19 +142,15 @@ class Kept:
         elif verdict.issued:
             say(f"{where} resumes after {plural(verdict.issued, 'pull')}")
 
-    def _set_aside(self) -> None:
+    def _set_aside(self, study: Study, why: str) -> None:
         """Keep the study that has the name under another one."""
-        found = self._found()
-        if found is None:
-            return
-        self._check(found)
-        for name in _names_aside(self.name, found.created):
+        for name in _names_aside(self.name, study.created):
             try:
                 with self.store.turn(self.name):
                     self.store.rename(self.name, name)
             except Conflict:
                 continue
-            say(f"starting over; the study so far is kept as {name!r}")
+            say(f"{why}{': ' if why else ''}starting over; the study so far is kept as {name!r}")
             return
 
 

@@ -8,6 +8,7 @@ from ..core.spec import Params
 from ..errors import CannotGoOn
 from ..run.command.process import Command
 from ..run.command.staying import Staying
+from ..run.command.timing import MEASURED
 from ..run.engines import CHOICES, check_name, check_workers, open_engine
 from ..run.progress import Progress
 from ..run.runner import Limits, run_on
@@ -120,7 +121,7 @@ class RunCommand(BoundsCommand):
 @click.command(cls=RunCommand, help=HELP)
 @arm_options
 @option("--engine WHERE", f"{CHOICES}: where COMMAND runs.", default="threads")
-@option("--workers W", "Pulls that run at once.  [default: one per core]", type=Whole())
+@option("--workers W", "Pulls that run at once.  [default: one per core; for measured times, one]", type=Whole())
 @option("--stay", "Start COMMAND once per worker: it reads pulls and answers them, a line of JSON each.")
 @option("--per-process N", "With --stay: pulls that are pending in each process.  [default: 1]", type=Whole())
 @option(
@@ -178,7 +179,8 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     sides = given["require_above"], given["require_below"]
     required = requirements(*sides, given["require"], arms=asked.contenders)
     found, store = baseline_results(given, asked), store_at(given["storage"])
-    kept = Kept(given["name"], store, asked, fresh=given["fresh"], accepts=given["accepts"], results=found)
+    measured, how = given["reward"] in MEASURED, {name: given[name] for name in ("fresh", "accepts")}
+    kept = Kept(given["name"], store, asked, is_measured=measured, results=found, **how)
     cautions = [] if stays else list(command_cautions(command, arms, cases=asked.cases is not None))
     job = Job(kept, evaluate, given, cautions)
     try:
@@ -219,7 +221,9 @@ class Job:
         limits = Limits(
             attempts=given["attempts"], seconds=given["seconds"], give_up=given["give_up"], spelled=option_of
         )
-        workers = workers_of(self._evaluate, given["workers"], given["engine"])
+        is_measured = self._kept.is_measured
+        workers = given["workers"] or (1 if is_measured else None)
+        workers = workers_of(self._evaluate, workers, given["engine"])
         room_for(workers or 0)
         engine = open_engine(self._evaluate, workers=workers, executor=given["engine"], resources=given["resources"])
         try:
@@ -230,7 +234,8 @@ class Job:
         for caution in self._cautions:  # only now: what cannot begin needs no warning
             say(f"warning: {caution}")
         with watching(study, quiet=given["quiet"]) as show:
-            cautions = Cautions(study)
+            measured = is_measured and ":" not in given["engine"]  # on this machine
+            cautions = Cautions(study, measured=measured, workers=engine.workers)
 
             def on_progress(progress: Progress) -> None:
                 show(progress)
