@@ -4,7 +4,7 @@
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from .core.guarantees import Words
@@ -24,6 +24,7 @@ __all__ = [  # what other rooms use of this file
     "ask_for_cases",
     "ask_for_reply",
     "others_pulls",
+    "record_files",
     "tell_for_reply",
     "tell_together",
     "verdict_in",
@@ -96,3 +97,8 @@ def verdict_in(study: Study, words: Words) -> Verdict:
 def accept(study: Study, evaluator: str) -> None:
     """Record that another evaluator measures the same thing. A repeated call is accepted."""
     study._journal.commit(lambda draft: calls.accept(draft, evaluator))
+
+
+def record_files(study: Study, digests: Callable[[Ledger], Mapping[str, str]]) -> None:
+    """Record what measures the rewards; ``digests`` checks on the newest state whether it may."""
+    study._journal.commit(lambda draft: calls.record_files(draft, digests(draft.ledger)))

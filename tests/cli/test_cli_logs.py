@@ -9,7 +9,7 @@ from program import complaint
 from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
 import thresher as library
-from thresher.inner import accept
+from thresher.inner import accept, record_files
 
 
 def log_of(workdir: Workdir, name: str) -> dict[str, Any]:
@@ -22,6 +22,7 @@ def study_with_every_event(workdir: Workdir) -> None:
         "every", arms=["a", "b"], threshold=0.5, budget=20, evaluator="v1", storage=workdir.url
     )
     accept(study, "v2")
+    record_files(study, lambda ledger: {"ask.py": "1f", "log.txt": "-"})
     study.add_many([("a", 1), ("b", None), ("b", 0)])
     first, second, third = study.ask_many(3)
     study.tell(first, 1, repeatable=True)
@@ -30,13 +31,14 @@ def study_with_every_event(workdir: Workdir) -> None:
     study.drop(third, cause="failed")
     study.restore(second.arm)
     study.extend(budget=30)
+    record_files(study, lambda ledger: {"ask.py": "2e"})
 
 
 def test_export_json_brings_every_kind_of_event_back(workdir: Workdir) -> None:
     study_with_every_event(workdir)
     log = log_of(workdir, "every")
     kinds = {event["kind"] for event in log["events"]}
-    assert kinds >= {"accepted", "asked", "weighed", "told", "dropped", "retired", "restored", "extended"}
+    assert kinds >= {"accepted", "file", "asked", "weighed", "told", "dropped", "retired", "restored", "extended"}
     workdir.good("import", "-", "--study", "copy", stdin=json.dumps(log))
     assert workdir.json("verify", "copy")["digest"] == workdir.json("verify", "every")["digest"]
     assert workdir.study("copy").verdict().outside == workdir.study("every").verdict().outside != ()
@@ -92,6 +94,14 @@ EDITS: dict[str, tuple[Callable[[list[dict[str, Any]]], list[dict[str, Any]]], s
     "an evaluator without a name": (
         lambda events: changed(events, "accepted", reason=None),
         "evaluator None",
+    ),
+    "a file that is recorded twice": (
+        lambda events: renumbered([*events, of_kind(events, "file")]),
+        "must be a digest and a name, and not recorded yet",
+    ),
+    "a file that changed, and nobody vouched": (
+        lambda events: [{**event, "cause": None} if event["kind"] == "file" else event for event in events],
+        "has changed since rewards were measured",
     ),
     "a kind that is no word": (
         lambda events: changed(events, "extended", kind=["told"]),

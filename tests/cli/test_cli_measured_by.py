@@ -70,13 +70,13 @@ def test_a_named_study_is_not_resumed_with_another_measurement(tmp_path: Path, o
     checked(tmp_path, "--study=s", *ONE)
     message = complaint(checked(tmp_path, "--study=s", *other))
     assert "its rewards were measured by sh -c 'echo 1', not by sh -c 'echo " in message
-    assert "--accept-new-command" in message
+    assert "--same-code" in message
 
 
 def test_a_new_command_is_accepted_once_if_it_measures_the_same(tmp_path: Path) -> None:
     checked(tmp_path, "--study=s", *ONE)
     other = ["--", "sh", "-c", "echo 1.0"]
-    assert checked(tmp_path, "--study=s", "--accept-new-command", *other).status == 0
+    assert checked(tmp_path, "--study=s", "--same-code", *other).status == 0
     assert checked(tmp_path, "--study=s", *other).status == 0
     assert checked(tmp_path, "--study=s", *ONE).status == 0
     events = only_study(tmp_path).events()
@@ -85,7 +85,7 @@ def test_a_new_command_is_accepted_once_if_it_measures_the_same(tmp_path: Path) 
 
 def test_a_verdict_names_all_commands_that_measured_it(tmp_path: Path) -> None:
     checked(tmp_path, "--study=s", *ONE)
-    other = checked(tmp_path, "--study=s", "--accept-new-command", "--format=json", "--", "sh", "-c", "echo 1.0")
+    other = checked(tmp_path, "--study=s", "--same-code", "--format=json", "--", "sh", "-c", "echo 1.0")
     said = json.loads(other.out)["guarantee"]
     assert "The rewards were measured by 2 evaluators that were accepted as equivalent" in said
     assert "echo 1.0" in said

@@ -8,8 +8,8 @@ from thresher.core.guarantees import _caveats
 
 def caveats(**given: Any) -> str:
     nothing: dict[str, Any] = {
-        "repeatable": False, "hosted": False, "outside": set(), "evaluators": [], "imported": 0, "cases": None,
-        "lacking": 0, "unweighed": False, "spec": SimpleNamespace(arms=["a", "b", "c"], tries=3),
+        "repeatable": False, "hosted": False, "outside": set(), "evaluators": [], "vouched": [], "imported": 0,
+        "cases": None, "lacking": 0, "unweighed": False, "spec": SimpleNamespace(arms=["a", "b", "c"], tries=3),
     }  # fmt: skip
     ledger: Any = SimpleNamespace(**nothing | given)
     return _caveats(ledger)

@@ -1,16 +1,17 @@
 """The study of ``thresher run``: created once, resumed by the same command."""
 
-import contextlib
 import hashlib
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..core.checks import MAX_NAME
+from ..core.ledger import Ledger
 from ..core.spec import Spec
 from ..create import check_policy, compare, create, open_study, resume
 from ..errors import Conflict, StudyExists, UnknownStudy
+from ..inner import record_files
 from ..log.journal import plain
 from ..log.store import Store
 from ..run.command.process import Command
@@ -18,21 +19,17 @@ from ..run.command.readings import codes_text
 from ..run.command.staying import Staying
 from ..study import Study, peek
 from ..text.masking import masked_words
-from ..text.plural import plural
+from ..text.plural import listed, plural
 from . import say
 from .baselines import BaselineResults
+from .code_files import CodeFiles
 from .options import address_of, is_kept
 
 
-def _is_here(word: str) -> bool:
-    """Whether a word of a command names a file of this folder: in another folder the same words mean another file."""
-    with contextlib.suppress(OSError, ValueError):
-        return bool(word) and not Path(word).is_absolute() and Path(word).is_file()
-    return False
-
-
-def evaluator_of(command: Command | Staying, *, attempts: int, failure: object, elsewhere: bool = False) -> str:
+def evaluator_of(command: Command | Staying, *, attempts: int, failure: object, here: bool = False) -> str:
     """What measures the rewards, as text without secrets: the command, and the options that change what it measures.
+
+    ``here``: the command means something else in another folder.
 
     >>> evaluator_of(Command(("./eval.sh", "{arm}")), attempts=1, failure="worst")
     "./eval.sh '{arm}'"
@@ -48,7 +45,7 @@ def evaluator_of(command: Command | Staying, *, attempts: int, failure: object, 
         options.append(f"--attempts {attempts}")
     if isinstance(failure, float):  # then how long a run may take decides what it gives
         options.append(f"--timeout {command.timeout}s")
-    if not elsewhere and any(_is_here(word) for word in command.argv):
+    if here:
         options.append(f"in {Path.cwd()}")
     text = shlex.join(masked_words(list(command.argv)))
     return plain(f"{text} ({' '.join(options)})" if options else text)
@@ -62,14 +59,15 @@ class Kept:
         name: str | None,
         store: Store,
         spec: Spec,
+        files: CodeFiles,
         *,
         fresh: bool = False,
-        accepts: bool = False,
+        same_code: bool = False,
         is_measured: bool = False,
         results: BaselineResults | None = None,
     ) -> None:
-        self.store, self.spec, self._results = store, spec, results
-        self.fresh, self.accepts, self.is_measured = fresh, accepts, is_measured
+        self.store, self.spec, self.files, self._results = store, spec, files, results
+        self.fresh, self.same_code, self.is_measured = fresh, same_code, is_measured
         self.name = name or f"run-{fingerprint(self.spec)}"
         self.pulls = 0  # that the study had made when it was resumed
         found = self._found()
@@ -86,6 +84,7 @@ class Kept:
         except StudyExists:
             study = open_study(self.name, storage=self.store)
             self._resume(study)
+        record_files(study, self._digests)
         if self._results is not None:
             self._results.bring(study)
         if is_kept(study):
@@ -120,16 +119,34 @@ class Kept:
             larger = "" if found.budget is None else "; a larger --budget is fine"
             remedy = f"name another --study, or ask as before{larger}"
             raise StudyExists("study", self.name, rule, remedy)
-        if found.measured_by is not None and not self.accepts:
+        if found.measured_by is not None and not self.same_code:
             before = found.measured_by or "something that is not recorded"
             rule = f"its rewards were measured by {before}, not by {self.spec.evaluator}"
-            remedy = "name another --study, start over with --fresh, or say --accept-new-command if it is the same"
+            remedy = "name another --study, start over with --fresh, or say --same-code if it measures the same"
             raise StudyExists("study", self.name, rule, remedy)
+        if change := peek(study, self._change):
+            return change
         if self.is_measured and not found.grows and peek(study, lambda ledger: ledger.done and not ledger.waits):
             return "times are measured again by every new run"
         if self._results is not None:
             self._results.check(study)
         return None
+
+    def _change(self, ledger: Ledger) -> str | None:
+        """Which files of COMMAND have changed since the study's rewards were measured, in words."""
+        names = self.files.changed(ledger)
+        if not names or self.same_code:
+            return None
+        told = ledger.own_told
+        since = "the study began" if not told else "this reward" if told == 1 else f"these {told:,} rewards"
+        return f"{listed(names)} {'has' if len(names) == 1 else 'have'} changed since {since}"
+
+    def _digests(self, ledger: Ledger) -> Mapping[str, str]:
+        """The files to record. Raises if another agent has begun with others."""
+        if change := self._change(ledger):
+            remedy = "use the same files, or say --same-code if the change does not matter"
+            raise StudyExists("study", self.name, change, remedy)
+        return self.files.digests()
 
     def _resume(self, study: Study) -> None:
         self._why_outdated(study)

@@ -17,6 +17,7 @@ from ..study import Study, peek
 from . import say
 from .baselines import baseline_results
 from .cautions import Cautions, command_cautions
+from .code_files import CodeFiles
 from .concluding import conclude, say_kept
 from .kept_study import Kept, evaluator_of, pulls_made
 from .livetable import watching
@@ -57,8 +58,10 @@ sees a case twice, so a study without --budget ends after arms × cases pulls at
 
 The study is stored in thresher.db, under a name made from the question and COMMAND. The same command line resumes it
 after Ctrl-C, a crash or a reboot; a larger --budget extends it; --fresh starts over. Other machines join with the
-same postgresql:// URL. The name does not depend on the files that COMMAND reads, such as the code under test: use
---fresh after they change.
+same postgresql:// URL. The files that COMMAND names are part of what was measured: if one has changed, such as ask.py
+below, the same command line starts over and keeps the old study under another name. --same-code says that the change
+makes no difference; --ignore names a file that COMMAND itself writes. After other changes, such as in a module that
+ask.py imports, use --fresh.
 
 Examples:
   Which prompts pass 90 % of my cases? ask.py runs one case and prints 1 or 0; thresher cases lists the hardest.
@@ -152,7 +155,13 @@ class RunCommand(BoundsCommand):
 @storage_option
 @option("--study NAME", "The study's name.  [default: made from the question and the command]", to="name")
 @option("--fresh", "Start over; the old study stays in the store under another name.")
-@option("--accept-new-command", "Resume --study with a different COMMAND that measures the same thing.", to="accepts")
+@option("--same-code", "Resume although COMMAND, or a file that it names, has changed: it measures the same thing.")
+@option(
+    "--ignore PATH",
+    "A file that COMMAND names and writes, such as a log or a cache; repeat it for more.",
+    to="ignored",
+    multiple=True,
+)
 @format_option(*FORMATS, text="How to print the verdict.")
 @option("--quiet", "Show no progress.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARGUMENT]...")
@@ -163,6 +172,7 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     with of_engine(given):
         engine = check_name(given["engine"])
         check_workers(given["workers"])
+    files = CodeFiles(command, given["ignored"])
     elsewhere = ":" in engine  # on a cluster: whether the program exists there cannot be checked from here
     stays = staying(command, given, engine=engine, elsewhere=elsewhere)
     arms = arms_of(stays, given, engine=engine) if stays else arms_given(given["file"], given["names"])
@@ -173,14 +183,16 @@ def run(command: tuple[str, ...], **given: Any) -> int:
         check_placeholders(command, arms)
     evaluate = stays or _command(command, arms, given, elsewhere=elsewhere)
     failure = reward_of_failure(given["failure"])
-    evaluator = evaluator_of(evaluate, attempts=given["attempts"], failure=failure, elsewhere=elsewhere)
+    here = not elsewhere and files.are_here
+    evaluator = evaluator_of(evaluate, attempts=given["attempts"], failure=failure, here=here)
     asked = question(arms, given, evaluator=evaluator)
     evaluate = evaluate.asked(asked)
+    files.fill_in(asked)
     sides = given["require_above"], given["require_below"]
     required = requirements(*sides, given["require"], arms=asked.contenders)
     found, store = baseline_results(given, asked), store_at(given["storage"])
-    measured, how = given["reward"] in MEASURED, {name: given[name] for name in ("fresh", "accepts")}
-    kept = Kept(given["name"], store, asked, is_measured=measured, results=found, **how)
+    measured, how = given["reward"] in MEASURED, {name: given[name] for name in ("fresh", "same_code")}
+    kept = Kept(given["name"], store, asked, files, is_measured=measured, results=found, **how)
     cautions = [] if stays else list(command_cautions(command, arms, cases=asked.cases is not None))
     job = Job(kept, evaluate, given, cautions)
     try:
@@ -219,7 +231,11 @@ class Job:
         """Start the engine, open the study, and run."""
         given = self._given
         limits = Limits(
-            attempts=given["attempts"], seconds=given["seconds"], give_up=given["give_up"], spelled=option_of
+            attempts=given["attempts"],
+            seconds=given["seconds"],
+            give_up=given["give_up"],
+            spelled=option_of,
+            check=self._kept.files.check,
         )
         is_measured = self._kept.is_measured
         workers = given["workers"] or (1 if is_measured else None)

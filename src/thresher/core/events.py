@@ -11,14 +11,15 @@ PENDING, TOLD, DROPPED, LATE, OUTSIDE = range(5)  # the states of a pull; LATE: 
 STATES = ("pending", "told", "dropped", "late", "outside")  # their names
 ONCE, REPEATABLE, FAILED = range(3)  # how a reward came about, and the sum of the last two; FAILED: of a failure
 Kind = Literal[
-    "created", "asked", "repeated", "told", "dropped", "retired", "restored", "extended", "weighed", "accepted"
+    "created", "asked", "repeated", "told", "dropped", "retired", "restored", "extended", "weighed", "accepted", "file",
 ]  # fmt: skip
 CallersCause = Literal["failed", "lost"]  # of a drop, by whoever asked for the pull
 RunnersCause = Literal["cancelled", "broken-pool", "outage"]  # by a runner, which knows whether the pull began
 Cause = Literal[CallersCause, RunnersCause]
 CAUSES = get_args(Cause)
 CALLERS = "must be failed or lost; any other known cause is recorded as lost"  # of a cause that a caller gives
-EventCause = Cause | Literal["chosen", "imported", "repeatable", "failures", "bounds"]
+EventCause = Cause | Literal["chosen", "imported", "repeatable", "failures", "bounds", "vouched"]
+IGNORED = "-"  # of a file, instead of its digest: what it holds does not matter
 # what reading can raise if something is not an event
 NO_EVENT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 LAST = 253_402_300_799  # the end of the year 9999
@@ -37,10 +38,10 @@ class Event(NamedTuple):
     arm: int | None = None
     reward: float | None = None  # as told, in the user's units
     reason: str | None = None  # of an imported pull: its case, if there are cases; of a chosen pull: its case, if the
-    # host chose that too; of a reward: see `Remarks`
+    # host chose that too; of a reward: see `Remarks`; of a file: its digest and its name
     cause: EventCause | None = None  # of a drop: one of CAUSES; of a reward: "imported", "repeatable" or "failed";
     # of an ask: "imported", or "chosen", where the caller named the arm; of a retirement: "failures", by rule, or
-    # "bounds", by a pull whose reward lies outside them
+    # "bounds", by a pull whose reward lies outside them; of a file: "vouched", where it had changed
     late: bool | None = None  # told after the pull was dropped
     budget: int | None = None  # the new total
     spec: dict[str, Any] | None = None  # only of `created`

@@ -101,6 +101,10 @@ def _caveats(ledger: Ledger) -> str:
         commands = "; ".join(shown(text, 200) for text in ledger.evaluators[:MOST_NAMED])
         accepted = f"{len(ledger.evaluators)} evaluators that were accepted as equivalent"
         found.append(f"The rewards were measured by {accepted}: {commands}.")
+    if ledger.vouched:
+        them = "this makes" if len(ledger.vouched) == 1 else "these changes make"
+        names = listed(ledger.vouched, show=shown)
+        found.append(f"After rewards were measured, {names} changed; somebody vouched that {them} no difference.")
     if ledger.imported:
         they, were = ("it", "was") if ledger.imported == 1 else ("they", "were")
         unknown = f"when, by what and how often {they} {were} evaluated"

@@ -230,6 +230,12 @@ class Ledger(Settling):
     def _accepted(self, event: Event) -> None:
         self.evaluators.append(event.reason or "")
 
+    def _file(self, event: Event) -> None:
+        digest, _, name = (event.reason or "").partition(" ")
+        self.files.setdefault(name, []).append(digest)
+        if event.cause == "vouched" and name not in self.vouched:
+            self.vouched.append(name)
+
     def _blame(self, arm: int, event: Event) -> None:
         self.failures[arm] += 1
         self.complaint[arm] = event.reason or "no reason was given"
@@ -287,4 +293,5 @@ _FOLDS = {
     "extended": Ledger._extended,
     "weighed": Ledger._weighed,
     "accepted": Ledger._accepted,
+    "file": Ledger._file,
 }

@@ -133,6 +133,8 @@ def _columns(ledger: Ledger) -> Iterator[Column]:
     yield "flags", array("q", (ledger.unweighed, ledger.weighed, ledger.repeatable))
     yield "outside", array("q", sorted(ledger.outside))
     yield "evaluators", array("B", json.dumps(ledger.evaluators).encode())
+    if ledger.files:
+        yield "files", array("B", json.dumps([ledger.files, ledger.vouched]).encode())
     if ledger.cases:
         yield "pull_case", ledger.cases.pull_case
         for name in ("places", "lowest", "least", "most"):

@@ -30,6 +30,8 @@ class State:
         self.weighed = False  # whether they have been
         self.shuffle = ""  # the key of a random order for them, for intervals
         self.evaluators = [] if specification.evaluator is None else [specification.evaluator]
+        self.files: dict[str, list[str]] = {}  # by name: the digests of what the rewards were measured with
+        self.vouched: list[str] = []  # those that changed after rewards were measured
         arms = len(specification.arms)
         # a user's function scores arms only when the study is asked, so reading and telling do not need it
         self.stale: set[int] | None = set(range(arms)) if specification.policy.is_custom else None

@@ -3,7 +3,7 @@
 from ..errors import AlreadyTold, InvalidInput
 from . import checks, kernel, spec
 from .cases import Cases
-from .events import CAUSES, DROPPED, LATE, OUTSIDE, PENDING, REPEATABLE, TOLD, Event, other_of, remarks_of
+from .events import CAUSES, DROPPED, IGNORED, LATE, OUTSIDE, PENDING, REPEATABLE, TOLD, Event, other_of, remarks_of
 from .state import State
 
 
@@ -155,6 +155,16 @@ def _accepted(study: State, event: Event) -> None:
         raise InvalidInput("evaluator", event.reason, "is accepted already")
 
 
+def _file(study: State, event: Event) -> None:
+    digest, _, name = (event.reason or "").partition(" ")
+    if not digest or not name or digest in study.files.get(name, ()):
+        raise InvalidInput("file", event.reason, "must be a digest and a name, and not recorded yet")
+    if event.cause not in (None, "vouched"):
+        raise InvalidInput("cause", event.cause, "must be vouched or absent")
+    if event.cause is None and digest != IGNORED and (name in study.files or study.issued > study.imported):
+        raise InvalidInput("file", name, "has changed since rewards were measured", "start over")
+
+
 def _restored(study: State, event: Event) -> None:
     if _arm_of(study, event) not in study.retired:
         raise InvalidInput("arm", study.spec.arms[_arm_of(study, event)], "is not retired")
@@ -187,4 +197,5 @@ _RULES = {
     "extended": _extended,
     "weighed": _weighed,
     "accepted": _accepted,
+    "file": _file,
 }

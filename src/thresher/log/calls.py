@@ -1,11 +1,11 @@
 """The calls of a study: each decides on the newest ledger and writes events to a draft."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..core import checks, kernel
-from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, REPEATABLE, TOLD, Cause, EventCause, Remarks
+from ..core.events import DROPPED, IGNORED, LATE, OUTSIDE, PENDING, REPEATABLE, TOLD, Cause, EventCause, Remarks
 from ..core.ledger import Ledger
 from ..core.pulls import Pull, pull_of
 from ..core.spec import Spec
@@ -228,6 +228,15 @@ def accept(draft: Draft, evaluator: str) -> None:
     """Record that this evaluator measures the same thing as the earlier ones."""
     if evaluator not in draft.ledger.evaluators:
         draft.write("accepted", reason=evaluator)
+
+
+def record_files(draft: Draft, digests: Mapping[str, str]) -> None:
+    """Record the files with which rewards are measured. Once the study has begun, somebody vouches for the new ones."""
+    begun = bool(draft.ledger.files) or draft.ledger.issued > draft.ledger.imported
+    for name, digest in digests.items():
+        if digest not in draft.ledger.files.get(name, ()):
+            cause: EventCause | None = "vouched" if begun and digest != IGNORED else None
+            draft.write("file", reason=f"{digest} {name}", cause=cause)
 
 
 def _prove_wrong(draft: Draft, pull: int, arm: int, error: OutsideBounds, remarks: Remarks) -> None:

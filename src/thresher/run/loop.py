@@ -165,6 +165,11 @@ class Runner:
             return
         pull = evaluation.pull
         try:
+            self.limits.check(pull)
+        except CannotGoOn as error:
+            self._evaluations.drop(evaluation, str(error).partition(";")[0], "lost")
+            raise
+        try:
             value = self._result(future)
         except Busy as busy:
             self._evaluations.try_at(time.monotonic() + max(0.0, busy.after), evaluation)
@@ -218,6 +223,7 @@ class Runner:
         evaluation = self._evaluations.overdue.pop(future, None)
         if evaluation is None:
             return
+        self.limits.check(evaluation.pull)
         try:
             value = self._engine.result(future)
             with contextlib.suppress(OutsideBounds):  # telling it retires the arm

@@ -14,7 +14,7 @@ from ..core import checks
 from ..core.arguments import named_arguments
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
-from ..study import Study, peek
+from ..study import Pull, Study, peek
 
 if TYPE_CHECKING:
     from .engines import AnyExecutor, Engine, Evaluate, EvaluateSharing
@@ -150,6 +150,8 @@ class Limits:
     seconds: float | None = None
     give_up: float = 600.0
     spelled: Callable[[str], str] = str  # how the user writes the name of such an argument
+    # called with every pull that has ended; an error ends the run, and the pull is dropped whatever its outcome
+    check: Callable[[Pull], object] = lambda pull: None
 
     def __post_init__(self) -> None:
         for what in ("timeout", "seconds", "give_up"):

@@ -29,6 +29,7 @@ MOST_REWARDS = 200  # of a case, the worst
 MOST_SHOWN = 12  # of these, on a page
 WORDS = {  # for kinds that say too little
     "repeated": "asked again", "weighed": "imported results weighed", "accepted": "evaluator accepted",
+    "file": "file recorded",
 }  # fmt: skip
 COLUMNS = (
     "label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside",
