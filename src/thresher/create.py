@@ -77,7 +77,8 @@ def create_study(
             rows or a `Path`, like arms; the name of a row is in ``"case"``, ``"name"`` or ``"id"``. Every pull then
             evaluates one case, each case of an arm counts once, and what is certified is the mean over exactly these
             cases.
-        tries: how often a case that fails is tried. Pulls that are lost for other reasons use up no case.
+        tries: how often a case that fails, or was lost with a worker that others shared, is tried; the latter twice
+            at least. Pulls that are lost for other reasons use up no case.
         guarantee: ``"all"``: with probability ``confidence``, no certified label is wrong. ``"rate"``: of the arms
             certified above, at most 1 − ``confidence`` are wrong on average, and likewise of each other list. For
             many arms.

@@ -1,7 +1,9 @@
 """Pulls that end together, and pulls that a run leaves behind."""
 
+import random
 import threading
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -10,8 +12,9 @@ from engines import causes, make
 
 import thresher
 from thresher.errors import StoreFailed
+from thresher.run import loop
 from thresher.run.engines import Engine
-from thresher.run.lost import Suspects, WorkerLost
+from thresher.run.lost import WorkerLost
 from thresher.run.runner import Limits, run_on
 from thresher.study import Pull, give_up
 
@@ -59,13 +62,72 @@ def test_one_pull_is_blamed_when_a_group_of_one_arm_died_together() -> None:
     assert sorted(map(str, causes(study))) == ["broken-pool"] * 3 + ["failed"]
 
 
-def test_a_suspected_arm_is_to_blame_the_next_time_and_for_one_pull() -> None:
-    a, b, again, c = (Pull(number, arm, 1, {}, 0) for number, arm in enumerate("abac", 1))
-    suspects = Suspects()
-    assert [suspects.judge(pull, [a, b]) for pull in (a, b)] == ["broken-pool"] * 2
-    suspects.arms.discard("b")
-    assert [suspects.judge(pull, [a, again, c]) for pull in (c, a, again)] == ["broken-pool", "failed", "broken-pool"]
-    assert suspects.judge(c, [c]) == "failed", "it died alone"
+class OneProcess(Engine):
+    """All workers share a process. In each round the pull that is due next ends: it returns 1, or all die together."""
+
+    def __init__(self, workers: int, dies: Callable[[Pull], bool]) -> None:
+        super().__init__(workers)
+        self._dies, self._rounds = dies, 0
+        self._pending: list[tuple[int, Pull, Future[object]]] = []
+        self.pulls: list[Pull] = []
+
+    def submit(self, pull: Pull) -> "Future[object]":
+        self.pulls.append(pull)
+        self._pending.append((self._rounds + (9 if pull.arm.startswith("slow") else 1), pull, Future()))
+        return self._pending[-1][2]
+
+    @property
+    def room(self) -> int:  # the run looks at it in each round
+        self._rounds += 1
+        due = min(self._pending, key=lambda each: each[0], default=None)
+        if due is not None and self._dies(due[1]):
+            lost, self._pending = self._pending, []
+            for _, _, future in lost:
+                future.set_exception(WorkerLost("the pool broke", [pull for _, pull, _ in lost]))
+        elif due is not None:
+            self._pending.remove(due)
+            due[2].set_result(1)
+        return self.workers
+
+    def stop(self, future: "Future[object]") -> None:
+        raise AssertionError("nothing takes long")
+
+    def close(self, *, wait: bool) -> None:
+        return
+
+
+@pytest.mark.parametrize("chance", [1.0, 0.35])
+def test_an_arm_that_kills_what_others_share_is_found_and_no_other_arm_is_blamed(
+    chance: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slow pulls are pending whenever something dies, and quick ones soon seem innocent."""
+    monkeypatch.setattr(loop, "LONGEST_WAIT", 0.001)
+    luck = random.Random(5)
+    engine = OneProcess(4, lambda pull: pull.arm == "killer" and luck.random() < chance)
+    study = make("slow", "killer", "slow too", "a", "b", budget=400)
+    run_on(engine, study, Limits(), None)
+    verdict = study.verdict()
+    assert verdict.retired == ["killer"] or (chance < 1 and verdict.retired == [])
+    assert "broken-pool" in causes(study)
+    assert [row.failures for row in verdict if row.arm != "killer"] == [0] * 4
+    assert all(row.seen > 10 for row in verdict if row.arm != "killer")
+
+
+def test_a_case_whose_bad_outcomes_kill_what_others_share_is_not_drawn_until_it_is_good(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loop, "LONGEST_WAIT", 0.001)
+    luck = random.Random(7)
+    engine = OneProcess(4, lambda _: luck.random() < 0.4)  # each arm's true mean is 0.6
+    study = make(
+        *"abcd", cases=60, threshold=0.9, budget=None, confidence=0.95, tries=1, policy=None, max_failures=None
+    )
+    run_on(engine, study, Limits(), None)
+    assert causes(study).count("broken-pool") > 50
+    pulls = {pull.id: (pull.arm, pull.case) for pull in engine.pulls}
+    lost = Counter(pulls[event.pull or 0] for event in study.events() if event.cause in ("broken-pool", "failed"))
+    assert max(lost.values()) == 2
+    assert not [row.arm for row in study.verdict() if row.certified and row.label == "above"]
 
 
 def test_a_run_that_ends_early_leaves_no_pull_pending_and_none_leased(tmp_path: Path) -> None:

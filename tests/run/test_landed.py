@@ -29,7 +29,7 @@ def still(monkeypatch: pytest.MonkeyPatch) -> Still:
     ("error", "expected"),
     [
         (CancelledError(), ("cancelled", "cancelled before it began")),
-        (KeyboardInterrupt(), ("lost", "its worker was interrupted")),
+        (KeyboardInterrupt(), ("broken-pool", "its worker was interrupted")),
         (CannotGoOn("executor", rule="it is gone"), ("lost", "its engine failed")),
     ],
 )

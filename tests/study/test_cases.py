@@ -13,7 +13,7 @@ from thresher.core.events import Cause
 from thresher.core.replay import verify
 from thresher.study import Pull, Study, give_up, peek
 
-CAUSES: list[Cause] = ["lost", "cancelled", "broken-pool", "outage"]
+CAUSES: list[Cause] = ["lost", "cancelled", "outage"]
 
 
 def eval_set(**given: Any) -> Study:
@@ -92,6 +92,21 @@ def test_a_pull_that_was_dropped_uses_up_no_case_and_comes_back_the_same(cause: 
     for one in study.pending():
         study.tell(one, 1)
     assert [row.cases for row in study.verdict().rows] == [5, 5, 5]
+
+
+@pytest.mark.parametrize(("tries", "most"), [(1, 2), (2, 2), (5, 5)])
+def test_a_case_that_was_lost_with_a_shared_worker_is_tried_once_more_and_blames_no_arm(tries: int, most: int) -> None:
+    """A bad outcome may have killed the worker: tried until it is good, the case would be no sample."""
+    study = eval_set(arms=["a"], tries=tries, max_failures=1, confidence=0.95)
+    lost = study.ask() or pytest.fail("no pull")
+    tried, pull = 0, lost
+    while pull.case == lost.case:
+        tried += 1
+        give_up(study, pull, cause="broken-pool", reason="the pool broke")
+        pull = study.ask() or pytest.fail("no pull")
+    row = study.verdict()["a"]
+    assert (tried, row.missing, row.failures, study.verdict().retired) == (most, 1, 0, [])
+    assert verify(study.events()).sound
 
 
 def test_a_lost_lease_uses_up_no_case(tmp_path: Path) -> None:

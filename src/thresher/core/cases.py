@@ -156,17 +156,19 @@ class Cases:
                 for case in sorted(self.lacking):
                     self._keys[arm] = tuple(places.mixed(key, case + 1) for key in self._keys[arm])
 
-    def drop(self, arm: int, pull: int, *, failed: bool) -> bool:
+    def drop(self, arm: int, pull: int, cause: str | None) -> bool:
         """A pull was dropped. Returns whether its place has now failed too often to be tried again.
+
+        A worker that others shared may have died of a bad outcome: a case that was lost with it is tried once more.
 
         A pull that was dropped before may turn out to lie outside the bounds: its place may have another pull by then.
         """
         place = self.sheet.place[pull]
         if place < 0 or self.sheet.state[arm][place] != places.OUT or self._holder[arm][place] != pull:
             return False
-        if failed:
+        if cause in ("failed", "broken-pool"):
             self.failures[arm, place] = self.failures.get((arm, place), 0) + 1
-            if self.failures[arm, place] >= self.tries:
+            if self.failures[arm, place] >= (self.tries if cause == "failed" else max(2, self.tries)):
                 places.fill(self.sheet, arm, place, places.FAILED)
                 self.missing[arm] += 1
                 self._end_baseline()
@@ -182,4 +184,4 @@ class Cases:
         elif event.kind == "told":
             self.tell(arm, pull)
         else:  # dropped, or retired for a reward outside the bounds
-            self.drop(arm, pull, failed=event.cause == "failed")
+            self.drop(arm, pull, event.cause)

@@ -84,11 +84,11 @@ class EvalSet(Ledger):
             self._rescore(arm)
 
     def _give_up(self, arm: int, pull: int, cause: str | None) -> bool:
-        """A case that may be tried again is no failure yet."""
-        failed = self.cases.drop(arm, pull, failed=cause == "failed")
+        """A case that may be tried again is no failure yet; one that was lost too often is none of its arm."""
+        gone = self.cases.drop(arm, pull, cause)
         if self.certifies:
-            docket.give_up(self.docket, self.cases.entry(arm, pull), evidence.CHARGED if failed else evidence.FREED)
-        return failed
+            docket.give_up(self.docket, self.cases.entry(arm, pull), evidence.CHARGED if gone else evidence.FREED)
+        return gone and cause == "failed"
 
     def _weigh_dropped(self, arm: int) -> None:
         super()._weigh_dropped(arm)
@@ -96,6 +96,6 @@ class EvalSet(Ledger):
         self._open_arms()
 
     def _charge(self, arm: int, pull: int) -> None:
-        self.cases.drop(arm, pull, failed=False)
+        self.cases.drop(arm, pull, "bounds")
         if self.sheet.place[pull] >= 0:  # an imported case has no place
             super()._charge(arm, self.cases.entry(arm, pull))

@@ -76,10 +76,11 @@ class Evaluations:
             self._submit(self._held.popleft())
 
     def _submit(self, evaluation: Evaluation) -> None:
-        suspects = self._suspects.arms
-        if evaluation.pull.arm in suspects and any(other.pull.arm in suspects for other in self.running.values()):
-            self.hold(evaluation)
-            return
+        if self._suspects.arms:
+            running, waiting = ([other.pull for other in group] for group in (self.running.values(), self._held))
+            if self._suspects.must_wait(evaluation.pull, running, waiting):
+                self.hold(evaluation)
+                return
         try:
             future = self._engine.submit(evaluation.pull)
         except BaseException:

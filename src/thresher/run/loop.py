@@ -176,15 +176,17 @@ class Runner:
         except CancelledError:
             self._evaluations.drop(evaluation, "cancelled before it began", "cancelled")
         except KeyboardInterrupt:  # in a worker that handles Ctrl-C itself
-            self._evaluations.drop(evaluation, "its worker was interrupted", "lost")
+            self._evaluations.drop(
+                evaluation, "its worker was interrupted", "lost" if self._stopping else "broken-pool"
+            )
         except CannotGoOn:
             self._evaluations.drop(evaluation, "its engine failed", "lost")
             raise
         except WorkerLost as error:
-            if self._suspects.judge(pull, error.together) == "failed":
+            if (cause := self._suspects.judge(error)) == "failed":
                 self._failed(evaluation, Failure(pull, str(error), kind="its worker was lost"))
             else:
-                self._watch.failure(Failure(pull, str(error), cause="broken-pool"), time.monotonic())
+                self._watch.failure(Failure(pull, str(error), cause=cause), time.monotonic())
         except BaseException as error:
             log_first(pull.arm, error, self._logged)
             kind = None if is_transient(error) else same_error(error)
@@ -214,7 +216,8 @@ class Runner:
             if self._watch.last is not None or not self._watch.start.over:
                 self._rewards.write()
                 self._watch.success(evaluation.pull)
-        self._suspects.arms -= {evaluation.pull.arm, evaluation.pull.baseline}
+        if self._suspects.arms:
+            self._suspects.clear(evaluation.pull.arm, evaluation.pull.baseline)
         self._rewards.add(evaluation, value)
 
     def _late(self, future: "Future[object]") -> None:

@@ -1,9 +1,10 @@
 """Lost workers: how engines report them, which arm's pull killed one, and how long the run has had no worker."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 
+from ..core.events import Cause
 from ..errors import CannotGoOn, EvaluationFailed, told_of
 from ..study import Pull
 from ..text.logs import log
@@ -16,12 +17,12 @@ class WorkerLost(Exception):
     """The worker died while it evaluated the pull.
 
     ``together`` are the pulls that were lost at once, including this one: any of them may be to blame. It is empty if
-    the worker was told to leave.
+    the worker was told to leave or its node died, or if it ``was_killed`` because another pull timed out beside this.
     """
 
-    def __init__(self, reason: str, together: Sequence[Pull]) -> None:
+    def __init__(self, reason: str, together: Sequence[Pull], *, was_killed: bool = False) -> None:
         super().__init__(reason)
-        self.together = together
+        self.together, self.was_killed = together, was_killed
 
 
 class EvaluatorLost(WorkerLost):
@@ -47,27 +48,46 @@ class Suspects:
     """Finds the arm whose pulls kill workers that others share.
 
     When several pulls die together, any of their arms may be to blame. From then on only one pull of a suspected arm is
-    pending at a time, until a reward clears the arm. The next time that pulls die together, that arm is to blame.
+    pending at a time, until a reward clears the arm. If it dies together with others again, its next pull is made
+    alone, with no other pending. Only a death that no other arm shares counts against an arm.
     """
 
-    arms: set[str] = field(default_factory=set)  # a reward takes its arm out
-    _judged: dict[tuple[int, ...], str | None] = field(default_factory=dict)  # by pulls that died together: whose fault
+    arms: set[str] = field(default_factory=set)
+    alone: set[str] = field(default_factory=set)  # of these: whose next pull is made alone
+    _judged: set[tuple[int, ...]] = field(default_factory=set)  # pulls that died together
 
-    def judge(self, pull: Pull, together: Sequence[Pull]) -> str:
-        """Why to drop a pull that died together with others: ``"failed"`` for one pull of the arm to blame."""
-        if len(together) == 1:
+    def judge(self, error: WorkerLost) -> Cause:
+        """Why to drop a pull whose worker was lost: ``"failed"``, once for a group, if one arm alone is to blame."""
+        group, arms = tuple(pull.id for pull in error.together), {pull.arm for pull in error.together}
+        if not group:
+            return "broken-pool" if error.was_killed else "lost"
+        if len(group) == 1:
             return "failed"
-        group = tuple(lost.id for lost in together)
-        if group not in self._judged:
-            arms = {lost.arm for lost in together}
-            known = arms if len(arms) == 1 else arms & self.arms
-            self._judged[group] = next(iter(known)) if len(known) == 1 else None
+        is_first = group not in self._judged
+        self._judged.add(group)
+        if is_first:
+            self.alone |= arms & self.arms
             self.arms |= arms
-        arm = next((lost.arm for lost in together if lost.id == pull.id), pull.arm)  # of a pair, the side that died
-        if self._judged[group] != arm:
-            return "broken-pool"
-        self._judged[group] = None
-        return "failed"
+        return "failed" if is_first and len(arms) == 1 else "broken-pool"
+
+    def clear(self, *arms: str | None) -> None:
+        """They returned a reward."""
+        self.arms.difference_update(arms)
+        self.alone.difference_update(arms)
+
+    def must_wait(self, pull: Pull, running: Iterable[Pull], waiting: Iterable[Pull]) -> bool:
+        """Whether this pull must wait until some of those that run have ended."""
+        mine, busy = _arms([pull]), _arms(running)
+        if mine & self.alone:
+            return bool(busy)
+        if self.alone & (busy | _arms(waiting)):
+            return True
+        return bool(mine & self.arms and busy & self.arms)
+
+
+def _arms(pulls: Iterable[Pull]) -> set[str | None]:
+    """Their arms; a pull of a pair evaluates the baseline, too."""
+    return {arm for pull in pulls for arm in (pull.arm, pull.baseline)} - {None}
 
 
 @dataclass

@@ -23,7 +23,7 @@ class Failure(NamedTuple):
 
     pull: Pull
     reason: str
-    cause: Cause = "failed"  # or "broken-pool"
+    cause: Cause = "failed"  # or "broken-pool", or "lost"
     kind: str | None = None  # equal for the same error; None: it is temporary, or not the evaluator's fault
     error: BaseException | None = None  # what the evaluator raised
     timed_out: bool = False

@@ -56,7 +56,8 @@ class Adapter(Engine):
         except BrokenExecutor as error:
             if future in self._here:
                 self._replace()
-            raise WorkerLost(f"the pool broke: {told_of(error)}", self._lost.pop(future, ())) from None
+            together = self._lost.pop(future, ())
+            raise WorkerLost(f"the pool broke: {told_of(error)}", together, was_killed=not together) from None
         finally:
             self._here.pop(future, None)
         return opened(data)
