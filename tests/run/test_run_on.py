@@ -28,7 +28,7 @@ def test_the_defaults_are_those_that_are_documented() -> None:
     others = {"on_progress": None, "shared": None}
     assert defaults(thresher.arun) == {"workers": 16, **limits, **others}
     assert defaults(thresher.run) == {"workers": None, "executor": None, "resources": None, **limits, **others}
-    assert defaults(Limits) == {**limits, "spelled": str}
+    assert limits.items() <= defaults(Limits).items()
 
 
 @pytest.mark.parametrize(
