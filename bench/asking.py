@@ -24,7 +24,7 @@ SECONDS, TURNS = (
 )  # length and number of turns; the best counts, because the machine is shared
 BAR = 400  # asks a second
 SLOW_DISK = 0.0015  # seconds for a sync; a slower disk cannot reach the bar
-NEW = {"name": "asked", "arms": ["a", "b", "c"], "threshold": 0.5, "budget": 10_000_000}
+NEW = {"name": "asked", "arms": ["a", "b", "c"], "at_least": 0.5, "budget": 10_000_000}
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from .kano import BENCHMARKS, OURS, RIVALS, benchmark, play_rival
 from .report import Figure
 
 RISK = 0.05
-ALONE = Setup(policy="uniform", family="bernoulli", arms=1, means=0.45, threshold=0.5, budget=2500, confidence=0.95)
+ALONE = Setup(policy="uniform", family="bernoulli", arms=1, means=0.45, at_least=0.5, budget=2500, confidence=0.95)
 SPREADS = {"bernoulli": 0.0, "uniform": 0.25, "beta": 0.3}
 DELAYED = "workers:50:failures:5"
 AGAINST = Setup(
@@ -30,9 +30,9 @@ AGAINST = Setup(
 ON_CASES = AGAINST.but(cases=300, budget=1200)
 # arms on the bar, where "below" is wrong, and just on the wrong side of it
 QUESTIONS = {
-    "mean at most": ALONE.but(arms=4, means=[0.5, 0.5001, 0.501, 0.51], lower_is_better=True),
+    "mean at most": ALONE.but(arms=4, means=[0.5, 0.5001, 0.501, 0.51], at_most=0.5),
     "share": ALONE.but(arms=4, means=[0.9, 0.8999, 0.899, 0.89], share=0.9),
-    "share at most": ALONE.but(arms=4, means=[0.1, 0.1001, 0.101, 0.11], share=0.9, lower_is_better=True),
+    "share at most": ALONE.but(arms=4, means=[0.1, 0.1001, 0.101, 0.11], share=0.9, at_most=0.5),
     "pairs with a margin": AGAINST.but(margin=0.1),
     "pairs with a ratio": AGAINST.but(ratio=1.0, share=0.8, lower_is_better=True, means=[0.5, 0.4, 0.401, 0.42]),
     "baseline with cases": ON_CASES.but(margin=0.1),
@@ -109,7 +109,7 @@ def on_the_bar() -> Iterator[Figure]:
         family="recorded",
         recorded=Recorded(tuple("abcd"), rows),
         cases=60,
-        threshold=0.5,
+        at_least=0.5,
         budget=960,
         confidence=1 - risk,
     )
@@ -127,11 +127,11 @@ def settling() -> Iterator[Figure]:
     """The default policy against uniform that skips settled arms, after 250 pulls an arm."""
     draw = np.random.default_rng(1)
     problems = {
-        "40 arms U(.7, .99), bar .9": [Setup(arms=40, family="bernoulli", means=(0.7, 0.99), threshold=0.9)],
+        "40 arms U(.7, .99), bar .9": [Setup(arms=40, family="bernoulli", means=(0.7, 0.99), at_least=0.9)],
         "100 arms Beta(1, 10), bar .05": [
-            Setup(arms=100, family="bernoulli", means=draw.beta(1, 10, 100).tolist(), threshold=0.05) for _ in range(40)
+            Setup(arms=100, family="bernoulli", means=draw.beta(1, 10, 100).tolist(), at_least=0.05) for _ in range(40)
         ],
-        "100 arms U(0, 1), bar .5": [Setup(arms=100, family="bernoulli", means=(0.0, 1.0), threshold=0.5)],
+        "100 arms U(0, 1), bar .5": [Setup(arms=100, family="bernoulli", means=(0.0, 1.0), at_least=0.5)],
     }
     for name, setups in problems.items():
         found = {}

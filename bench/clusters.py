@@ -34,7 +34,7 @@ def evaluate(pull: object) -> float:
 def with_run(pulls: int, **where: Any) -> float:
     """Seconds per pull after the first fifth, when all workers have started."""
     arms = [f"arm {k}" for k in range(100)]
-    study = thresher.create_study("bench", arms=arms, threshold=0.5, budget=pulls, confidence=None)
+    study = thresher.create_study("bench", arms=arms, at_least=0.5, budget=pulls, confidence=None)
     thresher.run(study, evaluate, in_flight=IN_FLIGHT, **where)
     told = [event.time or 0.0 for event in study.events() if event.kind == "told"]
     return (told[-1] - told[pulls // 5]) / (0.8 * pulls)
@@ -154,7 +154,7 @@ class Plain:
 def simulated(workers: int) -> tuple[float, float]:
     """How much longer batches take for the same pulls, and the share of a worker's time that they leave idle."""
     budget = 40 * max(workers, 64)
-    shared: dict[str, Any] = {"family": "bernoulli", "threshold": 0.9, "means": (0.7, 0.99), "policy": "anytime-evt"}
+    shared: dict[str, Any] = {"family": "bernoulli", "at_least": 0.9, "means": (0.7, 0.99), "policy": "anytime-evt"}
 
     def clock(kind: str) -> float:
         asked = lab.Setup(
@@ -174,7 +174,7 @@ def service(pull: thresher.Pull) -> float:
 
 def study_of(budget: int) -> thresher.Study:
     arms = [f"arm {k}" for k in range(20)]
-    return thresher.create_study("bench", arms=arms, threshold=0.5, budget=budget, confidence=None)
+    return thresher.create_study("bench", arms=arms, at_least=0.5, budget=budget, confidence=None)
 
 
 def real(workers: int = 8, budget: int = 800) -> float:

@@ -84,7 +84,7 @@ def our_turn(url: str, name: str) -> tuple[float, float, bool]:
     """Pairs a second, the longest wait, and whether the counts are exact."""
     budget = PROCESSES * PULLS
     # without certificates, as Optuna is: with them the study would end when its arms are settled
-    made = thresher.create_study(name, arms=ARMS, threshold=0.6, budget=budget, storage=url, confidence=None)
+    made = thresher.create_study(name, arms=ARMS, at_least=0.6, budget=budget, storage=url, confidence=None)
     made.store.close()
     rate, wait = together(ours, url, name, PULLS)
     found = thresher.open_study(name, storage=url)
@@ -119,7 +119,7 @@ def against_optuna(kind: str, url: str, optuna_url: str, bar: float) -> Iterator
 
 def fill(store: Any, name: str, pulls: int) -> None:
     """Write a log of this many pulls directly; the fold does not check why an arm was chosen."""
-    thresher.create_study(name, arms=ARMS, threshold=0.5, budget=10 * pulls, storage=store)  # on the bar: none settles
+    thresher.create_study(name, arms=ARMS, at_least=0.5, budget=10 * pulls, storage=store)  # on the bar: none settles
     rng, events, seq = random.Random(3), [], 1
     for pull in range(1, pulls + 1):
         arm, key, agent = pull % len(ARMS), f"{rng.getrandbits(48):012x}-{pull}", "machine:12345"

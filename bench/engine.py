@@ -22,7 +22,7 @@ def ask_and_tell(
 ) -> Callable[[], float]:
     """Seconds for one ask and one tell; every arm is on the bar, so none is ever settled."""
     names = [f"arm {k}" for k in range(arms)]
-    question: Any = {"threshold": 0.5, "budget": 10**9, "confidence": confidence, "policy": policy}
+    question: Any = {"at_least": 0.5, "budget": 10**9, "confidence": confidence, "policy": policy}
     study = thresher.create_study("bench", arms=names, **question)
     rng = random.Random(0)
 
@@ -43,7 +43,7 @@ def tell_ranked(arms: int, pulls: int = 1000) -> Callable[[], float]:
     """Seconds for one tell where the error rate is bounded; every arm has a reward, and ranks come and go."""
     names = [f"arm {k}" for k in range(arms)]
     study = thresher.create_study(
-        "bench", arms=names, threshold=0.5, budget=10**9, policy="uniform", guarantee="rate", confidence=0.05
+        "bench", arms=names, at_least=0.5, budget=10**9, policy="uniform", guarantee="rate", confidence=0.05
     )
     rng = random.Random(0)
     for pull in study.ask_many(arms):
@@ -80,14 +80,14 @@ def create_million(confidence: float | None) -> float:
     names = [f"arm {k}" for k in range(1_000_000)]
     gc.collect()
     before = time.perf_counter()
-    thresher.create_study("bench", arms=names, threshold=0.5, budget=10**9, confidence=confidence)
+    thresher.create_study("bench", arms=names, at_least=0.5, budget=10**9, confidence=confidence)
     return time.perf_counter() - before
 
 
 def run_threads() -> float:
     """Seconds per pull with eight threads and an evaluator that returns at once."""
     arms, pulls = [f"arm {k}" for k in range(100)], 40_000
-    study = thresher.create_study("bench", arms=arms, threshold=0.5, budget=pulls, confidence=None)
+    study = thresher.create_study("bench", arms=arms, at_least=0.5, budget=pulls, confidence=None)
     before = time.perf_counter()
     thresher.run(study, lambda pull: 0.3, workers=8)
     return (time.perf_counter() - before) / pulls
@@ -102,7 +102,7 @@ def run_coroutines(*, here: bool) -> Callable[[], float]:
 
     def turn() -> float:
         arms, pulls = [f"arm {k}" for k in range(100)], 20_000
-        study = thresher.create_study("bench", arms=arms, threshold=0.5, budget=pulls, confidence=None)
+        study = thresher.create_study("bench", arms=arms, at_least=0.5, budget=pulls, confidence=None)
         before = time.perf_counter()
         if here:
             asyncio.run(thresher.arun(study, _at_once, workers=64))

@@ -11,7 +11,7 @@ from .kano import benchmark
 from .report import Figure
 
 RISK = 0.05
-PROMPTS = Setup(family="bernoulli", arms=40, means=(0.7, 0.99), threshold=0.9, confidence=1 - RISK)
+PROMPTS = Setup(family="bernoulli", arms=40, means=(0.7, 0.99), at_least=0.9, confidence=1 - RISK)
 SHARES = {
     "all": {100: 0.65, 200: 0.58, 500: 0.44, 1000: 0.35, 2000: 0.255, 5000: 0.17},
     "rate": {100: 0.64, 200: 0.54, 500: 0.39, 1000: 0.30, 2000: 0.21},
@@ -49,7 +49,7 @@ def cost(mean: float, bar: float, arms: int) -> float:
     """Pulls of one of ``arms`` arms ÷ (ln(arms / risk) / KL)."""
     level = arms / RISK
     divergence = sum(p * math.log(p / b) for p, b in ((mean, bar), (1 - mean, 1 - bar)) if p > 0)
-    alone = PROMPTS.but(policy="uniform", arms=1, means=mean, threshold=bar, confidence=1 - 1 / level, budget=200_000)
+    alone = PROMPTS.but(policy="uniform", arms=1, means=mean, at_least=bar, confidence=1 - 1 / level, budget=200_000)
     return pulls(alone.but(checkpoints=(200_000,)), 4000) * divergence / math.log(level)
 
 

@@ -16,7 +16,7 @@ from .report import Figure, fastest
 PULLS = 20_000
 MANY = 100_000
 PLAN = (
-    "--threshold=0.9",
+    "--at-least=0.9",
     "--arms=100",
     "--family=bernoulli",
     "--means=0.7:0.99",

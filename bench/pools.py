@@ -38,7 +38,7 @@ def setup(arms: int, workers: int, **more: object) -> lab.Setup:
     """Prompts that pass 70 to 99 % of the time against a bar of 90 %; a pull takes one unit of time, lognormal."""
     shared = {
         "family": "bernoulli",
-        "threshold": 0.9,
+        "at_least": 0.9,
         "means": (0.7, 0.99),
         "delay": f"workers:{workers}:lognormal:0.5",
     }

@@ -41,7 +41,7 @@ def work(study: thresher.Study, batch: int) -> float:
 
 def create(name: str, storage: str | None) -> thresher.Study:
     # without certificates no arm is settled, so no agent runs out of work
-    made: dict[str, Any] = {"arms": ARMS, "threshold": 0.6, "budget": 10**9, "confidence": None}
+    made: dict[str, Any] = {"arms": ARMS, "at_least": 0.6, "budget": 10**9, "confidence": None}
     return thresher.create_study(name, storage=storage, **made)
 
 

@@ -28,7 +28,7 @@ def with_run(evaluate: Any, pulls: int, per_process: int = 1, storage: str | Non
     """Seconds per pull after the first fifth, when all processes have started."""
     arms = [f"arm {k}" for k in range(ARMS)]
     with thresher.create_study(
-        "bench", arms=arms, threshold=0.5, budget=pulls, confidence=None, storage=storage
+        "bench", arms=arms, at_least=0.5, budget=pulls, confidence=None, storage=storage
     ) as study:
         thresher.run(study, evaluate, workers=WORKERS * per_process)
         told = [event.time or 0.0 for event in study.events() if event.kind == "told"]
@@ -50,7 +50,7 @@ def in_a_file(per_process: int) -> float:
 
 def with_the_command() -> float:
     """The same from the shell, from the start to the end of the program."""
-    options = ["--at-least=0.5", f"--budget={PULLS}", "--no-confidence", "--storage=memory", "--quiet", "--format=csv"]
+    options = ["--at-least=0.5", f"--budget={PULLS}", "--confidence=off", "--storage=memory", "--quiet", "--format=csv"]
     arms = [word for k in range(ARMS) for word in ("--arm", f"arm {k}")]
     command = ["--stay", f"--workers={WORKERS}", f"--per-process={PER_PROCESS}", "--", sys.executable, "-c", STAYS]
     start = time.perf_counter()

@@ -54,7 +54,7 @@ def play(policy: str, way: int, times: int, pool: tuple[int, int, int], repetiti
         family="bernoulli",
         arms=count,
         means=(0.7, 0.99),
-        threshold=0.9,
+        at_least=0.9,
         budget=count * each,
         confidence=0.95 if certifies else None,
         common=True,

@@ -48,7 +48,7 @@ def large(storage: str) -> None:
     """A study of a million rewards, written as a log: coins so fair that none is settled."""
     store, rng, batch, now = open_store(storage), random.Random(1), [], time.time() - PULLS / 500
     names = [f"arm {k:05}" for k in range(ARMS)]
-    thresher.create_study("large", arms=names, threshold=0.5, budget=2 * PULLS, storage=store)
+    thresher.create_study("large", arms=names, at_least=0.5, budget=2 * PULLS, storage=store)
     chances = [0.5 + rng.gauss(0, 0.03) for _ in names]
     for at in range(PULLS):
         arm, when, seq = at % ARMS, now + at / 500, 2 * at + 2
@@ -154,7 +154,7 @@ def viewers(url: str, name: str) -> Iterator[None]:
 
 def shares(storage: str, url: str) -> tuple[float, list[float]]:
     """Pulls per second of 8 agents without viewers, and for each pair of turns the share that viewers cost."""
-    study = thresher.create_study("watched", arms=[f"arm {k}" for k in range(1000)], threshold=0.5, storage=storage)
+    study = thresher.create_study("watched", arms=[f"arm {k}" for k in range(1000)], at_least=0.5, storage=storage)
     turns: list[tuple[bool, float, float]] = []
     with subprocess.Popen([sys.executable, "-c", AGENT, storage, "watched"]) as agents:
         try:

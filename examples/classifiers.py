@@ -200,7 +200,7 @@ def main() -> int:
         name,
         arms=arms,
         cases=cases,
-        threshold=BAR,
+        at_least=BAR,
         budget=given.budget,
         seed=given.seed,
         storage=given.storage,

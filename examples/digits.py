@@ -90,7 +90,7 @@ def main() -> int:
     study = thresher.create_study(
         "digits-quick" if given.quick else "digits",
         arms=dict(list(arms.items())[::10]) if given.quick else arms,
-        threshold=BAR,
+        at_least=BAR,
         tolerance=4 * TOLERANCE if given.quick else TOLERANCE,
         bounds=(LEAST, 1.0),
         budget=given.budget,

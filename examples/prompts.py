@@ -113,7 +113,7 @@ def main() -> int:
         "prompts-quick" if given.quick else "prompts",
         arms=arms,
         cases=cases,
-        threshold=BAR,
+        at_least=BAR,
         budget=given.budget,
         seed=given.seed,
         storage=given.storage,

@@ -51,7 +51,7 @@ def setup_42(setting: str, policy: Policy, budget: int, tau: int = 0) -> Setup:
     """Section 4.2 with that variance and at most τ pending pulls."""
     return Setup(
         policy=policy,
-        threshold=0.5,
+        at_least=0.5,
         means=(0.3, 0.7),
         spreads=SPREADS_42[setting],
         budget=budget,

@@ -26,7 +26,7 @@ def bad_arm(workers: int, slower: int) -> Setup:
         family="bernoulli",
         arms=1,
         means=0.45,
-        threshold=0.5,
+        at_least=0.5,
         budget=BUDGET,
         checkpoints=(BUDGET,),
         confidence=0.95,
@@ -83,7 +83,7 @@ class Growth(NamedTuple):
 
 def growth(seed: int, run: int) -> Growth:
     """One of ten arms of mean .6 against a bar of .5."""
-    setup = Setup(policy="uniform", family="bernoulli", arms=1, means=0.6, threshold=0.5, budget=BUDGET)
+    setup = Setup(policy="uniform", family="bernoulli", arms=1, means=0.6, at_least=0.5, budget=BUDGET)
     setup = setup.but(delay="workers:1")  # the same as no delay, in machine code that exists already
     stakes = setup.but(confidence=0.95).stakes._replace(level=LEVEL)
     capital = evidence.fresh(stakes)

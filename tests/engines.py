@@ -30,7 +30,7 @@ RELEASE = threading.Event()  # set at the end: a hung thread of a standard pool 
 
 def make(*arms: str, budget: int = 80, **given: Any) -> thresher.Study:
     """A new study in memory."""
-    settings: dict[str, Any] = {"threshold": 0.4, "confidence": None, "policy": "uniform", "seed": 0}
+    settings: dict[str, Any] = {"at_least": 0.4, "confidence": None, "policy": "uniform", "seed": 0}
     return thresher.create_study("s", arms=arms or ("a", "b"), budget=budget, **settings | given)
 
 

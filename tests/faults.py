@@ -15,7 +15,7 @@ def answer(work):
     except thresher.ThresherError as error:
         print(type(error).__name__, error, flush=True)
 study = thresher.create_study(
-    "s", arms=["a", "b"], threshold=0.5, budget=1000, confidence=None, storage=sys.argv[1], if_exists="join"
+    "s", arms=["a", "b"], at_least=0.5, budget=1000, confidence=None, storage=sys.argv[1], if_exists="join"
 )
 print("ready", flush=True)
 for line in sys.stdin:

@@ -27,7 +27,7 @@ def closed_store(path: Path, pulls: int = 3000) -> Path:
     url = f"sqlite:///{path}?durability=normal"
     arms, chance = [f"arm {number}" for number in range(20)], random.Random(1)
     study = thresher.create_study(
-        STUDY, arms=arms, threshold=0.5, storage=url, max_failures=None, confidence=None, budget=pulls
+        STUDY, arms=arms, at_least=0.5, storage=url, max_failures=None, confidence=None, budget=pulls
     )
     while asked := study.ask_many(100):
         for pull in asked:

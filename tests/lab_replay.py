@@ -17,8 +17,8 @@ def create(setup: Setup, *, seed: int = 0) -> thresher.Study:
     return thresher.create_study(
         f"{setup.cases} cases" if setup.cases else "no cases",
         arms=names,
-        threshold=setup.threshold if setup.baseline is not None or not setup.lower_is_better else None,
-        at_most=setup.threshold if setup.baseline is None and setup.lower_is_better else None,
+        at_least=setup.at_least,
+        at_most=setup.at_most,
         lower_is_better=setup.lower_is_better,
         share=setup.share,
         baseline=None if setup.baseline is None else names[setup.baseline],

@@ -49,12 +49,12 @@ def thresher(
 
 def run(*args: str, stdin: str | bytes = "", cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Result:
     """``thresher run`` with two workers and, unless another is given, a bar of 0.5."""
-    return thresher("run", "--threshold=0.5", "--workers=2", *args, stdin=stdin, cwd=cwd, env=env)
+    return thresher("run", "--at-least=0.5", "--workers=2", *args, stdin=stdin, cwd=cwd, env=env)
 
 
 def start(*args: str) -> "subprocess.Popen[bytes]":
     """Start ``thresher run`` without waiting for it."""
-    argv = [*THRESHER, "run", "--threshold=0.5", *args]
+    argv = [*THRESHER, "run", "--at-least=0.5", *args]
     pipe = subprocess.PIPE
     return subprocess.Popen(argv, stdout=pipe, stderr=pipe, env=ENVIRONMENT)
 

@@ -32,7 +32,7 @@ def reward_of(pull: thresher.Pull) -> float:
 
 def create(url: str, budget: int, policy: Policy | None = None) -> None:
     names = [f"arm {n}" for n in range(10)]
-    study = thresher.create_study("s", arms=names, threshold=0.5, budget=budget, policy=policy, storage=url, seed=0)
+    study = thresher.create_study("s", arms=names, at_least=0.5, budget=budget, policy=policy, storage=url, seed=0)
     study.store.close()
 
 
@@ -135,7 +135,7 @@ def joiner(url: str, folder: str, number: int) -> None:
     until(Path(folder, "go").exists, 120)
     try:
         study = thresher.create_study(
-            "s", arms=["a", "b"], threshold=0.5, budget=10**6, storage=url, if_exists="join", lease=60
+            "s", arms=["a", "b"], at_least=0.5, budget=10**6, storage=url, if_exists="join", lease=60
         )
         pull = study.ask()
         study.tell(pull or 0, 0.5)

@@ -108,7 +108,7 @@ def note(frame, event, argument):
         calls[frame.f_code.co_filename, frame.f_code.co_name] += 1
 threading.setprofile(note), sys.setprofile(note)
 from thresher.cli import main
-sys.argv[1:] = ["run", "--threshold", "0.5", "--arm", "a", "--budget", budget, "--workers", "1", "--quiet",
+sys.argv[1:] = ["run", "--at-least", "0.5", "--arm", "a", "--budget", budget, "--workers", "1", "--quiet",
                 "--storage", f"sqlite:///{budget}.db", "--", "echo", "0.5"]
 try:
     main()

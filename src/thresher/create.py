@@ -44,7 +44,6 @@ def create_study(
         arms: names, or ``{name: params}``; the parameters reach the evaluator. Or rows: a list of dicts or a pandas
             DataFrame, each with its name in ``"name"``, ``"arm"`` or ``"id"``, and parameters. Rows without names are
             numbered from 1; those of a DataFrame are named by its index. Or the `Path` of a file, as ``--arms`` reads.
-        threshold: another name for ``at_least``.
         at_least: the bar, strictly inside the bounds, that an arm's mean must reach. A mean on the bar reaches it.
         at_most: the bar that an arm's mean must stay within. A mean on the bar does.
         share: ask about pulls instead of means: an arm reaches the bar if at least this share of its pulls does. The
@@ -55,7 +54,7 @@ def create_study(
             may be worse.
         ratio: how many times the baseline's reward an arm must reach (where lower is better, stay within), in at least
             half of the pairs, or a ``share`` of them.
-        lower_is_better: with a baseline, whether lower rewards are better; ``at_most`` says so by itself.
+        lower_is_better: with a baseline, whether lower rewards are better.
         unit: the unit of rewards, for people; times in ``"s"`` are shown in milliseconds where that reads better.
         bounds: where rewards can lie. None takes them as they are, without certificates unless a share is asked about.
         budget: pulls, over all agents. None: until every arm is settled.
@@ -86,14 +85,14 @@ def create_study(
         if_exists: ``"join"`` opens a study of the same name and specification.
         lease: seconds after which the pulls of a process whose heartbeat stopped count as lost.
 
-    >>> study = create_study("prompts", arms={"terse": {"temperature": 0.2}, "cot": {}}, threshold=0.9, budget=100)
+    >>> study = create_study("prompts", arms={"terse": {"temperature": 0.2}, "cot": {}}, at_least=0.9, budget=100)
     >>> study.ask()
     Pull(id=1, arm='terse', number=1, params={'temperature': 0.2}, seed=...)
 
     With cases, every pull names one. The study ends when every arm is settled, at the latest when all cases are known:
 
     >>> questions = {"2 + 2": {"answer": 4}, "7 * 6": {"answer": 42}, "9 - 3": {"answer": 6}}
-    >>> study = create_study("sums", arms=["calculator", "guess"], threshold=0.9, cases=questions, seed=1)
+    >>> study = create_study("sums", arms=["calculator", "guess"], at_least=0.9, cases=questions, seed=1)
     >>> while pull := study.ask():
     ...     study.tell(pull, pull.arm == "calculator" or pull.case_params["answer"] == 4)
     >>> [(row.arm, row.label, row.cases, row.exact) for row in study.verdict()]

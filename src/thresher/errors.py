@@ -13,9 +13,9 @@ LONGEST = 1_000_000  # characters of an exception's text that are read
 class ThresherError(Exception):
     """The root of every error that thresher raises on purpose.
 
-    >>> raise InvalidInput("threshold", 1.5, "must lie strictly inside the bounds", "pass other bounds")
+    >>> raise InvalidInput("at_least", 1.5, "must lie strictly inside the bounds", "pass other bounds")
     Traceback (most recent call last):
-    thresher.errors.InvalidInput: threshold 1.5: must lie strictly inside the bounds; pass other bounds
+    thresher.errors.InvalidInput: at_least 1.5: must lie strictly inside the bounds; pass other bounds
     """
 
     def __init__(self, what: str, value: object = UNSAID, rule: str = "", remedy: str = "") -> None:

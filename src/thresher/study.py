@@ -38,7 +38,7 @@ class Study(AbstractContextManager["Study"]):
     ``with study:`` closes it at the end.
 
     >>> import thresher
-    >>> study = thresher.create_study("coins", arms=["fair", "loaded"], threshold=0.6, budget=20, confidence=None)
+    >>> study = thresher.create_study("coins", arms=["fair", "loaded"], at_least=0.6, budget=20, confidence=None)
     >>> while pull := study.ask():
     ...     study.tell(pull, pull.arm == "loaded" or pull.number % 2)
     >>> study.verdict().above
@@ -269,7 +269,8 @@ class Study(AbstractContextManager["Study"]):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Study {self.name!r}: {plural(len(self.spec.arms), 'arm')}, threshold {self.spec.threshold:.12g}>"
+        arms, spec = plural(len(self.spec.arms), "arm"), self.spec
+        return f"<Study {self.name!r}: {arms}, {spec.bar_name} {spec.threshold:.12g}>"
 
     def __reduce__(self) -> NoReturn:
         remedy = "pass its name and storage, and call open_study there"

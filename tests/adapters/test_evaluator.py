@@ -128,7 +128,7 @@ def test_the_example_in_node_runs_with_several_pulls_in_each_process() -> None:
 
 def test_the_example_in_plain_sh_runs() -> None:
     evaluate = Staying(("sh", str(EXAMPLES / "stay.sh")))
-    study = thresher.create_study("sh", arms=["odd", "even"], threshold=0.3, seed=0)
+    study = thresher.create_study("sh", arms=["odd", "even"], at_least=0.3, seed=0)
     verdict = thresher.run(study, evaluate, workers=2)
     assert (verdict.above, verdict.below) == (["odd"], ["even"])
     with pytest.raises(thresher.ThresherError, match="there is no arm what"):

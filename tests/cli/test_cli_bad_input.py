@@ -15,21 +15,25 @@ CASES = {
     "both kinds of arms": (["--arm=a", "--arms=x", *ECHO], "--arm 'a': the arms already come from --arms FILE"),
     "a name twice": (["--arm=a", "--arm=a", "--budget=9", *ECHO], "--arm 'a': is given twice; give every arm"),
     "an empty name": (["--arm=", "--budget=9", *ECHO], "--arm '': must not be empty; give it a name"),
-    "a NaN bar": ([*ONE, "--threshold=nan", *ECHO], "threshold nan: must be a finite number"),
+    "a NaN bar": ([*ONE, "--at-least=nan", *ECHO], "--at-least nan: must be a finite number"),
     "a bar on the bounds": (
-        [*ONE, "--threshold=1", *ECHO],
-        "threshold 1: must lie strictly inside the bounds (0, 1); ",
+        [*ONE, "--at-least=1", *ECHO],
+        "--at-least 1: must lie strictly inside the bounds (0, 1); ",
     ),
-    "a bar that is a word": ([*ONE, "--threshold=high", *ECHO], "'--threshold': 'high' is not a number"),
+    "a bar that is a word": ([*ONE, "--at-least=high", *ECHO], "'--at-least': 'high' is not a number"),
     "bounds the wrong way": (
-        [*ONE, "--bounds", "1", "0", *ECHO],
+        [*ONE, "--bounds=1:0", *ECHO],
         "the lower bound must come first and be smaller; did you",
     ),
-    "one bound": ([*ONE, "--bounds", "0", *ECHO], "'--' is not a number; give two, as in --bounds 0 1"),
-    "bounds with a comma": ([*ONE, "--bounds", "0,1", *ECHO], "give two, as in --bounds 0 1"),
+    "one bound": (
+        [*ONE, "--bounds=0", *ECHO],
+        "'--bounds': '0' must be two numbers with a colon between them, such as",
+    ),
+    "bounds with a comma": ([*ONE, "--bounds=0,1", *ECHO], "'0,1' must be two numbers with a colon between them"),
+    "a bound that is a word": ([*ONE, "--bounds=0:high", *ECHO], "'--bounds': 'high' is not a number"),
     "a bar out of 100": (
-        [*ONE, "--threshold=90", *ECHO],
-        "--threshold 90: must lie strictly inside the bounds (0, 1); if it is a percentage, write 0.9",
+        [*ONE, "--at-least=90", *ECHO],
+        "--at-least 90: must lie strictly inside the bounds (0, 1); if it is a percentage, write 0.9",
     ),
     "a reader without its key": ([*ONE, "--reward=json", *ECHO], "cpu-seconds or json:KEY; write json:KEY"),
     "a small budget": (
@@ -38,7 +42,7 @@ CASES = {
     ),
     "a budget of words": (["--arm=a", "--budget=many", *ECHO], "'--budget': 'many' is not a whole number"),
     "no end": (
-        ["--arm=a", "--no-confidence", *ECHO],
+        ["--arm=a", "--confidence=off", *ECHO],
         "error: --budget: without certificates a study ends with its budget alone; give a budget",
     ),
     "no end without bounds": (
@@ -53,10 +57,7 @@ CASES = {
     ),
     "a policy that needs a budget": (["--arm=a", "--policy=evt", *ECHO], "takes its exploration from the budget"),
     "a confidence of 1": ([*ONE, "--confidence=1", *ECHO], "--confidence 1: must lie strictly between 0 and 1"),
-    "a confidence and none": (
-        [*ONE, "--confidence=0.9", "--no-confidence", *ECHO],
-        "--confidence 0.9: there are no certificates with --no-confidence",
-    ),
+    "a confidence that is a word": ([*ONE, "--confidence=no", *ECHO], "'--confidence': 'no' is not a number"),
     "a confidence, no bounds": (
         [*ONE, "--confidence=0.9", "--bounds=none", *ECHO],
         "no certificates with --bounds none",
@@ -92,9 +93,9 @@ CASES = {
     "no failures at all": ([*ONE, "--max-failures=0", *ECHO], "--max-failures 0: must be a whole number of at least 1"),
     "nothing to clip to": ([*ONE, "--clip", "--bounds", "none", "--budget=9", *ECHO], "--clip: there are no bounds"),
     "a format": ([*ONE, "--format=xml", *ECHO], "'--format': 'xml' is not one of 'table', 'json', 'csv', 'markdown'"),
-    "a requirement": ([*ONE, "--require-above=most", *ECHO], "'--require-above': 'most' is not one of 'all', 'any'"),
+    "a requirement": ([*ONE, "--require=reached=most", *ECHO], "'reached=most' must be reached or missed, =, and all,"),
     "a confidence in percent": ([*ONE, "--confidence=95", *ECHO], "strictly between 0 and 1; write 0.95"),
-    "a decimal comma": ([*ONE, "--threshold=0,9", *ECHO], "'0,9' is not a number; did you mean 0.9?"),
+    "a decimal comma": ([*ONE, "--at-least=0,9", *ECHO], "'0,9' is not a number; did you mean 0.9?"),
     "a budget with a comma": (
         ["--arm=a", "--budget=2,000", *ECHO],
         "'2,000' is not a whole number; did you mean 2000?",
@@ -170,13 +171,13 @@ def test_the_bar_is_asked_for() -> None:
 
 
 def test_of_options_with_a_similar_name_the_nearest_comes_first() -> None:
-    line = complaint(thresher("run", "--treshold=0.5", "--arm=a", *ECHO))
-    assert "No such option '--treshold'; did you mean '--threshold', " in line
+    line = complaint(thresher("run", "--bugdet=5", "--arm=a", *ECHO))
+    assert "No such option '--bugdet'; did you mean '--budget'" in line
 
 
 def test_bounds_are_shown_as_they_were_typed() -> None:
-    line = complaint(thresher("create", "s", "--threshold=0.5", "--arm=a", "--bounds", "1", "0"))
-    assert line.endswith("--bounds '1 0': the lower bound must come first and be smaller; did you mean 0 1?")
+    line = complaint(thresher("create", "s", "--at-least=0.5", "--arm=a", "--bounds=1:0"))
+    assert line.endswith("--bounds '1:0': the lower bound must come first and be smaller; did you mean 0:1?")
     line = complaint(thresher("simulate", "--bounds", "1:0"))
     assert line.endswith("--bounds '1:0': the lower bound must come first and be smaller; did you mean 0:1?")
 
@@ -188,7 +189,7 @@ def test_an_unknown_command_is_wrong_use() -> None:
 
 
 def test_a_closed_standard_input_is_reported_as_closed() -> None:
-    script = '"$0" -m thresher run --threshold=0.5 --arms=- --budget=9 -- echo 1 <&-'
+    script = '"$0" -m thresher run --at-least=0.5 --arms=- --budget=9 -- echo 1 <&-'
     done = subprocess.run(["sh", "-c", script, sys.executable], capture_output=True, text=True)
     assert (done.returncode, done.stderr.splitlines()) == (
         2,

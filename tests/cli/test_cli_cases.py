@@ -132,8 +132,8 @@ REFUSED = [
     (["--cases=5", "--find=3"], "--find 3: there are only 2 arms; find fewer"),
     (["--cases=5", "--find=0"], "--find 0: must be a whole number of at least 1"),
     (["--cases=5", "--find=1", "--guarantee=rate"], "--find 1: the first arms found are the most likely to be wrong"),
-    (["--cases=5", "--guarantee=rate", "--no-confidence"], "--guarantee 'rate': nothing is certified without a"),
-    (["--cases=5", "--find=1", "--no-confidence"], "--find 1: nothing is certified without a confidence"),
+    (["--cases=5", "--guarantee=rate", "--confidence=off"], "--guarantee 'rate': nothing is certified without a"),
+    (["--cases=5", "--find=1", "--confidence=off"], "--find 1: nothing is certified without a confidence"),
     (["--cases=5", "--guarantee=some"], "--guarantee 'some': must be 'all'"),
     (["--cases=5", "--tries=0"], "--tries 0: must be a whole number of at least 1"),
     (["--tries=2"], "--tries 2: only cases can be tried again; give cases, or leave tries out"),
@@ -143,7 +143,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("args", "message"), REFUSED)
 def test_a_bad_option_is_one_line(tmp_path: Path, args: list[str], message: str) -> None:
-    assert complaint(thresher("create", "s", "--threshold=0.5", *TWO, *args, cwd=tmp_path)).startswith(
+    assert complaint(thresher("create", "s", "--at-least=0.5", *TWO, *args, cwd=tmp_path)).startswith(
         f"thresher: error: {message}"
     )
 
@@ -152,7 +152,7 @@ def test_a_bad_option_is_one_line(tmp_path: Path, args: list[str], message: str)
 def test_no_case_is_taken_for_a_header(tmp_path: Path, command: tuple[str, ...]) -> None:
     (tmp_path / "cases.csv").write_text("q1\nq2\nq3\n")
     words = [] if command[0] == "create" else ["--", "echo", "{arm}{case} 1"]
-    line = complaint(thresher(*command, "--threshold=0.5", *TWO, "--cases=cases.csv", *words, cwd=tmp_path))
+    line = complaint(thresher(*command, "--at-least=0.5", *TWO, "--cases=cases.csv", *words, cwd=tmp_path))
     assert line.startswith("thresher: error: line 1 of cases.csv: 'q1': has no column case, name or id; name the")
 
 
@@ -200,7 +200,7 @@ def test_a_command_gets_each_case_by_placeholder_and_by_environment(tmp_path: Pa
 
 
 def test_numbered_cases_count_from_0_and_end_by_themselves() -> None:
-    args = ["--cases=4", "--no-confidence", "--bounds", "0", "9", "--format=json"]
+    args = ["--cases=4", "--confidence=off", "--bounds=0:9", "--format=json"]
     found = verdict_of(run(*TWO, *args, "--", "echo", "{arm} {case}"))
     assert [(row["cases"], row["exact"], row["mean"]) for row in found.values()] == [(4, True, 1.5)] * 2
 
@@ -247,7 +247,7 @@ def test_a_command_without_its_case_is_warned_about_once(tmp_path: Path, command
 def test_tries_guarantee_and_find_are_part_of_the_specification(tmp_path: Path) -> None:
     for name, args in [("rate", ["--guarantee=rate", "--tries=5"]), ("find", ["--find=1"])]:
         done = thresher(
-            "create", name, "--threshold=0.5", *TWO, "--cases=9", *args, "--storage=sqlite:///x.db", cwd=tmp_path
+            "create", name, "--at-least=0.5", *TWO, "--cases=9", *args, "--storage=sqlite:///x.db", cwd=tmp_path
         )
         assert "with 2 arms and 9 cases" in done.err
     out = thresher("status", "find", "--storage=sqlite:///x.db", cwd=tmp_path).out
@@ -273,7 +273,7 @@ def test_a_failing_case_is_tried_as_often_as_the_study_says(tmp_path: Path) -> N
 
 
 def test_an_exact_arm_says_so_in_every_format(tmp_path: Path) -> None:
-    args = [*TWO, "--cases=3", "--threshold=0.9", "--study=s"]
+    args = [*TWO, "--cases=3", "--at-least=0.9", "--study=s"]
     for style, words in [
         ("table", "✓ exact"),
         ("markdown", "| yes, exact |"),
@@ -285,21 +285,21 @@ def test_an_exact_arm_says_so_in_every_format(tmp_path: Path) -> None:
 
 
 def test_find_ends_by_itself_and_a_finished_study_does_not_ask_for_a_budget(tmp_path: Path) -> None:
-    args = [*TWO, "--cases=40", "--find=1", "--study=s", "--require-above=any", "--format=json"]
+    args = [*TWO, "--cases=40", "--find=1", "--study=s", "--require=reached=any", "--format=json"]
     command = ["--", "sh", "-c", "echo {case} > /dev/null; [ {arm} = a ] && echo 1 || echo 0"]
     first = run(*args, *command, cwd=tmp_path, env={"THRESHER_STORAGE": ""})
     assert (first.status, verdict_of(first)["a"]["certified"]) == (0, True)
     assert json.loads(first.out)["find"] == 1
     again = run(*args, *command, cwd=tmp_path, env={"THRESHER_STORAGE": ""})
     assert "is finished; --fresh starts over" in again.err
-    assert run(*args, "--require-above=all", *command, cwd=tmp_path, env={"THRESHER_STORAGE": ""}).status == 1
+    assert run(*args, "--require=reached=all", *command, cwd=tmp_path, env={"THRESHER_STORAGE": ""}).status == 1
 
 
 def test_the_first_reward_of_a_case_counts_and_the_others_say_that_they_do_not(workdir: Workdir) -> None:
     def state() -> str:
         return next(line for line in workdir.good("studies").splitlines() if line.startswith("d\t")).split("\t")[1]
 
-    workdir.good("create", "d", "--threshold=0.5", "--arm=b", "--cases=3")
+    workdir.good("create", "d", "--at-least=0.5", "--arm=b", "--cases=3")
     workdir.good("ask", "d", "-n", "3")
     assert state() == "open", "nothing has been told: the last cases are pending"
     workdir.good("drop", "d", "1")

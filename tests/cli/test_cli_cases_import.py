@@ -18,7 +18,7 @@ CASES = ["one", "two", " three", "=4"]
 
 
 def with_cases(workdir: Workdir, name: str, **more: object) -> library.Study:
-    given = {"arms": ["a", "b"], "threshold": 0.5, "cases": CASES, **more}
+    given = {"arms": ["a", "b"], "at_least": 0.5, "cases": CASES, **more}
     return library.create_study(name, storage=workdir.url, **given)  # type: ignore[arg-type]
 
 
@@ -98,7 +98,7 @@ def test_odd_results_are_refused_by_row_and_nothing_is_imported(workdir: Workdir
 
 def messy(workdir: Workdir) -> library.Study:
     """A study with cases that were lost, told late, told twice, and are pending."""
-    study = with_cases(workdir, "messy", threshold=0.9)
+    study = with_cases(workdir, "messy", at_least=0.9)
     first, second = study.ask_many(2)
     study.drop(first)
     study.tell(second, 0.75)
@@ -117,7 +117,7 @@ def test_an_export_has_the_case_of_each_pull_and_imports_into_another_study(work
     rows = list(csv.DictReader(io.StringIO(text)))
     assert {row["case"] for row in rows} <= {"one", "two", " three", "'=4"}
     assert sorted(row["state"] for row in rows if row["state"] != "told") == ["late", "pending", "spare"]
-    copy = with_cases(workdir, "copy", threshold=0.9)
+    copy = with_cases(workdir, "copy", at_least=0.9)
     said = workdir("import", "-", "--study", "copy", stdin=text).err
     assert f"imported {len(rows) - 2} rewards; 2 pulls without a reward that counts used up no case" in said
     assert known(copy) == known(study)
@@ -177,7 +177,7 @@ def test_cases_are_printed_as_text_json_and_csv(workdir: Workdir) -> None:
 
 
 def test_cases_that_failed_for_good_are_marked(workdir: Workdir) -> None:
-    study = library.create_study("t", arms=["a", "b"], cases=["x", "y"], threshold=0.9, tries=2, storage=workdir.url)
+    study = library.create_study("t", arms=["a", "b"], cases=["x", "y"], at_least=0.9, tries=2, storage=workdir.url)
     study.add_many([("a", 1, "x"), ("a", 0, "y"), ("b", 1, "x")])
     for _ in range(2):
         study.drop(study.ask_many(1)[0], cause="failed")
@@ -212,7 +212,7 @@ def test_ask_waits_for_the_cases_that_other_agents_have(workdir: Workdir) -> Non
 
 def test_many_cases_are_cut_and_many_arms_are_named(workdir: Workdir) -> None:
     arms = [f"a-long-name-{arm}" for arm in range(30)]
-    study = library.create_study("many", arms=arms, threshold=0.5, cases=50, storage=workdir.url)
+    study = library.create_study("many", arms=arms, at_least=0.5, cases=50, storage=workdir.url)
     study.add_many([(arm, at % 2, case) for at, arm in enumerate(arms) for case in range(50)])
     lines = workdir.good("cases", "many").splitlines()
     assert max(map(len, lines)) <= 120

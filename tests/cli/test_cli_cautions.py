@@ -56,7 +56,7 @@ def test_clipping_every_reward_is_warned_about() -> None:
 
 
 def test_bounds_far_wider_than_the_rewards_are_warned_about_while_arms_are_open() -> None:
-    args = [*TWO, "--budget=60", "--bounds", "-1000", "1000", "--", "sh", "-c", VARIED, "{arm}"]
+    args = [*TWO, "--budget=60", "--bounds=-1000:1000", "--", "sh", "-c", VARIED, "{arm}"]
     (line,) = warnings(run(*args))
     assert "so far lie from " in line
     assert "far inside the bounds (-1000, 1000); narrower --bounds would settle arms with fewer pulls" in line
@@ -65,7 +65,7 @@ def test_bounds_far_wider_than_the_rewards_are_warned_about_while_arms_are_open(
 
 @pytest.mark.parametrize("printed", ["1", "0.999", "0.5", "0.98$((THRESHER_SEED % 9))"])
 def test_nothing_proposes_narrower_bounds_if_rewards_are_equal_or_near_a_bound(printed: str) -> None:
-    args = ["--arm=a", "--budget=30", "--threshold=0.985", "--", "sh", "-c", f"echo {printed}"]
+    args = ["--arm=a", "--budget=30", "--at-least=0.985", "--", "sh", "-c", f"echo {printed}"]
     assert not any("bounds" in line for line in warnings(run(*args)))
 
 

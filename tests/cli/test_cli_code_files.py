@@ -13,7 +13,7 @@ import thresher as library
 from thresher.log.stores import open_store
 
 HERE = {"THRESHER_STORAGE": ""}
-SHORT = ["--arm=a.txt", "--budget=4", "--no-confidence"]
+SHORT = ["--arm=a.txt", "--budget=4", "--confidence=off"]
 
 
 def ask(folder: Path, *args: str) -> Result:
@@ -21,7 +21,7 @@ def ask(folder: Path, *args: str) -> Result:
 
 
 def start(folder: Path, *args: str) -> "subprocess.Popen[bytes]":
-    argv, env = [*THRESHER, "run", "--threshold=0.5", "--workers=2", *args], ENVIRONMENT | HERE
+    argv, env = [*THRESHER, "run", "--at-least=0.5", "--workers=2", *args], ENVIRONMENT | HERE
     return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, env=env)
 
 

@@ -19,7 +19,7 @@ from thresher.study import peek
 @pytest.fixture
 def damaged(workdir: Workdir) -> Workdir:
     """Study t is damaged, s is not."""
-    workdir.good("create", "t", "--threshold=0.5", "--arm=x", "--budget=9")
+    workdir.good("create", "t", "--at-least=0.5", "--arm=x", "--budget=9")
     workdir.good("ask", "t")
     connection = apsw.Connection(str(workdir.folder / "studies.db"))
     connection.execute("UPDATE events SET arm = 99 WHERE study = 't' AND seq = 2")
@@ -49,7 +49,7 @@ def test_commands_name_a_damaged_study_in_one_line(damaged: Workdir, command: st
 
 def test_a_damaged_study_can_be_verified_and_deleted_and_hurts_no_other(damaged: Workdir) -> None:
     assert damaged("verify", "t").out.startswith("event 2: ")
-    assert "already" in complaint(damaged("create", "t", "--threshold=0.5", "--arm=x", "--budget=9"))
+    assert "already" in complaint(damaged("create", "t", "--at-least=0.5", "--arm=x", "--budget=9"))
     assert re.match(r"1-[0-9a-f]{8}\ta\t", damaged.good("ask", "s"))
     damaged.good("delete", "t", "--yes")
     assert [row["study"] for row in damaged.json("studies")["studies"]] == ["s"]
@@ -131,8 +131,8 @@ HUGE = "9" * 30
         ("ask", "s", "-n", HUGE),
         ("ask", "s", "--lease", "99999999999d"),
         ("extend", "s", "--budget", HUGE),
-        ("create", "t", "--threshold=0.5", "--arm=x", "--budget=9", "--seed", "9" * 50),
-        ("create", "t", "--threshold=0.5", "--arm=x", "--budget=9", "--max-failures", HUGE),
+        ("create", "t", "--at-least=0.5", "--arm=x", "--budget=9", "--seed", "9" * 50),
+        ("create", "t", "--at-least=0.5", "--arm=x", "--budget=9", "--max-failures", HUGE),
         ("ask", "x" * 100_000),
         ("ask", "s", f"--{'x' * 100_000}"),
         ("ask", "\udcff"),
@@ -194,7 +194,7 @@ def test_an_unexpected_error_is_one_line_and_status_3() -> None:
 def test_passwords_in_commands_are_not_recorded(workdir: Workdir) -> None:
     word = "hunter2"
     command = ["sh", "-c", "echo 1", f"postgresql://me:{word}@host/db", f"--password={word}", "--password", word]
-    result = workdir("run", "--threshold=0.5", "--arm=a", "--budget=2", "--study=r", "--no-confidence", "--", *command)
+    result = workdir("run", "--at-least=0.5", "--arm=a", "--budget=2", "--study=r", "--confidence=off", "--", *command)
     assert result.status == 0, result
     (noted,) = workdir.study("r").store.notes("r").values()
     assert word not in noted

@@ -106,7 +106,7 @@ NAMES += ["a;=1", "a;'=1", "a;-0.5", "＝1+1", "＠e", 'f;"=1"']
 
 def test_arms_that_look_like_formulas_are_text_to_a_spreadsheet_and_are_read_back(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
-    study = library.create_study("s", arms=NAMES, threshold=-0.5, bounds=(-1, 1), storage=url)
+    study = library.create_study("s", arms=NAMES, at_least=-0.5, bounds=(-1, 1), storage=url)
     for pull in study.ask_many(len(NAMES)):
         study.tell(pull, -0.25)
     study.store.close()
@@ -117,7 +117,7 @@ def test_arms_that_look_like_formulas_are_text_to_a_spreadsheet_and_are_read_bac
         assert row["arm"] == "-0.5" or row["arm"][0] not in "=+-@\t\r＝＋－＠"
         assert ";=" not in row["arm"]
     (tmp_path / "s.csv").write_text(text)
-    copy = library.create_study("copy", arms=NAMES, threshold=-0.5, bounds=(-1, 1), storage=url)
+    copy = library.create_study("copy", arms=NAMES, at_least=-0.5, bounds=(-1, 1), storage=url)
     copy.store.close()
     done = thresher("import", str(tmp_path / "s.csv"), "--study=copy", f"--storage={url}")
     assert done.status == 0, done.err
@@ -126,7 +126,7 @@ def test_arms_that_look_like_formulas_are_text_to_a_spreadsheet_and_are_read_bac
 
 
 def test_names_and_reasons_of_a_verdict_are_not_formulas() -> None:
-    study = library.create_study("s", arms=["=1+1", "b"], threshold=0.5)
+    study = library.create_study("s", arms=["=1+1", "b"], at_least=0.5)
     study.retire("b", reason="@SUM(A1)")
     rows = list(csv.DictReader(io.StringIO(study.verdict().to_csv())))
     assert [(row["arm"], row["reason"]) for row in rows] == [("'=1+1", ""), ("b", "'@SUM(A1)")]

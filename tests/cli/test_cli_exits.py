@@ -117,13 +117,13 @@ def test_another_choice_of_codes_is_another_command(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("bounds", [["--bounds", "0", "100"], ["--bounds", "none"]])
+@pytest.mark.parametrize("bounds", [["--bounds=0:100"], ["--bounds", "none"]])
 def test_exit_codes_have_no_other_bounds_than_their_rewards(bounds: list[str]) -> None:
     """With a bar of 90 in (0, 100), a command that always passes would be certified below."""
-    args = ["--arm=a", "--threshold=90", *bounds, "--budget=9", "--reward=exit-code", "--", "true"]
-    assert "must be 0 1 with --reward exit-code" in complaint(run(*args))
+    args = ["--arm=a", "--at-least=90", *bounds, "--budget=9", "--reward=exit-code", "--", "true"]
+    assert "must be 0:1 with --reward exit-code" in complaint(run(*args))
 
 
 def test_a_percentage_for_exit_codes_is_answered_with_the_share() -> None:
-    args = ["--arm=a", "--threshold=90", "--budget=9", "--reward=exit-code", "--", "true"]
+    args = ["--arm=a", "--at-least=90", "--budget=9", "--reward=exit-code", "--", "true"]
     assert "if it is a percentage, write 0.9" in complaint(run(*args))

@@ -79,13 +79,11 @@ def test_the_examples_in_the_help_texts_parse(example: str, tmp_path: Path, monk
 
 def test_every_option_is_explained() -> None:
     text = CliRunner().invoke(cli, ["run", "--help"]).output
-    for option in ["threshold", "arms", "arm", "budget", "workers", "policy", "bounds", "confidence", "timeout", "for"]:
+    for option in ["at-least", "arms", "arm", "budget", "workers", "policy", "bounds", "confidence", "timeout", "for"]:
         assert re.search(rf"^ +--{option}\b.* {{2,}}\S", text, re.MULTILINE), option
     for option in [
-        "no-confidence",
         "reward",
-        "require-above",
-        "require-below",
+        "require",
         "format",
         "seed",
         "give-up",

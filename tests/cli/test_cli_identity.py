@@ -16,7 +16,7 @@ CAVEAT = "Some evaluations were, or may have been, repeated"
 def test_the_agents_of_a_deleted_study_tell_nothing_to_its_successor(workdir: Workdir) -> None:
     stale = [line.split("\t")[0] for line in workdir.good("ask", "s", "-n", "14").splitlines()]
     workdir.good("delete", "s", "--yes")
-    workdir.good("create", "s", "--threshold=0.5", "--arm=a")
+    workdir.good("create", "s", "--at-least=0.5", "--arm=a")
     fresh = [line.split("\t")[0] for line in workdir.good("ask", "s", "-n", "14").splitlines()]
     for ticket in stale[:3]:
         assert "was not issued by this study as it is now" in complaint(workdir("tell", "s", ticket, "1"))
@@ -97,7 +97,7 @@ def test_failures_that_count_as_the_same_reward_are_imported_as_such(workdir: Wo
 def test_a_column_of_causes_that_are_not_ours_is_for_people(workdir: Workdir, tmp_path: Path) -> None:
     for name, header in (("s", "arm,reward,cause"), ("t", "arm,reward,cause,state")):
         if name == "t":
-            workdir.good("create", "t", "--threshold=0.5", "--arm=a", "--arm=b")
+            workdir.good("create", "t", "--at-least=0.5", "--arm=a", "--arm=b")
         word = "repeatable" if name == "s" else "rain"
         rows = [f"a,1,{word}", "a,0,failed" if name == "s" else "a,0,", "b,1,imported"]
         end = "" if name == "s" else ",told"

@@ -175,7 +175,7 @@ def test_results_count_towards_the_budget_in_force(workdir: Workdir) -> None:
 
 
 def test_names_that_begin_or_end_with_a_space_are_read_back(workdir: Workdir) -> None:
-    workdir.good("create", "blanks", "--threshold=0.5", "--arm= x", "--arm=y ", "--arm=z", "--budget=9")
+    workdir.good("create", "blanks", "--at-least=0.5", "--arm= x", "--arm=y ", "--arm=z", "--budget=9")
     workdir.good("import", "-", "--study", "blanks", stdin="arm,reward\n x,0.5\ny ,0.5\n  z ,0.25\n")
     events = workdir.study("blanks").events()
     assert [(event.arm, event.reward) for event in events if event.kind == "told"] == [(0, 0.5), (1, 0.5), (2, 0.25)]
@@ -192,7 +192,7 @@ def test_an_import_says_what_it_charges_and_when_it_is_weighed(workdir: Workdir)
     assert (list(docket.committed), list(docket.charged)) == ([2, 0], [1, 4])
     assert study.verdict()["b"].mean == 0.25  # late rewards count in the statistics
     uncertified = library.create_study(
-        "plain", arms=["a"], threshold=0.5, budget=9, confidence=None, storage=workdir.url
+        "plain", arms=["a"], at_least=0.5, budget=9, confidence=None, storage=workdir.url
     )
     said = workdir(
         "import", "-", "--study", uncertified.name, stdin='[{"arm": "a", "reward": 1}, {"arm": "a", "state": ""}]'
@@ -207,7 +207,7 @@ def drop_all(study: library.Study) -> None:
 
 
 def test_a_study_created_again_from_its_export_certifies_nothing_that_it_could_not_before(workdir: Workdir) -> None:
-    question: dict[str, Any] = {"arms": ["a"], "threshold": 0.5, "budget": 400, "storage": workdir.url}
+    question: dict[str, Any] = {"arms": ["a"], "at_least": 0.5, "budget": 400, "storage": workdir.url}
     study = library.create_study("lossy", **question)
     drop_all(study)
     assert not study.verdict()["a"].certified
@@ -219,7 +219,7 @@ def test_a_study_created_again_from_its_export_certifies_nothing_that_it_could_n
 
 
 def test_csv_says_how_the_certificate_counted_each_pull(workdir: Workdir) -> None:
-    study = library.create_study("states", arms=["a"], threshold=0.5, budget=9, storage=workdir.url, max_failures=None)
+    study = library.create_study("states", arms=["a"], at_least=0.5, budget=9, storage=workdir.url, max_failures=None)
     pulls = study.ask_many(9)
     give_up(study, pulls[0], cause="cancelled", reason="never began")  # charged, for a later pull is told
     study.drop(pulls[1])
@@ -235,16 +235,16 @@ def test_csv_says_how_the_certificate_counted_each_pull(workdir: Workdir) -> Non
         ("dropped", ""), ("dropped", ""), ("late", "0.5"), ("told", "1.0"), ("outside", "1.5"), ("dropped", ""),
         ("cancelled", ""), ("pending", ""), ("pending", ""),
     ]  # fmt: skip
-    clipped = library.create_study("clipped", arms=["a"], threshold=0.5, budget=9, clip=True, storage=workdir.url)
+    clipped = library.create_study("clipped", arms=["a"], at_least=0.5, budget=9, clip=True, storage=workdir.url)
     workdir.good("import", "-", "--study", "clipped", stdin=workdir.good("export", "states", "csv"))
     assert clipped.verdict()["a"].seen == 3
-    ignoring = library.create_study("ignoring", arms=["a"], threshold=0.5, failure="ignore", storage=workdir.url)
+    ignoring = library.create_study("ignoring", arms=["a"], at_least=0.5, failure="ignore", storage=workdir.url)
     give_up(ignoring, ignoring.ask_many(1)[0], cause="cancelled", reason="never began")
     assert ",dropped," in workdir.good("export", "ignoring", "csv")
 
 
 def test_a_reward_that_came_after_its_pull_was_overtaken_is_exported_as_late(workdir: Workdir) -> None:
-    study = library.create_study("slow", arms=["a"], threshold=0.5, budget=60, storage=workdir.url)
+    study = library.create_study("slow", arms=["a"], at_least=0.5, budget=60, storage=workdir.url)
     slow, *others = study.ask_many(60)
     for pull in others:
         study.tell(pull, pull.number % 2)

@@ -33,7 +33,7 @@ def test_sorted_results_are_not_certified_by_their_order(workdir: Workdir, way: 
     """The best first: seen one by one, the mean seems to be 1. It is .5, and the bar is .6."""
     for seed in range(50):
         storage = workdir.url if way == "import" else None
-        study = library.create_study(f"{seed}", arms=["x"], threshold=0.6, budget=61, seed=seed, storage=storage)
+        study = library.create_study(f"{seed}", arms=["x"], at_least=0.6, budget=61, seed=seed, storage=storage)
         ORDERS[way](workdir, study, [("x", 1.0)] * 30 + [("x", 0.0)] * 30)
         study.ask()
         row = study.verdict()["x"]

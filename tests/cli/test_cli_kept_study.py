@@ -18,7 +18,7 @@ from thresher.create import create
 from thresher.log.stores import open_store
 
 HERE = {key: value for key, value in ENVIRONMENT.items() if key != "THRESHER_STORAGE"}
-QUESTION = ["--threshold=0.5", "--workers=2", "--no-confidence", "--arm=0.2", "--arm=0.8"]
+QUESTION = ["--at-least=0.5", "--workers=2", "--confidence=off", "--arm=0.2", "--arm=0.8"]
 ECHO = ["--", "echo", "{arm}"]
 
 
@@ -42,7 +42,7 @@ def test_a_policy_that_new_studies_cannot_have_leaves_the_old_one_where_it_is(
     """A log may hold a setting without effect that the next version refuses: --fresh cannot create another."""
     (tmp_path / "idle.py").write_text("import thresher\npolicy = thresher.uniform(slack=0.1)\n")
     monkeypatch.setattr(library.Policy, "ignored_setting", None)
-    spec = library.Spec(arms=["a"], threshold=0.5, budget=6, policy=library.uniform(slack=0.1))
+    spec = library.Spec(arms=["a"], at_least=0.5, budget=6, policy=library.uniform(slack=0.1))
     create("mine", spec, storage=f"sqlite:///{tmp_path}/thresher.db")
     monkeypatch.undo()
     again = ["--study=mine", "--budget=6", "--policy=idle:policy", *ECHO]
@@ -85,14 +85,14 @@ def test_a_larger_budget_extends_and_a_smaller_one_is_refused(tmp_path: Path) ->
 
 
 def test_a_budget_for_a_study_without_one_is_refused(tmp_path: Path) -> None:
-    question = ("--threshold=0.5", "--arm=a", "--study=s", "--workers=1")
+    question = ("--at-least=0.5", "--arm=a", "--study=s", "--workers=1")
     inside("create", "s", *question[:2], storage=tmp_path)
     line = refused("run", *question, "--budget=4", "--", "echo", "1", storage=tmp_path)
     assert line.endswith("budget is none, not 4; name another --study, or ask as before")
 
 
 def test_a_seed_that_nobody_gave_is_no_difference(tmp_path: Path) -> None:
-    question = ("--threshold=0.5", "--arm=a")
+    question = ("--at-least=0.5", "--arm=a")
     for name, cases in (("s", ["--cases=5"]), ("draws", [])):
         inside("create", name, *question, *cases, "--budget=4", storage=tmp_path)
         run_it = ("run", *question, *cases, "--budget=4", f"--study={name}", "--workers=1")
@@ -245,7 +245,7 @@ def test_a_storage_that_is_not_a_url_gets_an_example(tmp_path: Path, value: str)
 
 def test_the_library_and_the_program_resume_each_others_studies(tmp_path: Path) -> None:
     """No parameters at all, and no parameter for any arm, are the same."""
-    asked: dict[str, Any] = {"arms": ["0.2", "0.8"], "threshold": 0.5, "budget": 8, "confidence": None}
+    asked: dict[str, Any] = {"arms": ["0.2", "0.8"], "at_least": 0.5, "budget": 8, "confidence": None}
     url = f"sqlite:///{tmp_path}/thresher.db"
     library.create_study("mine", storage=url, **asked).store.close()
     assert verdict(run(tmp_path, "--study=mine", "--budget=8", "--format=json", *ECHO))["told"] == 8

@@ -18,9 +18,7 @@ def log_of(workdir: Workdir, name: str) -> dict[str, Any]:
 
 
 def study_with_every_event(workdir: Workdir) -> None:
-    study = library.create_study(
-        "every", arms=["a", "b"], threshold=0.5, budget=20, evaluator="v1", storage=workdir.url
-    )
+    study = library.create_study("every", arms=["a", "b"], at_least=0.5, budget=20, evaluator="v1", storage=workdir.url)
     accept(study, "v2")
     record_files(study, lambda ledger: {"ask.py": "1f", "log.txt": "-"})
     study.add_many([("a", 1), ("b", None), ("b", 0)])

@@ -12,13 +12,13 @@ import thresher as library
 from thresher.log.stores import open_store
 
 ONE, ZERO = ["--", "sh", "-c", "echo 1"], ["--", "sh", "-c", "echo 0"]
-QUESTION = ["--confidence=0.9", "--arm=a", "--threshold=0.5"]
+QUESTION = ["--confidence=0.9", "--arm=a", "--at-least=0.5"]
 
 
 def checked(folder: Path, *args: str, first: str | None = None) -> Result:
     """A check in CI, in a folder that outlives its jobs."""
     return thresher(
-        "run", *QUESTION, "--require-above=all", *args, env={"THRESHER_STORAGE": ""}, cwd=folder, first=first
+        "run", *QUESTION, "--require=reached=all", *args, env={"THRESHER_STORAGE": ""}, cwd=folder, first=first
     )
 
 
@@ -34,7 +34,7 @@ def test_a_check_in_ci_on_a_finished_study_says_that_nothing_was_run_and_since_w
     assert again.out.startswith("Nothing was run: ")
     assert checked(tmp_path, "--format=markdown", *ONE).out.startswith("Nothing was run: ")
     assert "nothing is run: study" in again.err
-    assert "--require-above all: met by earlier runs; nothing new was run" in again.err
+    assert "--require reached=all: met by earlier runs; nothing new was run" in again.err
     assert "All rewards are from earlier runs or other agents, since 20" in again.out
 
 
@@ -107,7 +107,7 @@ def test_the_same_words_in_another_folder_are_another_command(tmp_path: Path) ->
 
 def test_a_verdict_says_which_rewards_are_from_other_agents(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
-    study = library.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=storage)
+    study = library.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=storage)
     other = library.open_study("s", storage=storage)
     for agent in (study, other, other):
         agent.tell(agent.ask() or 0, 1)
@@ -133,7 +133,7 @@ def test_imported_rewards_are_not_from_earlier_runs(tmp_path: Path) -> None:
 
 def test_results_that_an_agent_imports_are_not_of_another_agent(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
-    study = library.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=storage)
+    study = library.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=storage)
     library.open_study("s", storage=storage).add("a", 1)
     study.tell(study.ask() or 0, 1)
     found = study.verdict()

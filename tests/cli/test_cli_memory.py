@@ -30,7 +30,7 @@ ARMS = [f"arm {number}" for number in range(20)]
 
 def fill(path: Path, name: str, pulls: int) -> None:
     store = open_store(f"sqlite:///{path}?durability=normal")
-    thresher.create_study(name, arms=ARMS, threshold=0.5, budget=10 * pulls, policy="uniform", storage=store)
+    thresher.create_study(name, arms=ARMS, at_least=0.5, budget=10 * pulls, policy="uniform", storage=store)
     events, chance = [], random.Random(1)
     for pull in range(1, pulls + 1):
         arm, key, agent, seq = (

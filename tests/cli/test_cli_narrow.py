@@ -39,7 +39,7 @@ NAMES = {
 def studied(which: str, cases: int | None) -> thresher.Study:
     """A study with certified, open, retired, failed and pending arms, and with one that has no reward."""
     arms = NAMES[which]
-    study = thresher.create_study("s", arms=arms, threshold=0.5, cases=cases, confidence=0.9)
+    study = thresher.create_study("s", arms=arms, at_least=0.5, cases=cases, confidence=0.9)
     draw = random.Random(7)
     for workdir, arm in enumerate(arms[:-1]):
         mean, count = (0.02, 0.98, 0.45, 0.55)[workdir % 4], min(60, cases or 60)
@@ -91,7 +91,7 @@ def test_short_names_fit_and_differ(which: str, width: int) -> None:
 
 
 def test_a_further_line_of_the_question_takes_the_place_of_an_arm() -> None:
-    study = thresher.create_study("s", arms=[f"a{k}" for k in range(1000)], threshold=0.505, cases=5000)
+    study = thresher.create_study("s", arms=[f"a{k}" for k in range(1000)], at_least=0.505, cases=5000)
     console = Console(width=30, height=24, color_system=None)
     screen = Screen(study, Live(console=console), nullcontext())
     with console.capture() as output:

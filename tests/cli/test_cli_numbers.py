@@ -25,15 +25,15 @@ def test_in_an_arms_file(tmp_path: Path, text: str) -> None:
 )
 def test_in_results_and_in_a_log(tmp_path: Path, text: str) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
-    library.create_study("s", arms=["a"], threshold=0.5, storage=url).store.close()
+    library.create_study("s", arms=["a"], at_least=0.5, storage=url).store.close()
     (tmp_path / "results.json").write_text(text)
-    for command in (["import", "--study=s", f"--storage={url}"], ["plan", "--threshold=0.5", "--pilot"]):
+    for command in (["import", "--study=s", f"--storage={url}"], ["plan", "--at-least=0.5", "--pilot"]):
         assert TOO_LONG in complaint(thresher(*command, str(tmp_path / "results.json")))
 
 
 def test_in_results_as_csv(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
-    library.create_study("s", arms=["a"], threshold=0.5, storage=url).store.close()
+    library.create_study("s", arms=["a"], at_least=0.5, storage=url).store.close()
     (tmp_path / "results.csv").write_text(f"arm,reward\na,{LONG}\n")
     error = complaint(thresher("import", str(tmp_path / "results.csv"), "--study=s", f"--storage={url}"))
     assert "line 2 of" in error
@@ -53,12 +53,12 @@ def test_in_what_a_command_prints(reward: str) -> None:
 @pytest.mark.parametrize(
     "args",
     [
-        ["run", "--threshold=0.5", "--arm=a", f"--budget={LONG}", "--", "echo", "1"],
-        ["run", "--threshold=0.5", "--arm=a", f"--seed={LONG[:4000]}", "--", "echo", "1"],
-        ["run", "--threshold=0.5", "--arm=a", "--reward=exit-code", f"--fail={LONG}", "--", "echo", "1"],
-        ["run", "--threshold=0.5", f"--arm={LONG}", "--", "echo", "1"],
-        ["run", "--threshold=0.5", "--arm=a", f"--timeout={LONG}", "--", "echo", "1"],
-        ["run", "--threshold=0.5", "--arm=a", f"--workers={LONG}", "--", "echo", "1"],
+        ["run", "--at-least=0.5", "--arm=a", f"--budget={LONG}", "--", "echo", "1"],
+        ["run", "--at-least=0.5", "--arm=a", f"--seed={LONG[:4000]}", "--", "echo", "1"],
+        ["run", "--at-least=0.5", "--arm=a", "--reward=exit-code", f"--fail={LONG}", "--", "echo", "1"],
+        ["run", "--at-least=0.5", f"--arm={LONG}", "--", "echo", "1"],
+        ["run", "--at-least=0.5", "--arm=a", f"--timeout={LONG}", "--", "echo", "1"],
+        ["run", "--at-least=0.5", "--arm=a", f"--workers={LONG}", "--", "echo", "1"],
         ["ask", "s", "-n", LONG],
         ["tell", "s", LONG, "1"],
         ["tell", "s", "1", LONG],
@@ -79,10 +79,10 @@ def test_on_the_command_line(args: list[str]) -> None:
 def test_in_the_library() -> None:
     huge = 10**5000
     with pytest.raises(library.InvalidInput, match="an int that is too long to be shown"):
-        library.create_study("s", arms=["a"], threshold=0.5, budget=huge)
+        library.create_study("s", arms=["a"], at_least=0.5, budget=huge)
     with pytest.raises(library.InvalidInput, match="must be plain JSON data"):
-        library.create_study("s", arms={"a": {"depth": huge}}, threshold=0.5)
-    study = library.create_study("s", arms=["a"], threshold=0.5)
+        library.create_study("s", arms={"a": {"depth": huge}}, at_least=0.5)
+    study = library.create_study("s", arms=["a"], at_least=0.5)
     with pytest.raises(library.InvalidInput):
         study.tell(study.ask_many(1)[0], huge)
     json.dumps(study.verdict().to_dict())

@@ -40,7 +40,7 @@ SLOW = custom(score, warmup=4)
 @pytest.fixture(name="mine")
 def a_workdir_with_scores(workdir: Workdir) -> Workdir:
     (workdir.folder / "mine.py").write_text(MINE)
-    workdir.good("create", "m", "--threshold=0.5", "--arm=x", "--arm=y", "--budget=40", "--policy=mine:score")
+    workdir.good("create", "m", "--at-least=0.5", "--arm=x", "--arm=y", "--budget=40", "--policy=mine:score")
     return workdir
 
 
@@ -69,19 +69,19 @@ def test_a_changed_source_is_refused_in_one_line(mine: Workdir) -> None:
     for command in ("ask", "verify"):
         line = complaint(mine(command, "m", "--policy=mine:score"))
         assert "the file that defines it has changed since the study was created" in line
-    run = ("run", "--study=m", "--threshold=0.5", "--arm=x", "--arm=y", "--budget=40", "--policy=mine:score")
+    run = ("run", "--study=m", "--at-least=0.5", "--arm=x", "--arm=y", "--budget=40", "--policy=mine:score")
     line = complaint(mine(*run, "--", "echo", "0.5"))
     assert "the file that defines mine:score has changed" in line
 
 
 def test_run_uses_the_score_and_resumes(workdir: Workdir) -> None:
     (workdir.folder / "mine.py").write_text(MINE)
-    words = ("run", "--study=r", "--threshold=0.5", "--arm=x", "--arm=y", "--policy=mine:score", "--no-confidence")
+    words = ("run", "--study=r", "--at-least=0.5", "--arm=x", "--arm=y", "--policy=mine:score", "--confidence=off")
     workdir.good(*words, "--budget=8", "--", "echo", "0.25")
     workdir.good(*words, "--budget=12", "--", "echo", "0.25")
     assert "26 events" in workdir.good("verify", "r", "--policy=mine:score")  # one says that the budget grew
     workdir.good(
-        "run", "--threshold=0.5", "--arm=x", "--arm=y", "--policy=mine:SLOW", "--budget=8", "--", "echo", "0.25"
+        "run", "--at-least=0.5", "--arm=x", "--arm=y", "--policy=mine:SLOW", "--budget=8", "--", "echo", "0.25"
     )
 
 
@@ -90,7 +90,7 @@ def test_a_bad_score_stops_a_run_with_one_line(workdir: Workdir) -> None:
     words = (
         "run",
         "--study=r",
-        "--threshold=0.5",
+        "--at-least=0.5",
         "--arm=x",
         "--arm=y",
         "--workers=1",
@@ -104,7 +104,7 @@ def test_a_bad_score_stops_a_run_with_one_line(workdir: Workdir) -> None:
 
 
 def test_verify_says_that_a_logarithm_repeats_on_the_same_machine_only(mine: Workdir) -> None:
-    mine.good("create", "l", "--threshold=0.5", "--arm=x", "--arm=y", "--budget=9", "--policy=mine:logarithmic")
+    mine.good("create", "l", "--at-least=0.5", "--arm=x", "--arm=y", "--budget=9", "--policy=mine:logarithmic")
     text = mine.good("verify", "l", "--policy=mine:logarithmic")
     assert "its policy, custom(mine:logarithmic), may use more than + − × ÷ √: its decisions can be re-derived" in text
 
@@ -137,7 +137,7 @@ def test_what_is_no_score_is_refused_in_one_line(
     monkeypatch.setattr(sys, "path", list(sys.path))
     for name in ("mine", "raises"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    line = refused("create", "s", "--threshold=0.5", "--arm=x", "--arm=y", f"--policy={policy}", storage=tmp_path)
+    line = refused("create", "s", "--at-least=0.5", "--arm=x", "--arm=y", f"--policy={policy}", storage=tmp_path)
     assert any(part in line for part in words.split("|"))
 
 
@@ -145,7 +145,7 @@ def test_what_is_no_score_is_refused_in_one_line(
 def test_a_store_that_names_other_code_is_read_and_runs_nothing(name: str, workdir: Workdir) -> None:
     (workdir.folder / "hostile.py").write_text("import pathlib\npathlib.Path('imported').touch()\n")
     thresher.create_study(
-        "h", arms=["x", "y"], threshold=0.5, policy=Policy(name, digest="ab" * 16), storage=workdir.url
+        "h", arms=["x", "y"], at_least=0.5, policy=Policy(name, digest="ab" * 16), storage=workdir.url
     ).close()
     for command in ("verdict", "status", "log"):
         workdir.good(command, "h")
@@ -153,6 +153,6 @@ def test_a_store_that_names_other_code_is_read_and_runs_nothing(name: str, workd
     workdir.good("studies")
     for command in ("ask", "verify"):
         assert "is never imported by itself" in complaint(workdir(command, "h"))
-    run = workdir("run", "--study=h", "--threshold=0.5", "--arm=x", "--arm=y", "--", "echo", "0.5")
+    run = workdir("run", "--study=h", "--at-least=0.5", "--arm=x", "--arm=y", "--", "echo", "0.5")
     assert f"policy is custom({name}), not balanced" in complaint(run)
     assert not (workdir.folder / "imported").exists()

@@ -95,7 +95,7 @@ def test_a_daemon_that_keeps_writing_does_not_hold_the_pull(tmp_path: Path) -> N
 
 def test_only_the_end_of_gigabytes_of_output_counts_and_memory_stays_small() -> None:
     def most_memory(script: str) -> tuple[int, bytes]:
-        argv = [*THRESHER, "run", "--threshold=0.5", "--arm=a", "--budget=2", "--format=json", "--", "sh", "-c", script]
+        argv = [*THRESHER, "run", "--at-least=0.5", "--arm=a", "--budget=2", "--format=json", "--", "sh", "-c", script]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, env=ENVIRONMENT)
         assert process.stdout is not None
         out = process.stdout.read()
@@ -173,8 +173,8 @@ def test_a_command_has_its_own_session(tmp_path: Path) -> None:
 
 def test_many_workers_get_the_open_files_they_need(tmp_path: Path) -> None:
     script = 'ulimit -Sn 100; exec "$0" "$@"'
-    argv = [*THRESHER, "run", "--threshold=0.5", "--arm=a", "--arm=b", "--budget=80", "--workers=40", "--format=json"]
-    argv.append("--no-confidence")
+    argv = [*THRESHER, "run", "--at-least=0.5", "--arm=a", "--arm=b", "--budget=80", "--workers=40", "--format=json"]
+    argv.append("--confidence=off")
     wait = f"touch {tmp_path}/$$; until test $(ls {tmp_path} | wc -l) -ge 40; do sleep 0.05; done; echo 1"
     done = subprocess.run(
         ["sh", "-c", script, *argv, "--", "sh", "-c", wait], capture_output=True, text=True, env=ENVIRONMENT

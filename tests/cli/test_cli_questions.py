@@ -13,9 +13,8 @@ TWO = ["--arm=a", "--arm=b"]
 
 QUESTIONS = {
     "at least": (["--at-least=90%"], "Which of 2 arms reach 0.9?"),
-    "threshold": (["--threshold=0.9"], "Which of 2 arms reach 0.9?"),
     "at most": (["--at-most=5%"], "Which of 2 arms stay within 0.05?"),
-    "other bounds": (["--at-most=5", "--bounds", "0", "10"], "Which of 2 arms stay within 5?"),
+    "other bounds": (["--at-most=5", "--bounds=0:10"], "Which of 2 arms stay within 5?"),
     "a share": (["--at-most=200", "--share=95%"], "Which of 2 arms stay within 200 in at least 95 % of pulls?"),
     "a share and no bounds": (
         ["--at-least=2", "--share=0.5", "--bounds", "none"],
@@ -25,7 +24,7 @@ QUESTIONS = {
     "plain seconds": (["--reward=seconds", "--at-most=0.05"], "stay within 50 ms in at least 95 % of pulls?"),
     "the median time": (["--reward=cpu-seconds", "--at-most=2min", "--share=0.5"], "within 120 s in at least 50 %"),
     "the mean time": (
-        ["--reward=seconds", "--at-most=50ms", "--bounds", "0", "1s"],
+        ["--reward=seconds", "--at-most=50ms", "--bounds=0:1s"],
         "Which of 2 arms stay within 50 ms?",
     ),
     "the mean time, unbounded": (
@@ -50,7 +49,7 @@ QUESTIONS = {
         "Does the arm beat a by 5 ms in at least 50 % of pairs?",
     ),
     "a mean margin of time": (
-        ["--baseline=a", "--margin=5ms", "--reward=seconds", "--bounds", "0", "10s"],
+        ["--baseline=a", "--margin=5ms", "--reward=seconds", "--bounds=0:10s"],
         "Does the arm beat a by 5 ms?",
     ),
 }
@@ -70,7 +69,7 @@ def test_a_question_is_asked_and_listed(kind: str, tmp_path: Path) -> None:
 
 
 def test_units_are_gone_from_the_specification(tmp_path: Path) -> None:
-    args = ["--at-most=50ms", "--reward=seconds", "--bounds", "0", "1s", "--tolerance=1ms", "--confidence=90%"]
+    args = ["--at-most=50ms", "--reward=seconds", "--bounds=0:1s", "--tolerance=1ms", "--confidence=90%"]
     inside("create", "s", *TWO, *args, storage=tmp_path)
     spec = library.open_study("s", storage=f"sqlite:///{tmp_path}/thresher.db").spec
     assert (spec.threshold, spec.bounds, spec.tolerance, spec.confidence) == (0.05, (0.0, 1.0), 0.001, 0.9)

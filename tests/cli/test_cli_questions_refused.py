@@ -20,17 +20,9 @@ LINES = {
         [*CREATE, "--at-least=0.5", "--at-most=0.7"],
         "--at-most 0.7: a study has one bar, and --at-least and --at-most are given; leave one out",
     ),
-    "a bar twice": (
-        [*CREATE, "--at-least=0.5", "--threshold=0.7"],
-        "--at-least 0.5: a study has one bar, and --threshold and --at-least are given; leave one out",
-    ),
     "at least, lower is better": (
         [*CREATE, "--at-least=0.5", "--lower-is-better"],
-        "--at-least 0.5: where lower is better, arms stay within a bar; give --at-most",
-    ),
-    "a threshold, lower is better": (
-        [*CREATE, "--threshold=0.5", "--lower-is-better"],
-        "--threshold 0.5: where lower is better, arms stay within a bar; give --at-most",
+        "--lower-is-better: belongs to a baseline; give --at-most",
     ),
     "a ratio without a baseline": (
         [*CREATE, "--ratio=1.05"],
@@ -71,31 +63,31 @@ LINES = {
         "--share 200ms: is a time, and must be a share; write 95%, for example",
     ),
     "a share and bounds": (
-        [*CREATE, "--at-most=5", "--share=0.9", "--bounds", "0", "1"],
-        "--bounds '0 1': --share asks about a share of pulls, which needs no bounds; leave one of them out",
+        [*CREATE, "--at-most=5", "--share=0.9", "--bounds=0:1"],
+        "--bounds '0:1': --share asks about a share of pulls, which needs no bounds; leave one of them out",
     ),
     "a ratio and bounds": (
-        [*CREATE, "--baseline=a", "--ratio=2", "--bounds", "0", "9"],
-        "--bounds '0 9': --ratio asks about a share of pulls, which needs no bounds; leave one of them out",
+        [*CREATE, "--baseline=a", "--ratio=2", "--bounds=0:9"],
+        "--bounds '0:9': --ratio asks about a share of pulls, which needs no bounds; leave one of them out",
     ),
     "a share and clipping": ([*CREATE, "--at-most=5", "--share=0.9", "--clip"], "--clip: there are no bounds"),
     "a time that is not measured": ([*CREATE, "--at-most=50ms"], f"--at-most 50ms: {NO_UNITS}"),
     "a margin that is not measured": ([*CREATE, "--baseline=a", "--margin=5ms"], f"--margin 5ms: {NO_UNITS}"),
-    "bounds that are not measured": ([*CREATE, "--at-most=1", "--bounds", "0", "2s"], f"--bounds 2s: {NO_UNITS}"),
+    "bounds that are not measured": ([*CREATE, "--at-most=1", "--bounds=0:2s"], f"--bounds 2s: {NO_UNITS}"),
     "a confidence that is a time": ([*CREATE, "--at-most=0.5", "--confidence=1s"], "--confidence 1s: is a time, and"),
     "a tolerance of a share in time": (
         [*SECONDS, "--at-most=50ms", "--tolerance=5ms"],
         "--tolerance 5ms: is a time, and must be a share; write 1%, for example",
     ),
     "a percentage of other bounds": (
-        [*CREATE, "--at-least=90%", "--bounds", "0", "10"],
+        [*CREATE, "--at-least=90%", "--bounds=0:10"],
         f"--at-least 90%: {PERCENT}write the number in the unit that the command prints",
     ),
     "a percentage as a limit": ([*CREATE, "--at-most=5%", "--share=0.9"], f"--at-most 5%: {PERCENT}write the number"),
     "a percentage of seconds": ([*SECONDS, "--at-most=5%"], f"--at-most 5%: {PERCENT}write a time, such as 200ms"),
     "a bar beyond 100 %": ([*CREATE, "--at-least=105%"], "--at-least 105%: must be less than 100%"),
     "a bar of 0 %": ([*CREATE, "--at-least=0%"], "--at-least 0%: must lie strictly inside the bounds (0, 1)"),
-    "bounds in percent": ([*CREATE, "--at-most=0.5", "--bounds", "0", "50%"], f"--bounds 50%: {PERCENT}"),
+    "bounds in percent": ([*CREATE, "--at-most=0.5", "--bounds=0:50%"], f"--bounds 50%: {PERCENT}"),
     "a time below 0": ([*SECONDS, "--at-most=-5ms"], "--at-most -5ms: times are above 0, and so must the bar be"),
     "a time of 0": ([*SECONDS, "--at-most=0"], "--at-most 0: times are above 0, and so must the bar be; write one"),
     "an unknown unit": (
@@ -104,7 +96,7 @@ LINES = {
     ),
     "a time with a comma": ([*SECONDS, "--at-most=1,5s"], "'1,5s' is not a number; did you mean 1.5s?"),
     "a measured bar beyond the bounds": (
-        [*SECONDS, "--at-most=2s", "--bounds", "0", "1s"],
+        [*SECONDS, "--at-most=2s", "--bounds=0:1s"],
         "--at-most 2s: must lie strictly inside the bounds (0, 1)",
     ),
     "results without a baseline": (
@@ -140,7 +132,7 @@ RUNS = {
         "--failure 'ignore': a run that",
     ),
     "slow runs left out of a mean": (
-        ["--reward=seconds", "--failure=ignore", "--bounds", "0", "9"],
+        ["--reward=seconds", "--failure=ignore", "--bounds=0:9"],
         "--failure 'ignore': a run that --timeout stops would be left out, because it took long; leave it out",
     ),
     "busy runs left out": (["--reward=cpu-seconds", "--failure=ignore"], "--failure 'ignore': a run that --timeout"),

@@ -7,7 +7,7 @@ from program import Result as Done
 from program import complaint, thresher
 
 import thresher as library
-from thresher.cli.requiring import Required, are_met, requirements
+from thresher.cli.requiring import Required, are_met
 
 SH = ["--", "sh", "-c", "{arm}"]
 TIMES = ["--reward=seconds", "--workers=1", "--quiet"]
@@ -109,4 +109,4 @@ def test_a_requirement_asks_nothing_of_the_baseline() -> None:
     while pull := study.ask():
         study.tell(pull, (0.75, 0.5))
     given = [Required().convert("reached=all", None, None)]
-    assert are_met(study.verdict(), requirements("all", None, given, arms=2))
+    assert are_met(study.verdict(), given)

@@ -73,7 +73,7 @@ def test_an_import_of_an_export_has_every_reward_and_every_charge(
     chance, url = random.Random(seed), f"sqlite:///{tmp_path}/s.db?durability=normal"
     outside = chance.choice([0, 0, 0.01])
     failure, tolerance = chance.choice(["worst", "worst", "ignore", 0.25]), chance.choice([0.0, 0.05])
-    question: dict[str, Any] = {"arms": ARMS, "threshold": 0.5, "failure": failure, "tolerance": tolerance}
+    question: dict[str, Any] = {"arms": ARMS, "at_least": 0.5, "failure": failure, "tolerance": tolerance}
     original = library.create_study("original", **question, max_failures=chance.choice([None, 3]))
     lived(original, chance, outside)
     ledger = peek(original, lambda ledger: ledger)
@@ -106,7 +106,7 @@ def test_an_import_of_an_export_has_every_reward_and_every_charge(
 def exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """What export json writes for a study with drops and a whole number as a reward."""
     url = f"sqlite:///{tmp_path}/s.db?durability=normal"
-    study = library.create_study("s", arms=["a", "b"], threshold=0.5, budget=40, storage=url)
+    study = library.create_study("s", arms=["a", "b"], at_least=0.5, budget=40, storage=url)
     pulls = study.ask_many(6)
     for pull in pulls[:4]:
         study.tell(pull, pull.id % 2)
@@ -136,7 +136,7 @@ def test_an_export_carries_the_digests_and_an_import_keeps_them(exported: Path) 
 def test_the_longest_note_in_any_script_is_imported_as_it_was(tmp_path: Path) -> None:
     """As JSON, a character of it can be six."""
     url, note = f"sqlite:///{tmp_path}/s.db", "語" * 10_000
-    study = library.create_study("s", arms=["a"], threshold=0.5, storage=url)
+    study = library.create_study("s", arms=["a"], at_least=0.5, storage=url)
     pull = study.ask()
     assert pull
     study.tell(pull, 1, note=note)

@@ -103,7 +103,7 @@ def test_an_error_masks_what_was_given() -> None:
     assert WORD not in complaint(thresher("status", f"token={WORD}"))
     assert WORD not in complaint(thresher("run", f"--api-key={WORD}"))
     long = f"mysql://me:{WORD}{'x' * 2000}@host"
-    assert WORD not in complaint(thresher("create", long, "--threshold=0.5", "--arm=a"))
+    assert WORD not in complaint(thresher("create", long, "--at-least=0.5", "--arm=a"))
 
 
 def test_a_traceback_that_is_shown_is_masked(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_what_an_evaluator_raises_is_masked(caplog: pytest.LogCaptureFixture) ->
             return 1.0
         raise RuntimeError(f"GET https://host/?api_key={WORD} failed\nAuthorization: Bearer {WORD}")
 
-    study = library.create_study("s", arms=["a", "b"], threshold=0.5, budget=10)
+    study = library.create_study("s", arms=["a", "b"], at_least=0.5, budget=10)
     library.run(study, evaluate, workers=1)
     assert WORD not in str(study.events())
     assert WORD not in caplog.text
@@ -146,5 +146,5 @@ def test_what_an_evaluator_raises_is_masked(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_the_text_that_identifies_an_evaluator_is_masked() -> None:
-    study = library.create_study("s", arms=["a"], threshold=0.5, budget=4, evaluator=f"v1 --token {WORD}")
+    study = library.create_study("s", arms=["a"], at_least=0.5, budget=4, evaluator=f"v1 --token {WORD}")
     assert study.spec.evaluator == "v1 --token ***"

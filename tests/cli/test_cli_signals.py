@@ -102,7 +102,7 @@ def test_a_run_that_is_killed_leaves_no_process(tmp_path: Path, engine: str) -> 
 
 def test_a_requirement_does_not_hide_that_the_run_was_stopped(tmp_path: Path) -> None:
     process = start(
-        "--arm=a", "--arm=b", "--workers=1", "--require-below=all", "--", "sh", "-c", f"touch {tmp_path}/$$; echo 1"
+        "--arm=a", "--arm=b", "--workers=1", "--require=missed=all", "--", "sh", "-c", f"touch {tmp_path}/$$; echo 1"
     )
     until(lambda: len(pids(tmp_path)) > 2, "a few pulls")
     process.send_signal(signal.SIGINT)

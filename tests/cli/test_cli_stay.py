@@ -11,7 +11,7 @@ from program import ENVIRONMENT, THRESHER, complaint, run, thresher
 from terminal import Terminal
 from workdir import Workdir
 
-STAY = ("--stay", "--budget=30", "--no-confidence", "--format=json")
+STAY = ("--stay", "--budget=30", "--confidence=off", "--format=json")
 
 
 def test_an_evaluator_names_its_own_arms() -> None:
@@ -97,7 +97,7 @@ def test_notes_and_costs_are_exported_and_logged(tmp_path: Path) -> None:
 
 def test_the_same_command_resumes_the_study_and_one_that_does_not_stay_is_another(tmp_path: Path) -> None:
     workdir = Workdir(tmp_path)
-    options = ["run", "--at-least=0.5", "--arm=a", "--arm=b", "--no-confidence"]
+    options = ["run", "--at-least=0.5", "--arm=a", "--arm=b", "--confidence=off"]
     workdir.good(*options, "--budget=10", "--stay", "--", *stayer.ARGV)
     again = workdir(*options, "--budget=20", "--stay", "--per-process=2", "--", *stayer.ARGV)
     assert "resumes after 10 pulls" in again.err

@@ -149,16 +149,16 @@ def test_status_says_who_works_on_what(workdir: Workdir) -> None:
 
 
 def test_studies_lists_all(workdir: Workdir) -> None:
-    assert workdir("create", "other", "--threshold=0.5", "--arm=x", "--budget=9").status == 0
+    assert workdir("create", "other", "--at-least=0.5", "--arm=x", "--budget=9").status == 0
     assert [row["study"] for row in workdir.json("studies")["studies"]] == ["other", "s"]
     name, state, pulls, created, question, command = workdir.good("studies").splitlines()[1].split("\t")
     assert (name, state, pulls) == ("s", "open", "0 of 40 pulls, 0 pending")
     assert (created, question, command) == (workdir.study().created, "Which of 2 arms reach 0.5?", "")
-    assert "already" in complaint(workdir("create", "s", "--threshold=0.5", "--arm=x", "--budget=9"))
+    assert "already" in complaint(workdir("create", "s", "--at-least=0.5", "--arm=x", "--budget=9"))
 
 
 def test_a_misspelled_study_gets_a_suggestion(workdir: Workdir) -> None:
-    workdir.good("create", "prompts", "--threshold=0.5", "--arm=x", "--budget=9")
+    workdir.good("create", "prompts", "--at-least=0.5", "--arm=x", "--budget=9")
     assert complaint(workdir("status", "prompst")).endswith("did you mean 'prompts'?")
     assert "there are 'prompts', 's'" in complaint(workdir("status", "xyz"))
     workdir.good("delete", "prompts", "--yes")
@@ -166,7 +166,7 @@ def test_a_misspelled_study_gets_a_suggestion(workdir: Workdir) -> None:
 
 
 def test_studies_and_status_show_the_command(workdir: Workdir) -> None:
-    workdir.good("run", "--study=r", "--threshold=0.5", "--arm=0.2", "--arm=0.8", "--budget=4", "--", "echo", "{arm}")
+    workdir.good("run", "--study=r", "--at-least=0.5", "--arm=0.2", "--arm=0.8", "--budget=4", "--", "echo", "{arm}")
     found = workdir.json("studies")["studies"][0]
     assert (found["question"], found["command"]) == ("Which of 2 arms reach 0.5?", "echo '{arm}'")
     assert workdir.good("studies").splitlines()[0].endswith("\techo '{arm}'")
@@ -209,7 +209,7 @@ def test_extend_gives_more_and_never_less(workdir: Workdir) -> None:
 
 
 WRITES = {  # commands, each after the ones before it: what it says
-    "create n --threshold=0.5 --arm=a --arm=b --budget=9": "created in STORE, with 2 arms",
+    "create n --at-least=0.5 --arm=a --arm=b --budget=9": "created in STORE, with 2 arms",
     "extend n --budget 12": "extended from 9 to 12 pulls",
     "extend n --budget 0012": "its budget is already 12",
     "retire n a --reason slow": "arm 'a' is retired",
@@ -246,7 +246,7 @@ def test_status_says_in_words_whether_a_study_is_done(workdir: Workdir) -> None:
 
 
 def test_a_study_without_bounds_says_why_it_certifies_nothing(workdir: Workdir) -> None:
-    workdir.good("create", "n", "--threshold=5", "--arm=a", "--bounds", "none", "--budget=9")
+    workdir.good("create", "n", "--at-least=5", "--arm=a", "--bounds", "none", "--budget=9")
     assert "was created without bounds (--bounds none), which certificates need" in workdir.good("verdict", "n")
 
 
@@ -276,7 +276,7 @@ def test_a_store_that_does_not_exist_is_not_called_empty(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "'; DROP TABLE events; --", '"', "a b", "ü", "-x", "%s"])
 def test_strange_names_are_harmless(workdir: Workdir, name: str) -> None:
-    workdir.good("create", "--threshold=0.5", "--arm=x", "--budget=9", "--", name)
+    workdir.good("create", "--at-least=0.5", "--arm=x", "--budget=9", "--", name)
     assert json.loads(workdir.good("ask", "--format=json", "--", name))["arm"] == "x"
     assert {row["study"] for row in workdir.json("studies")["studies"]} == {"s", name}
     assert sorted(file.name for file in workdir.folder.iterdir()) == ["studies.db", "studies.db-lock"]
@@ -284,7 +284,7 @@ def test_strange_names_are_harmless(workdir: Workdir, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "\x1b[31m", "x" * 1001])
 def test_names_that_cannot_be_shown_are_refused(workdir: Workdir, name: str) -> None:
-    assert "study" in complaint(workdir("create", "--threshold=0.5", "--arm=x", "--budget=9", "--", name))
+    assert "study" in complaint(workdir("create", "--at-least=0.5", "--arm=x", "--budget=9", "--", name))
 
 
 def test_log_starts_after_any_event(workdir: Workdir) -> None:

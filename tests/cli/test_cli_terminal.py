@@ -29,7 +29,7 @@ COLOURS = re.compile(rb"\x1b\[[0-9;]*m")
 @contextmanager
 def watched(*args: str, columns: int = 100, rows: int = 24, env: dict[str, str] | None = None) -> Iterator[Terminal]:
     """``thresher run`` with two workers on a terminal."""
-    argv = [*THRESHER, "run", "--threshold=0.5", "--workers=2", *args]
+    argv = [*THRESHER, "run", "--at-least=0.5", "--workers=2", *args]
     terminal = Terminal(argv, columns=columns, rows=rows, env={**ENVIRONMENT, **(env or {})})
     try:
         yield terminal
@@ -60,7 +60,7 @@ def test_the_table_shows_arms_means_pulls_and_what_is_pending(tmp_path: Path) ->
 def test_at_the_end_the_verdict_alone_remains(tmp_path: Path) -> None:
     (tmp_path / "go").touch()
     with watched(
-        *("--arm=0.2", "--arm=0.8", "--budget=30", "--no-confidence"),
+        *("--arm=0.2", "--arm=0.8", "--budget=30", "--confidence=off"),
         *("--", "sh", "-c", "sleep 0.05; echo $THRESHER_ARM"),
     ) as terminal:
         terminal.wait_for(lambda seen: " pending" in seen.text)
@@ -145,7 +145,7 @@ def evaluate(pull):
         time.sleep(0.02)
     return 0.5
 
-study = thresher.create_study("s", arms=["a", "b"], threshold=0.4, budget=12)
+study = thresher.create_study("s", arms=["a", "b"], at_least=0.4, budget=12)
 with watching(study, quiet=False) as show:
     thresher.run(study, evaluate, workers=2, on_progress=show)
 """
@@ -199,7 +199,7 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_lines(tmp_path: Path) -> No
 
 
 def test_the_table_lives_on_standard_error_while_the_verdict_goes_to_a_file(tmp_path: Path) -> None:
-    run = [*THRESHER, "run", "--threshold=0.5", "--workers=2", "--arm=a", "--arm=b", "--budget=8", "--format=json"]
+    run = [*THRESHER, "run", "--at-least=0.5", "--workers=2", "--arm=a", "--arm=b", "--budget=8", "--format=json"]
     argv = ["sh", "-c", f'exec "$@" > {tmp_path}/verdict.json', "sh", *run, *waiting(tmp_path)]
     terminal = Terminal(argv, columns=80, rows=24, env=ENVIRONMENT)
     try:
@@ -227,7 +227,7 @@ def test_a_line_waits_until_the_table_is_drawn(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setattr(Live, "update", slowly)
     monkeypatch.setenv("TERM", "xterm-256color")
-    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5)
+    study = thresher.create_study("s", arms=["a", "b"], at_least=0.5)
     with watching(study, quiet=False) as show:
         show(Progress(0, 0, 0, 0, 0.0, None))
         threads[0].join()

@@ -22,7 +22,7 @@ def test_verify_is_status_1_and_names_the_event_when_something_is_wrong(workdir:
 
 
 def test_verify_says_that_lsa_repeats_on_the_same_machine_only(workdir: Workdir) -> None:
-    workdir.good("create", "logs", "--threshold=0.5", "--arm=x", "--arm=y", "--budget=9", "--policy=lsa")
+    workdir.good("create", "logs", "--at-least=0.5", "--arm=x", "--arm=y", "--budget=9", "--policy=lsa")
     assert "on the same machine only" in workdir.good("verify", "logs")
     assert "machine only" not in workdir.good("verify", "s")
 

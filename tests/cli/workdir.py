@@ -38,7 +38,7 @@ class Workdir:
 def a_workdir(tmp_path: Path) -> Workdir:
     workdir = Workdir(tmp_path)
     study = library.create_study(
-        "s", arms={"a": {"depth": 1}, "b": {"depth": 2}}, threshold=0.5, budget=40, storage=workdir.url
+        "s", arms={"a": {"depth": 1}, "b": {"depth": 2}}, at_least=0.5, budget=40, storage=workdir.url
     )
     study.store.close()
     return workdir

@@ -100,7 +100,7 @@ ALL: dict[str, Policy] = {name: make() for name, make in policies.CONSTRUCTORS.i
 
 def study_of(policy: Policy, arms: int, budget: int, **more: Any) -> thresher.Study:
     names = [f"arm {k}" for k in range(arms)]
-    question: dict[str, Any] = {"threshold": 0.6, "policy": policy, "confidence": None, "seed": 0, **more}
+    question: dict[str, Any] = {"at_least": 0.6, "policy": policy, "confidence": None, "seed": 0, **more}
     return thresher.create_study("s", arms=names, budget=budget, **question)
 
 
@@ -203,7 +203,7 @@ def test_scaling_the_rewards_changes_no_decision() -> None:
     plain = study_of(policies.anytime_evt(), 6, 300)
     names = [f"arm {k}" for k in range(6)]
     question: dict[str, Any] = {"budget": 300, "policy": "anytime-evt", "confidence": None, "seed": 0}
-    scaled = thresher.create_study("s", arms=names, threshold=4 * 0.6 - 2, bounds=(-2, 2), **question)
+    scaled = thresher.create_study("s", arms=names, at_least=4 * 0.6 - 2, bounds=(-2, 2), **question)
     rng = random.Random(3)
     while pull := plain.ask():
         assert (scaled.ask() or ())[:-1] == pull[:-1], "all but the tag"
@@ -221,5 +221,5 @@ def test_a_larger_budget_changes_the_exploration_of_evt_at_once() -> None:
 
 
 def test_many_arms_are_taken_in_turn() -> None:
-    study = thresher.create_study("big", arms=map(str, range(50_000)), threshold=0.5, budget=100_000, confidence=None)
+    study = thresher.create_study("big", arms=map(str, range(50_000)), at_least=0.5, budget=100_000, confidence=None)
     assert [pull.arm for pull in study.ask_many(3)] == ["0", "1", "2"]

@@ -115,7 +115,7 @@ def test_the_lists_are_those_of_brute_force(cases: int | None, tolerance: float)
         arms, budget = chance.choice([1, 2, 5, 9]), chance.choice([60, 250])
         means = [chance.choice([0.05, 0.3, 0.5, 0.7, 0.95]) for _ in range(arms)]
         study = thresher.create_study(
-            "s", arms=[f"arm {arm}" for arm in range(arms)], threshold=0.5, budget=max(budget, 2 * arms), cases=cases,
+            "s", arms=[f"arm {arm}" for arm in range(arms)], at_least=0.5, budget=max(budget, 2 * arms), cases=cases,
             tolerance=tolerance, guarantee="rate", confidence=0.5, seed=seed, max_failures=5,
         )  # fmt: skip
         if cases and seed % 2:
@@ -151,7 +151,7 @@ def test_ranks_and_the_largest_list(changes: "list[tuple[int, float]]", level: i
 
 
 def rated(**given: Any) -> Study:
-    settings: dict[str, Any] = {"arms": ["a", "b"], "threshold": 0.5, "budget": 400, "guarantee": "rate"}
+    settings: dict[str, Any] = {"arms": ["a", "b"], "at_least": 0.5, "budget": 400, "guarantee": "rate"}
     return thresher.create_study("s", **settings | given)
 
 

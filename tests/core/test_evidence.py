@@ -15,7 +15,7 @@ from thresher.study import give_up, peek
 
 
 def make(**given: Any) -> thresher.Study:
-    plain: dict[str, Any] = {"arms": ["a", "b", "c"], "threshold": 0.5, "confidence": 0.9}
+    plain: dict[str, Any] = {"arms": ["a", "b", "c"], "at_least": 0.5, "confidence": 0.9}
     return thresher.create_study("s", **plain | given)
 
 
@@ -66,7 +66,7 @@ class Transcription:
 def test_an_arm_is_settled_when_the_rule_says_so(
     rewards: list[float], bar: float, tolerance: float, confidence: float
 ) -> None:
-    study = make(arms=["a"], threshold=bar, tolerance=tolerance, confidence=confidence, budget=1000)
+    study = make(arms=["a"], at_least=bar, tolerance=tolerance, confidence=confidence, budget=1000)
     rule = Transcription(1, bar, 1 - confidence, tolerance)
     for n, reward in enumerate(rewards, start=1):
         pull = study.ask()
@@ -81,7 +81,7 @@ def test_an_arm_is_settled_when_the_rule_says_so(
 
 
 def test_the_bets_are_those_of_the_rule() -> None:
-    study = make(arms=["a"], threshold=0.4, confidence=0.999999)
+    study = make(arms=["a"], at_least=0.4, confidence=0.999999)
     rewards = [0.3, 0.9, 0.1, 0.8, 0.55]
     for reward in rewards:
         study.tell(study.ask() or 0, reward)
@@ -95,14 +95,14 @@ def test_the_bets_are_those_of_the_rule() -> None:
 @pytest.mark.parametrize(("worst", "entry"), [(0.0, 0), (1.0, 16)])
 def test_the_worst_possible_reward_makes_the_all_in_bet_exactly_zero(worst: float, entry: int) -> None:
     for bar in (0.1, 0.3, 0.7, 0.9, 0.99):
-        study = make(arms=["a"], threshold=bar, confidence=1 - 1e-12)
+        study = make(arms=["a"], at_least=bar, confidence=1 - 1e-12)
         study.tell(study.ask() or 0, worst)
         assert peek(study, lambda ledger: ledger.capitals[0][entry]) == 0.0
 
 
 @given(st.permutations(range(20)), st.lists(st.booleans(), min_size=20, max_size=20))
 def test_the_order_of_arrival_does_not_matter(order: list[int], rewards: list[bool]) -> None:
-    studies = [make(arms=["a"], confidence=0.9999999, threshold=0.6) for _ in range(2)]
+    studies = [make(arms=["a"], confidence=0.9999999, at_least=0.6) for _ in range(2)]
     for study, arrival in zip(studies, [range(20), order], strict=True):
         issued = study.ask_many(20)
         for at in arrival:
@@ -176,7 +176,7 @@ def test_failures_may_be_ignored_and_the_guarantee_says_what_that_assumes() -> N
 
 
 def test_a_hung_pull_is_charged_when_too_many_rewards_wait_behind_it() -> None:
-    study = make(arms=["a"], confidence=1 - 1e-9, threshold=0.9)
+    study = make(arms=["a"], confidence=1 - 1e-9, at_least=0.9)
     pulls = study.ask_many(30)
     for pull in pulls[1:21]:  # 16 + 4 · pending(10) + 0/4 = 56 is far
         study.tell(pull, 0.9)
@@ -193,7 +193,7 @@ def test_a_hung_pull_is_charged_when_too_many_rewards_wait_behind_it() -> None:
 
 
 def test_twenty_rewards_may_wait_behind_one_pending_pull() -> None:
-    study = make(arms=["a"], confidence=1 - 1e-9, threshold=0.9)
+    study = make(arms=["a"], confidence=1 - 1e-9, at_least=0.9)
     pulls = study.ask_many(22)
     for pull in pulls[1:21]:
         study.tell(pull, 0.9)
@@ -245,7 +245,7 @@ def test_an_arm_on_the_bar_becomes_close_with_a_tolerance() -> None:
 
 
 def test_a_side_of_the_tolerance_beyond_the_bounds_counts_as_reached() -> None:
-    study = make(arms=["a"], threshold=0.9, tolerance=0.2, budget=None)
+    study = make(arms=["a"], at_least=0.9, tolerance=0.2, budget=None)
     while pull := study.ask():
         study.tell(pull, 0.9)
     assert study.verdict().close == ["a"]
@@ -253,7 +253,7 @@ def test_a_side_of_the_tolerance_beyond_the_bounds_counts_as_reached() -> None:
 
 def test_tolerance_is_in_the_units_of_the_rewards() -> None:
     plain = make(arms=["a"], tolerance=0.1, budget=None)
-    scaled = make(arms=["a"], tolerance=10.0, bounds=(0, 100), threshold=50.0, budget=None)
+    scaled = make(arms=["a"], tolerance=10.0, bounds=(0, 100), at_least=50.0, budget=None)
     for study, unit in ((plain, 1), (scaled, 100)):
         while pull := study.ask():
             study.tell(pull, unit * (pull.number % 2))

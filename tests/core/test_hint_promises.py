@@ -11,7 +11,7 @@ import thresher
 def finished(**given: Any) -> thresher.Verdict:
     """The verdict of a study whose arms return 1 with the chance that their names say, and lose some pulls."""
     chance, loss = random.Random(given.pop("draws", 0)), given.pop("loss", 0.0)
-    plain: dict[str, Any] = {"threshold": 0.5, "budget": 300}
+    plain: dict[str, Any] = {"at_least": 0.5, "budget": 300}
     study = thresher.create_study("s", **plain | given)
     while pull := study.ask():
         if chance.random() < loss:
@@ -50,7 +50,7 @@ def test_three_open_arms_are_all_named() -> None:
 
 
 def test_no_hint_proposes_a_tolerance_as_wide_as_the_way_to_the_bounds() -> None:
-    verdict = finished(arms=["0.9"], threshold=0.9, budget=400)
+    verdict = finished(arms=["0.9"], at_least=0.9, budget=400)
     assert verdict.open == ["0.9"]
     assert not any("tolerance of 0.1 " in hint for hint in verdict.hints)
 

@@ -8,7 +8,7 @@ import thresher
 
 
 def make(**given: Any) -> thresher.Study:
-    plain: dict[str, Any] = {"arms": ["a", "b", "c"], "threshold": 0.5, "confidence": 0.9}
+    plain: dict[str, Any] = {"arms": ["a", "b", "c"], "at_least": 0.5, "confidence": 0.9}
     return thresher.create_study("s", **plain | given)
 
 
@@ -62,7 +62,7 @@ def test_an_arm_that_can_still_be_close_is_not_called_hopeless() -> None:
 
 def test_a_tolerance_too_wide_to_be_of_use_is_not_proposed() -> None:
     """At a bar of .9, ±.1 would call nearly everything close."""
-    study = make(arms=["good", "hard"], threshold=0.9, budget=60)
+    study = make(arms=["good", "hard"], at_least=0.9, budget=60)
     while pull := study.ask():
         study.tell(pull, pull.arm == "good" or pull.number % 8 > 0)
     verdict = study.verdict()
@@ -71,7 +71,7 @@ def test_a_tolerance_too_wide_to_be_of_use_is_not_proposed() -> None:
 
 
 def test_no_larger_budget_is_proposed_for_an_arm_that_can_never_be_certified() -> None:
-    study = make(arms=["good", "wrong"], threshold=0.9, budget=60)
+    study = make(arms=["good", "wrong"], at_least=0.9, budget=60)
     never = "'wrong' returned a reward outside the bounds, and can never be certified in this study: "
     while pull := study.ask():
         if pull.arm == "wrong" and pull.number == 1:
@@ -88,7 +88,7 @@ def test_no_larger_budget_is_proposed_for_an_arm_that_can_never_be_certified() -
 
 
 def test_with_a_baseline_outside_the_bounds_no_budget_is_proposed() -> None:
-    study = make(arms=["old", "new"], threshold=None, baseline="old", budget=20)
+    study = make(arms=["old", "new"], at_least=None, baseline="old", budget=20)
     while pull := study.ask():
         if pull.id == 1:
             with pytest.raises(thresher.OutsideBounds):

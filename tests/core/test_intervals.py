@@ -15,7 +15,7 @@ from thresher.study import peek
 
 
 def make(**given: Any) -> thresher.Study:
-    plain: dict[str, Any] = {"arms": ["a", "b", "c"], "threshold": 0.5, "confidence": 0.9}
+    plain: dict[str, Any] = {"arms": ["a", "b", "c"], "at_least": 0.5, "confidence": 0.9}
     return thresher.create_study("s", **plain | given)
 
 
@@ -44,7 +44,7 @@ def theorem_2(rewards: list[float], risk: float) -> list[tuple[float, float]]:
 @pytest.mark.parametrize("seed", range(3))
 def test_intervals_follow_the_theorem_and_a_charged_pull_counts_as_its_worst(seed: int) -> None:
     rng = random.Random(seed)
-    study = make(arms=["a", "b"], confidence=0.9, threshold=0.5, policy="uniform", budget=1000)
+    study = make(arms=["a", "b"], confidence=0.9, at_least=0.5, policy="uniform", budget=1000)
     lows: list[float] = []
     highs: list[float] = []
     for pull in study.ask_many(120):
@@ -104,7 +104,7 @@ def test_a_row_says_that_its_interval_contradicts_its_label(asked: str, good: fl
 
     def verdict_of(guarantee: str) -> thresher.Verdict:
         arms = [f"arm {count}" for count in range(10)]
-        question: dict[str, Any] = {asked: 0.5, "threshold": None}
+        question: dict[str, Any] = {"at_least": None, asked: 0.5}
         study = make(arms=arms, **question, confidence=0.5, guarantee=guarantee, policy="uniform", budget=500)
         for pull in study.ask_many(500):
             study.tell(pull, good if pull.number > 16 else 1.0 - good)
@@ -131,7 +131,7 @@ def test_a_row_says_that_its_interval_contradicts_its_label(asked: str, good: fl
     tolerance=st.sampled_from([0.0, 0.1]),
 )
 def test_interval_and_label_never_contradict_each_other(seed: int, mean: float, bar: float, tolerance: float) -> None:
-    study = make(threshold=bar, tolerance=tolerance, budget=200, max_failures=None)
+    study = make(at_least=bar, tolerance=tolerance, budget=200, max_failures=None)
     rng = random.Random(seed)
     pending: list[thresher.Pull] = []
     while pending or not study.done:
@@ -158,7 +158,7 @@ def test_interval_and_label_never_contradict_each_other(seed: int, mean: float, 
 
 
 def test_intervals_narrow_in_the_units_of_the_rewards() -> None:
-    study = make(arms=["a"], bounds=(-10, 10), threshold=2.6, confidence=0.95, budget=3000)
+    study = make(arms=["a"], bounds=(-10, 10), at_least=2.6, confidence=0.95, budget=3000)
     for pull in study.ask_many(300):
         study.tell(pull, 2.0 + (pull.number % 2))
         if study.verdict()["a"].certified:

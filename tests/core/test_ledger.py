@@ -16,7 +16,7 @@ from thresher.study import give_up, peek
 
 
 def make(**given: Any) -> thresher.Study:
-    plain: dict[str, Any] = {"arms": ["a", "b", "c"], "threshold": 0.5, "confidence": 0.9}
+    plain: dict[str, Any] = {"arms": ["a", "b", "c"], "at_least": 0.5, "confidence": 0.9}
     return thresher.create_study("s", **plain | given)
 
 
@@ -58,14 +58,14 @@ def test_an_extended_study_asks_for_the_same_arm_live_and_reopened() -> None:
 def test_the_constant_of_the_cheapest_arm_follows_from_arms_and_confidence(
     arms: int, confidence: float | None, risk: float
 ) -> None:
-    spec = specs.Spec(arms=map(str, range(arms)), threshold=0.5, budget=100, confidence=confidence)
+    spec = specs.Spec(arms=map(str, range(arms)), at_least=0.5, budget=100, confidence=confidence)
     assert spec.settling_constant == pytest.approx(2 * math.log(16 * arms / risk))
     assert Ledger(spec).second_rule.exploration == spec.settling_constant
 
 
 def test_a_log_keeps_the_constant_that_it_was_written_with() -> None:
     """Another machine's logarithm may differ in the last digit, and its decisions must be the same here."""
-    data = specs.Spec(arms=["a", "b"], threshold=0.5, seed=7).to_json()
+    data = specs.Spec(arms=["a", "b"], at_least=0.5, seed=7).to_json()
     for stored in (math.nextafter(data["settling_constant"], step) for step in (-math.inf, math.inf)):
         read = from_json({**data, "settling_constant": stored})
         assert read.settling_constant == Ledger(read).second_rule.exploration == stored

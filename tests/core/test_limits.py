@@ -9,7 +9,7 @@ from thresher.core import spec as specs
 
 
 def specified(**given: Any) -> specs.Spec:
-    asked: dict[str, Any] = {"arms": ["a", "b"], "threshold": 0.5, "budget": 10}
+    asked: dict[str, Any] = {"arms": ["a", "b"], "at_least": 0.5, "budget": 10}
     return specs.Spec(**asked | given)
 
 

@@ -9,7 +9,7 @@ from thresher.study import peek
 
 def progress_of(rewards: "list[float]", **given: float) -> "list[float]":
     """After each reward."""
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=10_000, **given)  # type: ignore[arg-type]
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=10_000, **given)  # type: ignore[arg-type]
     found = []
     for reward in rewards:
         pull = study.ask()
@@ -51,7 +51,7 @@ def test_a_proof_of_one_side_alone_is_no_progress_towards_close(mean: float) -> 
 def test_a_proof_that_was_reached_once_counts_as_reached(side: int) -> None:
     """Not far below was proved by the first rewards, then the mean moves on: what is left is not far above."""
     first, then = ([1.0] * 3, [0.5, 0.25]) if side == 0 else ([0.0] * 3, [0.5, 0.75])
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=10_000, tolerance=0.3, confidence=0.6)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=10_000, tolerance=0.3, confidence=0.6)
     for reward in first + then * 200:
         pull = study.ask()
         if pull is None:

@@ -10,11 +10,11 @@ from thresher.core.stored import from_json
 
 
 def written() -> dict[str, Any]:
-    return specs.Spec(arms={"a": {"depth": 1}, "b": {"depth": 2}}, threshold=0.5, budget=10, seed=7).to_json()
+    return specs.Spec(arms={"a": {"depth": 1}, "b": {"depth": 2}}, at_least=0.5, budget=10, seed=7).to_json()
 
 
 def test_a_specification_survives_its_log() -> None:
-    spec = specs.Spec(arms={"a": {"depth": 1}, "b": {"depth": 2}}, threshold=0.5, budget=10, seed=7)
+    spec = specs.Spec(arms={"a": {"depth": 1}, "b": {"depth": 2}}, at_least=0.5, budget=10, seed=7)
     assert from_json(spec.to_json()) == spec
 
 

@@ -17,7 +17,7 @@ import thresher
 
 def verdict(*arms: str, budget: int = 30) -> thresher.Verdict:
     """A finished study in which the first arm always passes and the others never do."""
-    study = thresher.create_study("s", arms=arms, threshold=0.5, budget=budget)
+    study = thresher.create_study("s", arms=arms, at_least=0.5, budget=budget)
     while pull := study.ask():
         study.tell(pull, pull.arm == arms[0])
     return study.verdict()
@@ -75,7 +75,7 @@ def test_printing_a_verdict_shows_the_table_and_then_the_sentences() -> None:
 
 def test_the_command_line_prints_what_print_shows(tmp_path: object) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
-    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=9, storage=storage)
+    study = thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=9, storage=storage)
     for pull in study.ask_many(9):
         study.tell(pull, pull.arm == "a")
     argv = [sys.executable, "-m", "thresher", "verdict", "s", "--storage", storage]
@@ -92,7 +92,7 @@ def test_a_narrow_screen_folds_long_names() -> None:
 
 
 def test_retired_arms_and_failures_are_explained() -> None:
-    study = thresher.create_study("s", arms=["good", "bad"], threshold=0.5, budget=20)
+    study = thresher.create_study("s", arms=["good", "bad"], at_least=0.5, budget=20)
     study.retire("bad", reason="too\nslow \x1b[31m password=hunter2")
     study.drop(study.ask() or 0, reason="it broke", cause="failed")
     text = str(study.verdict())
@@ -118,7 +118,7 @@ class Parsed(html.parser.HTMLParser):
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "a & b", "$x$"])
 def test_a_notebook_shows_names_as_text(name: str) -> None:
-    study = thresher.create_study("s", arms=[name, "b"], threshold=0.5, budget=9)
+    study = thresher.create_study("s", arms=[name, "b"], at_least=0.5, budget=9)
     for shown in (study.verdict()._repr_html_(), study._repr_html_()):
         page = Parsed(shown)
         assert name in page.text

@@ -15,7 +15,7 @@ from thresher.study import give_up
 
 def history(**given: Any) -> list[Event]:
     """A log with every kind of event."""
-    settings: dict[str, Any] = {"arms": [*"abcd"], "threshold": 0.5, "budget": 80, "max_failures": 2, "seed": 0}
+    settings: dict[str, Any] = {"arms": [*"abcd"], "at_least": 0.5, "budget": 80, "max_failures": 2, "seed": 0}
     study = thresher.create_study("s", **settings | given)
     study.add_many([("a", 0.25), ("d", 0.5)])
     while pulls := study.ask_many(3):
@@ -135,4 +135,4 @@ def test_the_digest_is_this_one_on_every_machine() -> None:
     assert digest(fold(history())) == DIGEST
 
 
-DIGEST = "df2596f85c62e7d3d021d26b84d1cb5a703904a4dbe9285f3071738eeaee2321"
+DIGEST = "e477d2edf57cda0f56308980f463eb58ae5541721590130966e9d7f5c476d8e1"

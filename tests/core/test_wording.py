@@ -91,8 +91,8 @@ def test_what_is_asked_is_a_sentence(look: Look, words: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"threshold": 0.99995}, "reach 0.99995?"),
-        ({"threshold": 12345.6, "bounds": (0, 100_000)}, "reach 12345.6?"),
+        ({"at_least": 0.99995}, "reach 0.99995?"),
+        ({"at_least": 12345.6, "bounds": (0, 100_000)}, "reach 12345.6?"),
         ({"at_most": 0.0123456, "share": 0.99999, "unit": "s"}, "within 12.3456 ms in at least 99.999 % of pulls?"),
         ({"baseline": "a", "margin": 0.000012345}, "by 1.2345e-05?"),
         ({"baseline": "a", "ratio": 1.0000001}, "reach 1.0000001 times a in"),
@@ -104,5 +104,5 @@ def test_the_question_has_the_bar_as_it_was_given(asked: dict[str, Any], said: s
 
 
 def test_the_guarantee_has_the_confidence_as_it_was_given() -> None:
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, confidence=0.99999999)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, confidence=0.99999999)
     assert "at most 1e-06 % of studies contain a wrong one" in study.verdict().guarantee

@@ -23,8 +23,8 @@ BAD: dict[str, Callable[[], Any]] = {
     "setup None": lambda: simulate(None),  # type: ignore[arg-type]
     "budget 1000000000000": lambda: trace(SMALL.but(budget=10**12)),
     "threads 0": lambda: plan(SMALL, threads=0),
-    "threshold 'high'": lambda: Setup(threshold="high"),  # type: ignore[arg-type]
-    "threshold nan": lambda: Setup(threshold=math.nan),
+    "at_least 'high'": lambda: Setup(at_least="high"),  # type: ignore[arg-type]
+    "at_least nan": lambda: Setup(at_least=math.nan),
     "bounds (0,)": lambda: Setup(bounds=(0,)),  # type: ignore[arg-type]
     "means 'many'": lambda: Setup(means="many"),  # type: ignore[arg-type]
     "mean -0.1": lambda: Setup(means=(-0.1, 0.5)),
@@ -59,14 +59,14 @@ def test_a_bad_argument_is_named_and_nothing_is_compiled(begins: str, monkeypatc
 )
 def test_an_impossible_beta_arm_is_refused(means: Any, spread: float, says: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        Setup(family="beta", arms=2, means=means, spreads=spread, threshold=0.5)
+        Setup(family="beta", arms=2, means=means, spreads=spread, at_least=0.5)
     assert says in str(caught.value)
 
 
 @pytest.mark.parametrize("spread", [0.2, 0.45, 0.4575, 0.4582])  # the widest possible: √.21 = .45826
 def test_wide_beta_arms_have_the_mean_and_spread_that_they_should(spread: float) -> None:
     pulls = 40_000
-    setup = Setup(policy="uniform", family="beta", arms=1, means=0.7, spreads=spread, threshold=0.5, budget=pulls)
+    setup = Setup(policy="uniform", family="beta", arms=1, means=0.7, spreads=spread, at_least=0.5, budget=pulls)
     rewards, _, _ = drawn(setup, pulls)
     assert rewards.mean() == pytest.approx(0.7, abs=6.0 * spread / math.sqrt(pulls))
     assert rewards.std() == pytest.approx(spread, abs=0.01)
@@ -76,7 +76,7 @@ def test_wide_beta_arms_have_the_mean_and_spread_that_they_should(spread: float)
 @pytest.mark.parametrize(("reward", "count"), [(0.7, 10), (0.1, 3), (1 / 49, 49)])
 def test_a_recorded_arm_whose_rewards_are_all_on_the_bar_is_above(reward: float, count: int) -> None:
     data = Recorded(("on", "under"), ((reward,) * count, (reward,) * (count - 1) + (reward / 2,)))
-    setup = Setup(policy="uniform", family="recorded", recorded=data, threshold=reward, budget=4 * count)
+    setup = Setup(policy="uniform", family="recorded", recorded=data, at_least=reward, budget=4 * count)
     [(means, spreads)] = instances(setup, repetitions=1)
     assert means[0] == reward
     assert means[1] < reward
@@ -87,5 +87,5 @@ def test_a_recorded_arm_whose_rewards_are_all_on_the_bar_is_above(reward: float,
 def test_a_mean_on_the_bar_is_above_whatever_the_spread() -> None:
     spreads = [0.01 * index for index in range(1, 21)]
     for family in ("uniform", "beta", "normal", "bernoulli"):
-        setup = Setup("uniform", family, arms=20, means=0.7, spreads=spreads, threshold=0.7, budget=40)
+        setup = Setup("uniform", family, arms=20, means=0.7, spreads=spreads, at_least=0.7, budget=40)
         assert set(instances(setup, repetitions=1)[0][0]) == {0.7}

@@ -74,12 +74,17 @@ COMBINATIONS = [
 ]
 
 
+def bar_of(asked: Combination, baseline: object) -> dict[str, Any]:
+    """What arms are compared with."""
+    if asked.against is None:
+        return {"at_most" if asked.lower else "at_least": 0.52}
+    return {"baseline": baseline, "lower_is_better": asked.lower}
+
+
 def study_of(asked: Combination) -> thresher.Study:
     """A study that asks this."""
     names = [f"arm {number}" for number in range(len(MEANS))]
-    bar: dict[str, Any] = {"baseline": "arm 0", "lower_is_better": asked.lower}
-    if asked.against is None:
-        bar = {"at_most" if asked.lower else "at_least": 0.52}
+    bar = bar_of(asked, "arm 0")
     return thresher.create_study("any", arms=names, cases=asked.cases or None, seed=3, **bar, **asked.asks)
 
 
@@ -90,9 +95,8 @@ def setup_of(asked: Combination) -> Setup:
         means=list(MEANS),
         spreads=[0.0] * (len(MEANS) - 1) + [NOISE],
         cases=asked.cases,
-        lower_is_better=asked.lower,
         confidence=0.95,
-        **({"threshold": 0.52} if asked.against is None else {"baseline": 0}),
+        **bar_of(asked, 0),
         **asked.asks,
     )
 

@@ -32,7 +32,7 @@ def test_simulate_defaults_to_section_41_small() -> None:
         "policy": "anytime-evt",
         "family": "uniform",
         "arms": 100,
-        "threshold": 0.7,
+        "bar": 0.7,
         "delay": "none",
         "budget": 20_000,
     }
@@ -48,7 +48,7 @@ def test_simulate_prints_csv_and_tables() -> None:
 def test_simulate_resamples_recorded_rewards(tmp_path: Path) -> None:
     file = tmp_path / "rewards.csv"
     file.write_text("arm,reward\nlow,0.1\nhigh,0.9\nlow,0.2\nhigh,pass\n")
-    words = ("simulate", "--recorded", str(file), "--policy", "uniform", "--threshold", "0.5", "--budget", "40")
+    words = ("simulate", "--recorded", str(file), "--policy", "uniform", "--at-least", "0.5", "--budget", "40")
     data = json.loads(run(*words, "--format", "json"))
     assert (data["arms"], data["results"][-1]["accuracy"]) == (2, 1.0)
 
@@ -69,9 +69,9 @@ BAD = {
         "must be a range LO:HI, one number, or A,B,C; write",
     ),
     "too few means": (["simulate", "--arms", "3", "--means", "0.1,0.2"], "one for each of 3 arms"),
-    "a negative spread": (["simulate", "--spread", "-0.1:0.2"], "spread -0.1"),
-    "a Beta too wide": (["simulate", "--family", "beta", "--spread", "0.6"], "a Beta arm of mean 0.6 has"),
-    "a threshold on the bound": (["simulate", "--threshold", "1"], "--threshold 1: must lie strictly"),
+    "a negative spread": (["simulate", "--spreads", "-0.1:0.2"], "spread -0.1"),
+    "a Beta too wide": (["simulate", "--family", "beta", "--spreads", "0.6"], "a Beta arm of mean 0.6 has"),
+    "a threshold on the bound": (["simulate", "--at-least", "1"], "--at-least 1: must lie strictly"),
     "no repetitions": (["simulate", "--repetitions", "0"], "repetitions 0"),
     "no threads": (["simulate", "--threads", "0"], "threads 0"),
     "a budget below the warm-up": (["simulate", "--budget", "10"], "budget 10"),
@@ -86,18 +86,18 @@ BAD = {
     "pulls that hang without workers": (["simulate", "--hung", "0.1", "--delay", "fifo:2"], "hung 0.1"),
     "an unknown failure": (["simulate", "--failure", "best"], "failure 'best'"),
     "no such recorded file": (["simulate", "--recorded", "no/such.csv"], "cannot be read"),
-    "a plan without arms": (["plan", "--threshold", "0.5", "--means", "0:1"], "--arms"),
-    "a plan without means": (["plan", "--threshold", "0.5", "--arms", "4"], "--means"),
+    "a plan without arms": (["plan", "--at-least", "0.5", "--means", "0:1"], "--arms"),
+    "a plan without means": (["plan", "--at-least", "0.5", "--arms", "4"], "--means"),
     "a plan that needs a budget": (
-        ["plan", "--threshold", "0.5", "--arms", "4", "--means", "0:1", "--policy", "evt"],
+        ["plan", "--at-least", "0.5", "--arms", "4", "--means", "0:1", "--policy", "evt"],
         "evt",
     ),
     "a plan without workers": (
-        ["plan", "--threshold", "0.5", "--arms", "4", "--means", "0:1", "--workers", "0"],
+        ["plan", "--at-least", "0.5", "--arms", "4", "--means", "0:1", "--workers", "0"],
         "workers 0",
     ),
     "a picture of no kind": (
-        ["plan", "--threshold", "0.5", "--arms", "4", "--means", "0:1", "--picture", "p.doc"],
+        ["plan", "--at-least", "0.5", "--arms", "4", "--means", "0:1", "--picture", "p.doc"],
         "picture 'p.doc'",
     ),
 }
@@ -133,8 +133,8 @@ def test_a_recorded_file_that_is_wrong_is_named_by_row_and_column(name: str, tmp
     file = tmp_path / "rewards.csv"
     file.write_text(text)
     for words in (
-        ["simulate", "--recorded", str(file), "--threshold", "0.5"],
-        ["plan", "--threshold", "0.5", "--pilot", str(file)],
+        ["simulate", "--recorded", str(file), "--at-least", "0.5"],
+        ["plan", "--at-least", "0.5", "--pilot", str(file)],
     ):
         with pytest.raises(ThresherError) as caught:
             run(*words)
@@ -142,8 +142,8 @@ def test_a_recorded_file_that_is_wrong_is_named_by_row_and_column(name: str, tmp
 
 
 def test_a_plan_overwrites_a_picture_and_nothing_else(tmp_path: Path) -> None:
-    words = ["plan", "--threshold", "0.5", "--arms", "2", "--means", "0.1,0.9", "--policy", "uniform"]
-    words += ["--no-confidence", "--picture", str(tmp_path / "p.png")]
+    words = ["plan", "--at-least", "0.5", "--arms", "2", "--means", "0.1,0.9", "--policy", "uniform"]
+    words += ["--confidence=off", "--picture", str(tmp_path / "p.png")]
     (tmp_path / "p.png").write_text("my own")
     with pytest.raises(ThresherError, match="already exists, and is not a picture"):
         run(*words)
@@ -154,7 +154,7 @@ def test_a_plan_overwrites_a_picture_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_simulate_with_a_confidence_settles_arms_and_stops() -> None:
-    problem = ("simulate", "--family", "bernoulli", "--means", "0.1,0.9", "--arms", "2", "--threshold", "0.5")
+    problem = ("simulate", "--family", "bernoulli", "--means", "0.1,0.9", "--arms", "2", "--at-least", "0.5")
     words = (*problem, "--repetitions", "30", "--confidence", "0.95", "--budget", "2000")
     data = json.loads(run(*words, "--format", "json"))
     assert (data["confidence"], data["all_settled"], data["tolerance"]) == (0.95, 1.0, 0.0)

@@ -19,7 +19,7 @@ import sys
 from thresher.lab import Setup, simulate
 for words in sys.argv[1:]:
     policy, delay = words.split(",")
-    result = simulate(Setup(policy=policy, delay=delay, arms=5, budget=300, threshold=0.65), repetitions=9)
+    result = simulate(Setup(policy=policy, delay=delay, arms=5, budget=300, at_least=0.65), repetitions=9)
     print(result.measures.wrong.tolist(), result.measures.issued.tolist())
 """
 FIRST, SECOND = "evt,none", "uniform,fifo:3"

@@ -15,7 +15,7 @@ from thresher.errors import ThresherError
 from thresher.lab import Setup, matrix, simulate
 from thresher.lab.recorded import Recorded
 
-PROMPTS = ["--arms", "12", "--means", "0.7:0.99", "--threshold", "0.9", "--repetitions", "20"]
+PROMPTS = ["--arms", "12", "--means", "0.7:0.99", "--at-least", "0.9", "--repetitions", "20"]
 DELAYED = ("--delay", "workers:1")  # as if rewards came at once
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -79,7 +79,7 @@ def test_a_matrix_is_read_wide_or_long_or_from_an_export(tmp_path: Path) -> None
     ]
     texts = [wide(), long, json.dumps(objects)]
     study = thresher.create_study(
-        "s", arms=list(REWARDS), cases=[f"q{n}" for n in range(10)], threshold=0.7, storage=storage, confidence=None
+        "s", arms=list(REWARDS), cases=[f"q{n}" for n in range(10)], at_least=0.7, storage=storage, confidence=None
     )
     dropped = False
     while pull := study.ask():
@@ -92,14 +92,14 @@ def test_a_matrix_is_read_wide_or_long_or_from_an_export(tmp_path: Path) -> None
     said = []
     for text in texts:
         file.write_text(text)
-        said.append(json.loads(run("simulate", "--matrix", str(file), "--threshold", "0.7", "--format", "json")))
+        said.append(json.loads(run("simulate", "--matrix", str(file), "--at-least", "0.7", "--format", "json")))
     for data in said:
         assert (data["arms"], data["cases"], data["full_run"], data["all_settled"]) == (3, 10, 30, 1.0)
         assert data["results"][-1]["accuracy"] == 1.0
     # the order of cases matters only for chance
     assert {data["full_run_share"] for data in said[:3]} == {said[0]["full_run_share"]}
     file.write_text(wide())
-    text = " ".join(run("simulate", "--matrix", str(file), "--threshold", "0.7").split())
+    text = " ".join(run("simulate", "--matrix", str(file), "--at-least", "0.7").split())
     assert "thresher would have needed " in text
     assert " of the 30 recorded pulls" in text
 
@@ -107,7 +107,7 @@ def test_a_matrix_is_read_wide_or_long_or_from_an_export(tmp_path: Path) -> None
 def test_a_replay_knows_the_truth_of_the_recorded_arms() -> None:
     rewards = tuple(tuple(float(x) for x in row) for row in REWARDS.values())
     setup = Setup(
-        family="recorded", recorded=Recorded(tuple(REWARDS), rewards), cases=10, threshold=0.8, confidence=0.95
+        family="recorded", recorded=Recorded(tuple(REWARDS), rewards), cases=10, at_least=0.8, confidence=0.95
     )
     result = simulate(setup, repetitions=50)
     assert (setup.budget, result.measures.false.sum()) == (30, 0)
@@ -152,7 +152,7 @@ def test_a_matrix_that_is_wrong_is_refused_in_one_line(name: str, tmp_path: Path
     file = tmp_path / "matrix.csv"
     file.write_text(text)
     with pytest.raises(ThresherError) as caught:
-        run("simulate", "--matrix", str(file), "--threshold", "0.5")
+        run("simulate", "--matrix", str(file), "--at-least", "0.5")
     assert part.replace("FILE", str(file)) in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -186,14 +186,14 @@ def test_an_eval_set_has_at_least_one_case() -> None:
 
 def test_a_study_without_cases_is_no_matrix(tmp_path: Path) -> None:
     storage, file = f"sqlite:///{tmp_path}/s.db", tmp_path / "s.json"
-    thresher.create_study("s", arms=["a"], threshold=0.5, storage=storage)
+    thresher.create_study("s", arms=["a"], at_least=0.5, storage=storage)
     file.write_text(CliRunner().invoke(cli, ["export", "s", "json", "--storage", storage]).stdout)
     with pytest.raises(ThresherError, match="is a study without cases"):
         run("simulate", "--matrix", str(file))
 
 
 def test_plan_with_cases_says_what_a_full_run_takes_and_what_thresher_takes() -> None:
-    words = ["plan", "--cases", "500", "--arms", "40", "--means", "0.7:0.99", "--threshold", "0.9", "--workers", "16"]
+    words = ["plan", "--cases", "500", "--arms", "40", "--means", "0.7:0.99", "--at-least", "0.9", "--workers", "16"]
     data = json.loads(run(*words, "--format", "json"))
     full = data["full_run"]
     assert (full["pulls"], full["saves"]) == (20_000, True)
@@ -207,6 +207,6 @@ def test_plan_with_cases_says_what_a_full_run_takes_and_what_thresher_takes() ->
 
 
 def test_plan_says_when_there_is_nothing_to_save() -> None:
-    words = ["plan", "--cases", "50", "--arms", "10", "--means", "1,1,1,1,1,1,1,1,1,1", "--threshold", "0.99"]
+    words = ["plan", "--cases", "50", "--arms", "10", "--means", "1,1,1,1,1,1,1,1,1,1", "--at-least", "0.99"]
     assert json.loads(run(*words, "--format", "json"))["full_run"]["saves"] is False
     assert "would save less than 5 % of them: run every case of every arm" in " ".join(run(*words).split())

@@ -7,7 +7,7 @@ import pytest
 from thresher.lab import Setup, compiler, simulate
 from thresher.lab.simulator import instances
 
-CERTAIN = Setup(family="bernoulli", arms=6, means=(0.5, 1.0), threshold=0.8, budget=500, confidence=0.95)
+CERTAIN = Setup(family="bernoulli", arms=6, means=(0.5, 1.0), at_least=0.8, budget=500, confidence=0.95)
 ROUGH = {"delay": "workers:9:failures:5", "lost": (0.2, 0.1), "hung": 0.01}
 SETUPS = {  # of loops that other tests use too
     "evt": Setup(policy="evt", arms=9, budget=500),
@@ -18,9 +18,7 @@ SETUPS = {  # of loops that other tests use too
     "cases": CERTAIN.but(cases=60, budget=360),
     "cases, delayed": CERTAIN.but(cases=60, **ROUGH),
     "rate, delayed": CERTAIN.but(guarantee="rate", **ROUGH),
-    "at most, delayed": CERTAIN.but(
-        family="uniform", means=(0.3, 0.7), spreads=0.2, threshold=0.5, lower_is_better=True, **ROUGH
-    ),
+    "at most, delayed": CERTAIN.but(family="uniform", means=(0.3, 0.7), spreads=0.2, at_most=0.5, **ROUGH),
     "search": CERTAIN.but(policy=None, find=2, **ROUGH),
 }
 

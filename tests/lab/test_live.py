@@ -34,7 +34,7 @@ def test_a_live_study_and_the_simulator_agree(name: str, delay: str, request: py
     study = thresher.create_study(
         "mirror",
         arms=[f"arm {number}" for number in range(11)],
-        threshold=0.7,
+        at_least=0.7,
         budget=300,
         policy=POLICIES[name],
         confidence=None,

@@ -8,7 +8,7 @@ from thresher.lab import Setup, trace
 
 MEANS = (0.05, 0.1, 0.25, 0.55, 0.8, 0.85, 0.95)
 PROBLEM = Setup(
-    family="bernoulli", arms=7, means=list(MEANS), threshold=0.5, budget=900, confidence=0.95, policy="balanced"
+    family="bernoulli", arms=7, means=list(MEANS), at_least=0.5, budget=900, confidence=0.95, policy="balanced"
 )
 RUNS = {
     "at once": PROBLEM.but(budget=9000),
@@ -18,7 +18,7 @@ RUNS = {
     "lost pulls": PROBLEM.but(delay="workers:9:failures:5", lost=(0.1, 0.05)),
     "lost pulls, ignored": PROBLEM.but(delay="workers:9:failures:5", lost=(0.1, 0.05), failure="ignore"),
     "hung pulls": PROBLEM.but(delay="workers:40:exponential", hung=0.02),
-    "other bounds": PROBLEM.but(bounds=(-3.0, 5.0), threshold=1.0, means=[8 * mean - 3 for mean in MEANS], tolerance=2),
+    "other bounds": PROBLEM.but(bounds=(-3.0, 5.0), at_least=1.0, means=[8 * mean - 3 for mean in MEANS], tolerance=2),
 }
 
 

@@ -24,7 +24,7 @@ from thresher.study import give_up
 
 
 def test_plan_answers_for_the_default_policy_and_equal_allocation(tmp_path: Path) -> None:
-    problem = ["--threshold", "0.5", "--arms", "6", "--means", "0:1", "--workers", "3", "--seconds-per-pull", "2"]
+    problem = ["--at-least", "0.5", "--arms", "6", "--means", "0:1", "--workers", "3", "--seconds-per-pull", "2"]
     problem += ["--tolerance", "0.2"]  # so that it ends early
     picture = tmp_path / "plan.png"
     data = json.loads(run("plan", *problem, "--format", "json", "--picture", str(picture)))
@@ -40,7 +40,7 @@ def test_plan_answers_for_the_default_policy_and_equal_allocation(tmp_path: Path
 
 
 def test_plan_with_a_tolerance_says_when_everything_is_settled_and_how_long_it_takes() -> None:
-    problem = ["--threshold", "0.5", "--arms", "4", "--means", "0.4:0.6", "--workers", "8", "--tolerance", "0.1"]
+    problem = ["--at-least", "0.5", "--arms", "4", "--means", "0.4:0.6", "--workers", "8", "--tolerance", "0.1"]
     needs = json.loads(run("plan", *problem, "--format", "json"))["needs"][-2:]
     for need in needs:
         assert need["pulls"] is not None
@@ -48,19 +48,19 @@ def test_plan_with_a_tolerance_says_when_everything_is_settled_and_how_long_it_t
 
 
 def test_plan_says_how_often_each_figure_was_played_and_that_few_runs_are_rough() -> None:
-    problem = ["--threshold", "0.5", "--arms", "30", "--means", "0.49:0.51", "--policy", "uniform", "--no-confidence"]
+    problem = ["--at-least", "0.5", "--arms", "30", "--means", "0.49:0.51", "--policy", "uniform", "--confidence=off"]
     needs = json.loads(run("plan", *problem, "--format", "json"))["needs"]
     assert [need["repetitions"] for need in needs] == [23] * 4  # of the last stage: nothing was reached before
     text = run("plan", *problem)
     assert "runs" in text
     assert "as few as 23) are rough" in " ".join(text.split())
-    easy = run("plan", "--threshold", "0.5", "--arms", "4", "--means", "0.9", "--policy", "uniform", "--no-confidence")
+    easy = run("plan", "--at-least", "0.5", "--arms", "4", "--means", "0.9", "--policy", "uniform", "--confidence=off")
     assert "rough" not in easy
 
 
 def test_every_figure_of_a_plan_has_a_range_that_says_where_it_is_more_than_was_played() -> None:
     """The bar is so close that some targets are not reached, others only in some resamples or studies."""
-    problem = ["--threshold", "0.5", "--arms", "6", "--means", "0.3:0.7", "--policy", "uniform"]
+    problem = ["--at-least", "0.5", "--arms", "6", "--means", "0.3:0.7", "--policy", "uniform"]
     needs = json.loads(run("plan", *problem, "--format", "json"))["needs"]
     text, reached = run("plan", *problem), set()
     for need in needs:
@@ -77,7 +77,7 @@ def test_every_figure_of_a_plan_has_a_range_that_says_where_it_is_more_than_was_
 
 
 def test_plan_without_certificates_says_nothing_about_settling() -> None:
-    problem = ["--threshold", "0.5", "--arms", "4", "--means", "0:1", "--policy", "uniform", "--no-confidence"]
+    problem = ["--at-least", "0.5", "--arms", "4", "--means", "0:1", "--policy", "uniform", "--confidence=off"]
     needs = json.loads(run("plan", *problem, "--format", "json"))["needs"]
     assert [need["policy"] for need in needs] == ["uniform"] * 4
     assert not any("settled" in need["target"] for need in needs)
@@ -86,10 +86,10 @@ def test_plan_without_certificates_says_nothing_about_settling() -> None:
 def test_plan_reads_a_pilot(tmp_path: Path) -> None:
     file = tmp_path / "pilot.csv"
     file.write_text("arm,reward\n" + "".join(f"a,{n % 10 != 0:d}\nb,{n % 3 == 0:d}\n" for n in range(30)))
-    rows = list(csv.DictReader(run("plan", "--threshold", "0.6", "--pilot", str(file), "--format", "csv").splitlines()))
+    rows = list(csv.DictReader(run("plan", "--at-least", "0.6", "--pilot", str(file), "--format", "csv").splitlines()))
     assert float(rows[0]["pulls"]) >= 4
     file.write_text("arm,reward\na,0.71\na,0.9\na,0.8\nb,0.2\nb,0.4\n")
-    text = run("plan", "--threshold", "0.6", "--policy", "uniform", "--pilot", str(file))
+    text = run("plan", "--at-least", "0.6", "--policy", "uniform", "--pilot", str(file))
     assert "Which of 2 arms reach 0.6? arms of the pilot" in text
     assert "Each run draws the arms from what the pilot leaves possible." in " ".join(text.split())
 
@@ -100,7 +100,7 @@ MEANS = (0.15, 0.25, 0.7, 0.75, 0.85, 0.95)
 def test_what_a_plan_from_a_small_pilot_says_covers_the_truth_most_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty rewards an arm: with the pilot's means taken for the true ones, such plans were off by a factor of 12."""
     monkeypatch.setattr(planning, "lines", lambda setup, all_of=planning.lines: all_of(setup)[:1])  # without rivals
-    problem: dict[str, Any] = {"threshold": 0.5, "confidence": 0.95, "budget": 60_000}
+    problem: dict[str, Any] = {"at_least": 0.5, "confidence": 0.95, "budget": 60_000}
     truth = simulate(Setup(family="bernoulli", arms=6, means=list(MEANS), **problem), repetitions=300)
     settled, random, covered = truth.certificates.used[0], np.random.default_rng(7), 0  # type: ignore[union-attr]
     for seed in range(5):
@@ -118,7 +118,7 @@ def test_a_pilot_draws_the_chance_of_a_pass_from_its_posterior() -> None:
     assert sure.mean() == pytest.approx(20.5 / 21, abs=0.005)  # Beta(20.5, 0.5)
     assert sure.std() == pytest.approx((20.5 * 0.5 / 21**2 / 22) ** 0.5, rel=0.15)
     assert open_.mean() == pytest.approx(0.5, abs=0.03)
-    drawn = [means for means, _ in instances(pilot_setup(pilot, threshold=0.5, budget=9), repetitions=50)]
+    drawn = [means for means, _ in instances(pilot_setup(pilot, at_least=0.5, budget=9), repetitions=50)]
     assert len({float(means[0]) for means in drawn}) > 40  # anew in each repetition
 
 
@@ -136,7 +136,7 @@ def test_a_pilot_of_other_rewards_is_as_uncertain_as_its_rewards_vary() -> None:
 def exported(tmp_path: Path, *, reward: float | None = None) -> dict[str, str]:
     """A study with pulls in every state, as `thresher export` writes it; one pull has that reward."""
     storage = f"sqlite:///{tmp_path}/s.db"
-    study = thresher.create_study("s", arms=["a", "b", "c"], threshold=0.6, budget=99, storage=storage)
+    study = thresher.create_study("s", arms=["a", "b", "c"], at_least=0.6, budget=99, storage=storage)
     for pull in study.ask_many(80):
         if pull.arm == "c" or pull.number % 4 == 1:
             study.drop(pull)
@@ -156,7 +156,7 @@ def exported(tmp_path: Path, *, reward: float | None = None) -> dict[str, str]:
     return files
 
 
-PLAN = ["plan", "--threshold", "0.6", "--policy", "uniform", "--format", "csv", "--pilot"]
+PLAN = ["plan", "--at-least", "0.6", "--policy", "uniform", "--format", "csv", "--pilot"]
 
 
 def test_plan_reads_whatever_export_writes_and_loses_as_many_pulls_as_the_pilot(tmp_path: Path) -> None:
@@ -192,21 +192,21 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Setup]:
 
 def test_a_plan_takes_a_guarantee(asked: list[Setup]) -> None:
     with pytest.raises(Enough):
-        run("plan", "--threshold", "0.9", "--arms", "9", "--means", "0.7:0.99", "--guarantee", "rate")
+        run("plan", "--at-least", "0.9", "--arms", "9", "--means", "0.7:0.99", "--guarantee", "rate")
     found = {line.name: (line.setup.guarantee, line.setup.confidence) for line in planning.lines(asked[0])}
     assert found == {"balanced": ("rate", 0.95), "uniform": ("all", None), "uniform, skips settled": ("rate", 0.95)}
 
 
 def test_a_pilot_of_an_eval_set_says_how_many_cases_there_are(tmp_path: Path, asked: list[Setup]) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
-    study = thresher.create_study("s", arms=["a", "b"], threshold=0.6, cases=70, storage=storage)
+    study = thresher.create_study("s", arms=["a", "b"], at_least=0.6, cases=70, storage=storage)
     for pull in study.ask_many(20):
         study.tell(pull, 1)
     said = {}
     for style, more in (("json", []), ("csv", []), ("csv", ["--cases=30"]), ("json", ["--cases=30"])):
         file = tmp_path / f"pilot.{style}"
         file.write_text(CliRunner().invoke(cli, ["export", "s", style, "--storage", storage]).stdout)
-        result = CliRunner().invoke(GROUP, ["plan", "--threshold=0.6", "--pilot", str(file), *more])
+        result = CliRunner().invoke(GROUP, ["plan", "--at-least=0.6", "--pilot", str(file), *more])
         assert isinstance(result.exception, Enough)
         said[style, *more] = (asked[-1].cases, result.stderr)
     assert said["json",] == (70, "thresher: the pilot's study has 70 cases, and so has the plan\n")

@@ -94,7 +94,7 @@ def test_true_shares_are_those_of_the_families() -> None:
 
 
 def test_a_share_needs_no_bounds_and_takes_rewards_from_anywhere() -> None:
-    setup = Setup(policy="uniform", arms=2, means=[200.0, 300.0], spreads=50.0, threshold=260.0, share=0.9, budget=600)
-    result = simulate(setup.but(lower_is_better=True, confidence=0.95), repetitions=50, seed=2)
+    setup = Setup(policy="uniform", arms=2, means=[200.0, 300.0], spreads=50.0, at_least=260.0, share=0.9, budget=600)
+    result = simulate(setup.but(at_most=260.0, confidence=0.95), repetitions=50, seed=2)
     assert result.accuracy[-1] == 1.0
     assert setup.contenders == 2

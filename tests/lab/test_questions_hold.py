@@ -11,12 +11,12 @@ from thresher.lab import Result, Setup, simulate
 REPETITIONS = 1500
 ARMS = Setup(policy="uniform", family="bernoulli", arms=4, budget=2400, checkpoints=(2400,), confidence=0.95)
 ARMS = ARMS.but(delay="workers:1")  # as if rewards came at once, in a loop that other tests use
-AGAINST = ARMS.but(means=[0.5, 0.6, 0.599, 0.55], baseline=0, threshold=None)
+AGAINST = ARMS.but(means=[0.5, 0.6, 0.599, 0.55], baseline=0)
 ON_CASES = AGAINST.but(cases=300, budget=1200, checkpoints=(1200,))
 HARD = {  # arms on the bar, where only "below" is wrong, and just on the wrong side of it
-    "mean at most": ARMS.but(means=[0.5, 0.5001, 0.501, 0.51], threshold=0.5, lower_is_better=True),
-    "share": ARMS.but(means=[0.9, 0.8999, 0.899, 0.89], threshold=0.5, share=0.9),
-    "share at most": ARMS.but(means=[0.1, 0.1001, 0.101, 0.11], threshold=0.5, share=0.9, lower_is_better=True),
+    "mean at most": ARMS.but(means=[0.5, 0.5001, 0.501, 0.51], at_most=0.5),
+    "share": ARMS.but(means=[0.9, 0.8999, 0.899, 0.89], at_least=0.5, share=0.9),
+    "share at most": ARMS.but(means=[0.1, 0.1001, 0.101, 0.11], at_most=0.5, share=0.9),
     "pairs with a margin": AGAINST.but(margin=0.1),
     "pairs with a ratio": AGAINST.but(ratio=1.0, share=0.8, lower_is_better=True, means=[0.5, 0.4, 0.401, 0.42]),
     "cases": ON_CASES.but(margin=0.1),

@@ -98,7 +98,7 @@ def test_other_bounds_are_scaled_as_a_live_study_scales_them() -> None:
         arms=9,
         budget=300,
         bounds=(-3.0, 11.0),
-        threshold=2.5,
+        at_least=2.5,
         means=(0.0, 6.0),
         spreads=(0.5, 2.0),
     )

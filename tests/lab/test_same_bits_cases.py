@@ -8,7 +8,7 @@ from lab_replay import compare, live
 from thresher.lab import Setup, trace
 from thresher.study import peek
 
-PROBLEM = Setup(family="bernoulli", arms=11, means=(0.5, 1.0), threshold=0.8, confidence=0.95)
+PROBLEM = Setup(family="bernoulli", arms=11, means=(0.5, 1.0), at_least=0.8, confidence=0.95)
 WORKERS = "workers:9:failures:5"
 # each line of a group uses the same machine code
 RUNS: dict[str, list[Setup]] = {

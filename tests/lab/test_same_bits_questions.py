@@ -8,22 +8,22 @@ from thresher.study import peek
 
 WORKERS = "workers:9:failures:5"
 PROBLEM = Setup(
-    arms=11, means=(0.3, 0.7), spreads=(0.0, 0.3), threshold=0.5, budget=3000, confidence=0.95, delay=WORKERS
+    arms=11, means=(0.3, 0.7), spreads=(0.0, 0.3), at_least=0.5, budget=3000, confidence=0.95, delay=WORKERS
 )
-AGAINST = PROBLEM.but(threshold=None, baseline=4)
+AGAINST = PROBLEM.but(baseline=4)
 LOSSES = {"lost": (0.3, 0.1), "hung": 0.005}
 # each line of a group uses the same machine code
 RUNS: dict[str, list[Setup]] = {
     "delayed": [
-        PROBLEM.but(lower_is_better=True, bounds=(0.0, 1.3)),
+        PROBLEM.but(at_most=0.5, bounds=(0.0, 1.3)),
         PROBLEM.but(share=0.6, delay="batch:16", tolerance=0.1),
-        PROBLEM.but(share=0.7, lower_is_better=True, threshold=0.52, **LOSSES),
+        PROBLEM.but(share=0.7, at_most=0.52, **LOSSES),
         AGAINST.but(margin=0.05, bounds=(-0.2, 1.1)),
         AGAINST.but(margin=-0.05, lower_is_better=True, tolerance=0.03, **LOSSES),
         AGAINST.but(find=3, delay="fifo:5"),
     ],
     "cases, delayed": [
-        PROBLEM.but(lower_is_better=True, cases=150),
+        PROBLEM.but(at_most=0.5, cases=150),
         PROBLEM.but(share=0.6, cases=90, delay="random:12"),
         AGAINST.but(cases=150, margin=0.02),
         AGAINST.but(cases=90, lower_is_better=True, tolerance=0.05, lost=(0.3, 0.1)),

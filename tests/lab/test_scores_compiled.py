@@ -99,7 +99,7 @@ def test_what_is_no_score_stops_the_simulation_with_one_line(mean: float, words:
     for play in (lambda: simulate(setup, repetitions=3), lambda: trace(setup)):
         with pytest.raises(ScoreFailed, match=words):
             play()
-    study = thresher.create_study("s", arms=["a", "b"], threshold=0.7, budget=60, policy=setup.policy, confidence=None)
+    study = thresher.create_study("s", arms=["a", "b"], at_least=0.7, budget=60, policy=setup.policy, confidence=None)
     with pytest.raises(ScoreFailed):
         thresher.run(study, lambda pull: mean)
 
@@ -122,7 +122,7 @@ def test_the_arguments_of_a_refused_score_are_those_it_had_where_pulls_were_lost
     with pytest.raises(ScoreFailed, match=f"{words}.* for arm [0-2] in repetition 0 with gap=.*, exploration=4.0;"):
         trace(setup)
     study = thresher.create_study(
-        "s", arms=["a", "b", "c"], threshold=0.7, budget=60, policy=policy, confidence=None, max_failures=None
+        "s", arms=["a", "b", "c"], at_least=0.7, budget=60, policy=policy, confidence=None, max_failures=None
     )
     for number in range(12):
         pull = study.ask()
@@ -136,7 +136,7 @@ def test_the_arguments_of_a_refused_score_are_those_it_had_where_pulls_were_lost
 
 
 def test_simulate_and_plan_take_a_score_of_one_s_own() -> None:
-    words = ("--policy=rewritten:thirds", "--arms=4", "--threshold=0.5", "--means=0.2:0.8")
+    words = ("--policy=rewritten:thirds", "--arms=4", "--at-least=0.5", "--means=0.2:0.8")
     found = json.loads(run("simulate", *words, "--budget=400", "--repetitions=20", "--format=json"))
     assert found["results"][-1]["accuracy"] > 0.8
     planned = json.loads(run("plan", *words, "--format=json"))

@@ -12,9 +12,9 @@ from thresher.lab import Setup, simulate
 
 BETA_1_10 = [1 - (1 - (arm + 0.5) / 100) ** 0.1 for arm in range(100)]  # its quantiles
 PROBLEMS = {
-    "40 prompts, means U(.7, .99), bar .9": Setup(arms=40, family="bernoulli", means=(0.7, 0.99), threshold=0.9),
-    "100 arms, means Beta(1, 10), bar .05": Setup(arms=100, family="bernoulli", means=BETA_1_10, threshold=0.05),
-    "100 arms, means U(0, 1), bar .5": Setup(arms=100, family="bernoulli", means=(0.0, 1.0), threshold=0.5),
+    "40 prompts, means U(.7, .99), bar .9": Setup(arms=40, family="bernoulli", means=(0.7, 0.99), at_least=0.9),
+    "100 arms, means Beta(1, 10), bar .05": Setup(arms=100, family="bernoulli", means=BETA_1_10, at_least=0.05),
+    "100 arms, means U(0, 1), bar .5": Setup(arms=100, family="bernoulli", means=(0.0, 1.0), at_least=0.5),
 }
 SURE = 5.0
 

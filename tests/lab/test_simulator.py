@@ -61,7 +61,7 @@ def test_asynchronous_workers_finish_sooner_than_synchronous_batches() -> None:
 
 
 def test_slow_failures_make_a_run_take_longer() -> None:
-    setup = Setup(policy="uniform", family="bernoulli", arms=10, budget=20_000, threshold=0.5, means=0.5)
+    setup = Setup(policy="uniform", family="bernoulli", arms=10, budget=20_000, at_least=0.5, means=0.5)
     quick = simulate(setup.but(delay="workers:4:exponential"), repetitions=2).clock
     slow = simulate(setup.but(delay="workers:4:failures:5"), repetitions=2).clock
     assert quick is not None
@@ -97,7 +97,7 @@ def test_rewards_have_the_mean_and_spread_that_the_family_states(family: str) ->
 
 def test_a_clipped_arm_is_labelled_by_its_true_mean() -> None:
     """Mean .9 and standard deviation .5, clipped to [0, 1], have a true mean below .78."""
-    setup = Setup(policy="uniform", family="clipped", arms=1, means=0.9, spreads=0.5, threshold=0.78, budget=20_000)
+    setup = Setup(policy="uniform", family="clipped", arms=1, means=0.9, spreads=0.5, at_least=0.78, budget=20_000)
     rewards, mean, _ = drawn(setup, 200_000)
     assert rewards.mean() < 0.78
     assert mean < 0.78

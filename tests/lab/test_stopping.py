@@ -18,7 +18,7 @@ main()
 """
 LONG = {
     "simulate": ("simulate", "--repetitions", "1", "--budget", "900000000000", "--checkpoints", "1000"),
-    "plan": ("plan", "--threshold", "0.5", "--arms", "200000", "--means", "0.4:0.6", "--picture", "p.png"),
+    "plan": ("plan", "--at-least", "0.5", "--arms", "200000", "--means", "0.4:0.6", "--picture", "p.png"),
 }
 
 

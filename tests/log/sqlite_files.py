@@ -7,7 +7,7 @@ import thresher
 
 def make(path: Path, name: str = "s", options: str = "") -> thresher.Study:
     url = f"sqlite:///{path}{options}"
-    return thresher.create_study(name, arms=["a", "b"], threshold=0.5, budget=100_000, storage=url)
+    return thresher.create_study(name, arms=["a", "b"], at_least=0.5, budget=100_000, storage=url)
 
 
 def filled(path: Path, pulls: int = 200) -> Path:

@@ -87,7 +87,7 @@ def test_a_specification_has_one_digest_however_it_is_written() -> None:
 
 def test_every_event_of_a_study_is_chained_and_the_verdict_names_the_head() -> None:
     store = MemoryStore()
-    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=20, storage=store)
+    study = thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=20, storage=store)
     while pull := study.ask():
         study.tell(pull, 1)
     events = study.events()
@@ -100,7 +100,7 @@ def test_every_event_of_a_study_is_chained_and_the_verdict_names_the_head() -> N
 
 
 def test_reasons_and_keys_are_chained_as_they_are_stored() -> None:
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, max_failures=None)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, max_failures=None)
     for number, reason in enumerate(["", "a\0b", "\ud800", "✓" * 20_000, "="]):
         (pull,) = study.ask_many(1, lease=60, key=f"\0{number}")
         study.drop(pull, reason=reason)

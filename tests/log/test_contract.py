@@ -230,7 +230,7 @@ def test_leases_belong_to_their_study(store: Store) -> None:
 
 def test_a_study_with_a_score_of_one_s_own_is_continued_and_verified(store: Store) -> None:
     """Another handle on the same store decides as one study in memory would."""
-    policy, question = thresher.custom(rewritten.thirds), {"arms": [*"abc"], "threshold": 0.5, "budget": 60, "seed": 0}
+    policy, question = thresher.custom(rewritten.thirds), {"arms": [*"abc"], "at_least": 0.5, "budget": 60, "seed": 0}
     alone = thresher.create_study("s", policy=policy, **question)  # type: ignore[arg-type]
     thresher.create_study("s", policy=policy, storage=store, **question)  # type: ignore[arg-type]
     for turn in range(3):

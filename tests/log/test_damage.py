@@ -20,10 +20,10 @@ from thresher.log.stores import open_store
 
 
 def make(store: "Store | str", name: str = "s", **given: Any) -> thresher.Study:
-    return thresher.create_study(name, arms=["a", "b"], threshold=0.5, budget=100, storage=store, **given)
+    return thresher.create_study(name, arms=["a", "b"], at_least=0.5, budget=100, storage=store, **given)
 
 
-SPEC: dict[str, Any] = json.loads(json.dumps(specs.Spec(arms=["a", "b"], threshold=0.5, budget=100, seed=7).to_json()))
+SPEC: dict[str, Any] = json.loads(json.dumps(specs.Spec(arms=["a", "b"], at_least=0.5, budget=100, seed=7).to_json()))
 IMPOSSIBLE = {
     "no beginning": [Event(1, "asked", 1, 0)],
     "no specification": [Event(1, "created")],
@@ -63,8 +63,8 @@ def test_an_event_that_is_broken_while_an_agent_works_is_named(store: Store) -> 
 
 
 WRONG: dict[str, Callable[[dict[str, Any]], object]] = {
-    "a bar outside the bounds": lambda spec: spec.update(threshold=7),
-    "a bar that is no number": lambda spec: spec.update(threshold="high"),
+    "a bar outside the bounds": lambda spec: spec.update(at_least=7),
+    "a bar that is no number": lambda spec: spec.update(at_least="high"),
     "an arm twice": lambda spec: spec.update(arms=["a", "a"]),
     "no arms": lambda spec: spec.update(arms=[]),
     "arms that are no list": lambda spec: spec.update(arms=7),

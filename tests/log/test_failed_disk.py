@@ -80,7 +80,7 @@ def test_an_agent_that_writes_after_failed_frames_restarts_the_log(tmp_path: Pat
 CREATE = """
 import os, sys, thresher
 try:
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=sys.argv[1])
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=sys.argv[1])
     study.tell(study.ask(), 1)
 except thresher.ThresherError as error:
     print(type(error).__name__, error)
@@ -121,7 +121,7 @@ def test_a_store_that_could_not_be_written_completely_does_not_appear(tmp_path: 
             assert "failed" in said or "fails" in said or "cannot" in said, said
             assert "\n" not in said
             with contextlib.suppress(thresher.StudyExists):
-                again = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=url)
+                again = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=url)
                 again.tell(again.ask() or 0, 1)
                 again.store.close()
         left = {file.name for file in folder.iterdir()} - {f"thresher.db{end}" for end in ("", "-wal", "-shm", "-lock")}

@@ -23,7 +23,7 @@ CHANGES = {
     "a time is another": f"UPDATE events SET time = time + 1 {WHERE} = 2",
     "an agent is another": f"UPDATE events SET agent = 'somebody' {WHERE} = 2",
     "a reason is another": "UPDATE events SET reason = reason || '!' WHERE reason IS NOT NULL",
-    "the bar is another": """UPDATE events SET spec = replace(spec, '"threshold": 0.5', '"threshold": 0.6')""",
+    "the bar is another": """UPDATE events SET spec = replace(spec, '"at_least": 0.5', '"at_least": 0.6')""",
     "the last reward is another": f"UPDATE events SET reward = 0.123 {WHERE} = 401",
     "a digest is another": f"UPDATE events SET digest = zeroblob(16) {WHERE} = 300",
     "the head is lost": "DELETE FROM heads",
@@ -46,7 +46,7 @@ def test_a_log_that_was_changed_is_refused(small: Path, what: str) -> None:
     store = open_store(f"sqlite:///{small.with_name('changed.db')}")
     assert store.studies() == ["s"], "and its name is not free for another"
     with pytest.raises(thresher.StudyExists):
-        thresher.create_study("s", arms=["a"], threshold=0.5, storage=store)
+        thresher.create_study("s", arms=["a"], at_least=0.5, storage=store)
     store.delete("s")
     assert store.studies() == []
     store.close()
@@ -68,7 +68,7 @@ def test_no_bit_flips_unnoticed(tmp_path: Path, seed: int) -> None:
 
 
 def test_a_running_agent_notices_changes_made_behind_its_back(url: str) -> None:
-    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=100, storage=url)
+    study = thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=100, storage=url)
     pulls = study.ask_many(3)
     other = thresher.open_study("s", storage=url)
     other.tell(pulls[0], 1.0)
@@ -108,7 +108,7 @@ LOST = {
 
 @pytest.mark.parametrize("what", LOST)
 def test_damage_is_named_in_every_store(url: str, what: str) -> None:
-    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=100, storage=url)
+    study = thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=100, storage=url)
     for pull in study.ask_many(3):
         study.tell(pull, 0.75)
     study.store.close()

@@ -22,7 +22,7 @@ from thresher.log.stores import open_store
 
 FORKING = """
 import os, sys, threading, thresher
-study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=10**6, confidence=None, storage=sys.argv[1])
+study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=10**6, confidence=None, storage=sys.argv[1])
 def fork():
     for _ in range(60):
         child = os.fork()
@@ -48,7 +48,7 @@ def test_two_threads_that_fork_at_once_do_not_lock_the_store(tmp_path: Path) -> 
 
 def test_a_forked_child_inherits_no_open_file_of_a_store(tmp_path: Path) -> None:
     """SQLite would believe that the child has the locks of its parent, which the system does not pass on."""
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=tmp_path / "s.db")
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=tmp_path / "s.db")
     assert study.ask() is not None
 
     def inherited() -> list[Path]:
@@ -108,7 +108,7 @@ def inherited_by_a_child(folder: Path) -> int:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # later versions of Python warn of forks beside threads
 def test_a_store_that_is_opened_while_a_fork_waits_is_not_open_in_the_child(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
-    first = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=url)
+    first = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=url)
     busy, waits, over = threading.Event(), threading.Event(), threading.Event()
     opened: list[thresher.Study] = []
 
@@ -139,7 +139,7 @@ def test_a_store_that_becomes_garbage_is_closed_in_a_child(tmp_path: Path) -> No
     """The garbage collector clears weak references before it calls ``__del__``: here the fork is between the two."""
     inherited: list[int] = []
     store = open_store(f"sqlite:///{tmp_path}/s.db")
-    thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=store).ask()
+    thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=store).ask()
     weakref.finalize(store, lambda: inherited.append(inherited_by_a_child(tmp_path)))
     store.itself = store  # type: ignore[attr-defined]  # only the garbage collector finds it
     del store
@@ -150,7 +150,7 @@ def test_a_store_that_becomes_garbage_is_closed_in_a_child(tmp_path: Path) -> No
 @pytest.mark.parametrize("size", [0, 32])
 def test_a_log_that_is_truncated_or_overwritten_in_place_is_noticed(tmp_path: Path, size: int) -> None:
     study = thresher.create_study(
-        "s", arms=["a"], threshold=0.5, budget=100, confidence=None, storage=f"sqlite:///{tmp_path}/s.db"
+        "s", arms=["a"], at_least=0.5, budget=100, confidence=None, storage=f"sqlite:///{tmp_path}/s.db"
     )
     for _ in range(20):
         study.tell(study.ask() or 0, 1)
@@ -186,7 +186,7 @@ class Losing(MemoryStore):
 
 def test_a_repeated_tell_whose_reward_is_gone_is_written_again() -> None:
     store = Losing()
-    spec = Spec(arms=["a"], threshold=0.5, budget=9, confidence=None, seed=7)
+    spec = Spec(arms=["a"], at_least=0.5, budget=9, confidence=None, seed=7)
     store.append("s", chained([Event(1, "created", spec=spec.to_json())]))
     study = thresher.open_study("s", storage=store)
     pull = study.ask() or pytest.fail("no pull")
@@ -201,7 +201,7 @@ def test_a_repeated_tell_whose_reward_is_gone_is_written_again() -> None:
 )  # Python says that it ignores the interrupt
 def test_an_interrupt_while_a_fork_waits_for_the_store_leaves_it_usable(tmp_path: Path) -> None:
     study = thresher.create_study(
-        "s", arms=["a"], threshold=0.5, budget=100, confidence=None, storage=f"sqlite:///{tmp_path}/s.db"
+        "s", arms=["a"], at_least=0.5, budget=100, confidence=None, storage=f"sqlite:///{tmp_path}/s.db"
     )
     study.tell(study.ask() or 0, 1)
     held, release = threading.Event(), threading.Event()

@@ -48,7 +48,7 @@ class Trap:
 
 
 def make(store: Store) -> thresher.Study:
-    return thresher.create_study("s", arms=["a", "b", "c"], threshold=0.5, budget=300, storage=store)
+    return thresher.create_study("s", arms=["a", "b", "c"], at_least=0.5, budget=300, storage=store)
 
 
 def goes_on(study: thresher.Study) -> None:
@@ -99,7 +99,7 @@ def test_an_interrupt_while_a_users_score_is_put_into_the_tree(monkeypatch: pyte
     """Before anything is written, but the tree may be half changed: its next decision could be wrong."""
     arms = [f"arm {number}" for number in range(8)]
     policy = thresher.custom(by_mean)
-    study = thresher.create_study("s", arms=arms, threshold=0.5, budget=300, policy=policy)
+    study = thresher.create_study("s", arms=arms, at_least=0.5, budget=300, policy=policy)
     for pull in study.ask_many(24):
         study.tell(pull, pull.arm[-1] in "0246")
     ledger, best = peek(study, lambda ledger: ledger), peek(study, lambda ledger: ledger.board.best)
@@ -201,7 +201,7 @@ class Interrupting:
 
 @pytest.mark.parametrize("kind", ["ask", "tell", "drop"])
 def test_a_study_goes_on_after_an_interrupt_at_any_moment_of_a_call(kind: str) -> None:
-    study = thresher.create_study("s", arms=["a", "b", "c"], threshold=0.5, budget=2000, max_failures=None)
+    study = thresher.create_study("s", arms=["a", "b", "c"], at_least=0.5, budget=2000, max_failures=None)
     for nth in itertools.count(1):
         pull = study.ask() or pytest.fail("no pull")
         calls: dict[str, Callable[[], object]]

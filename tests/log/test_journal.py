@@ -17,7 +17,7 @@ from thresher.study import peek
 
 
 def make(store: Store | str, **given: Any) -> thresher.Study:
-    settings: dict[str, Any] = {"arms": ["a", "b", "c"], "threshold": 0.5, "budget": 60, "storage": store}
+    settings: dict[str, Any] = {"arms": ["a", "b", "c"], "at_least": 0.5, "budget": 60, "storage": store}
     return thresher.create_study("s", **settings | given)
 
 

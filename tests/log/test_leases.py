@@ -25,7 +25,7 @@ def make(url: str) -> Iterator[Callable[..., thresher.Study]]:
     made: list[thresher.Study] = []
 
     def study(**given: Any) -> thresher.Study:
-        settings: dict[str, Any] = {"arms": ["a", "b"], "threshold": 0.5, "budget": 60, "storage": url}
+        settings: dict[str, Any] = {"arms": ["a", "b"], "at_least": 0.5, "budget": 60, "storage": url}
         made.append(thresher.create_study("s", **settings | given, if_exists="join"))
         return made[-1]
 
@@ -125,7 +125,7 @@ def test_pulls_that_others_told_are_no_longer_renewed(make: Any, url: str) -> No
 
 
 def test_a_forgotten_study_is_collected_and_its_thread_ends(make: Any, url: str) -> None:
-    study = thresher.create_study("other", arms=["a"], threshold=0.5, budget=9, storage=url)
+    study = thresher.create_study("other", arms=["a"], at_least=0.5, budget=9, storage=url)
     study.ask()
     assert keepers() == 1
     watched = weakref.ref(study)
@@ -138,7 +138,7 @@ def test_a_forgotten_study_is_collected_and_its_thread_ends(make: Any, url: str)
 
 def test_memory_has_no_leases_and_needs_no_thread() -> None:
     store = MemoryStore()
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=store, lease=0.001)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=store, lease=0.001)
     study.ask_many(3)
     assert keepers() == 0
     assert study.sweep() == 0
@@ -186,7 +186,7 @@ def test_a_forked_child_keeps_its_own_pulls_and_not_its_parents(make: Any) -> No
 
 def test_pending_pulls_do_not_keep_the_interpreter_alive(url: str) -> None:
     script = (
-        "import thresher, sys; study = thresher.create_study('s', arms=['a'], threshold=0.5, budget=9,"
+        "import thresher, sys; study = thresher.create_study('s', arms=['a'], at_least=0.5, budget=9,"
         " storage=sys.argv[1], lease=3600); study.ask_many(3)"
     )
     done = subprocess.run([sys.executable, "-c", script, url], timeout=60, capture_output=True)
@@ -213,7 +213,7 @@ def test_run_drops_the_pulls_of_dead_agents(make: Any, monkeypatch: pytest.Monke
 
 
 def test_an_agents_clock_does_not_matter_in_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=postgres_url)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=postgres_url)
     study.ask()
     forget(study)
     real = time.time

@@ -27,7 +27,7 @@ from thresher.log.tail import pages
 
 
 def a_study(store: Any, name: str = "s") -> thresher.Study:
-    return thresher.create_study(name, arms=["a", "b"], threshold=0.5, budget=40, storage=store)
+    return thresher.create_study(name, arms=["a", "b"], at_least=0.5, budget=40, storage=store)
 
 
 # -- what is named ---------------------------------------------------------------------------------------------------

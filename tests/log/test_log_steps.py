@@ -113,7 +113,7 @@ def test_a_file_without_a_scheme_is_told_what_to_write() -> None:
 def test_a_name_of_which_anything_is_left_is_taken(left: str, tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "s.db")
     for name in ("a", "b"):
-        thresher.create_study(name, arms=["x", "y"], threshold=0.5, budget=40, storage=store)
+        thresher.create_study(name, arms=["x", "y"], at_least=0.5, budget=40, storage=store)
     store.close()
     with contextlib.closing(sqlite3.connect(tmp_path / "s.db")) as connection, connection:
         if left == "events":
@@ -131,7 +131,7 @@ def test_a_name_of_which_anything_is_left_is_taken(left: str, tmp_path: Path) ->
 
 def test_a_closed_store_keeps_no_handle_of_its_lock(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "s.db")
-    study = thresher.create_study("a", arms=["x", "y"], threshold=0.5, budget=40, storage=store)
+    study = thresher.create_study("a", arms=["x", "y"], at_least=0.5, budget=40, storage=store)
     study.ask()
     assert store._turns._spare
     store.close()
@@ -162,7 +162,7 @@ def test_a_reader_that_hangs_delays_the_first_flush_but_not_for_long(
 ) -> None:
     monkeypatch.setattr(sqlite_session, "TURN", 0.2)
     first, second = SqliteStore(tmp_path / "s.db"), SqliteStore(tmp_path / "s.db")
-    thresher.create_study("s", arms=["x", "y"], threshold=0.5, budget=40, storage=first).ask_many(3)
+    thresher.create_study("s", arms=["x", "y"], at_least=0.5, budget=40, storage=first).ask_many(3)
     with contextlib.closing(apsw.Connection(str(tmp_path / "s.db"))) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM events").fetchall()  # it reads from the write-ahead log

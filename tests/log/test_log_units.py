@@ -23,7 +23,7 @@ from thresher.log.tail import event_at
 
 
 def a_study(store: Any) -> thresher.Study:
-    return thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=400, storage=store)
+    return thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=400, storage=store)
 
 
 @pytest.fixture(autouse=True)
@@ -190,7 +190,7 @@ def test_a_store_is_created_where_there_are_no_hard_links(
 
 def test_what_others_wrote_is_folded_in_without_reading_the_log_again(monkeypatch: pytest.MonkeyPatch) -> None:
     store, after = MemoryStore(), list[int]()
-    mine = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=40, storage=store)
+    mine = thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=40, storage=store)
     others = thresher.open_study("s", storage=store)
     read = store.read
 

@@ -29,7 +29,7 @@ WAYS: dict[str, Callable[[Path], object]] = {
 
 def make(path: Path, options: str = "") -> thresher.Study:
     url = f"sqlite:///{path}{options}"
-    return thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=100_000, storage=url)
+    return thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=100_000, storage=url)
 
 
 @pytest.mark.parametrize("options", ["", "?durability=normal"])
@@ -178,7 +178,7 @@ def test_an_agent_with_a_lost_log_does_not_overwrite_later_writes(tmp_path: Path
         old.do("ask")
         for what in ("wal", "shm"):
             (tmp_path / f"thresher.db-{what}").unlink()
-        study = thresher.create_study("new", arms=["a"], threshold=0.5, budget=100, storage=url)
+        study = thresher.create_study("new", arms=["a"], at_least=0.5, budget=100, storage=url)
         for pull in study.ask_many(50):
             study.tell(pull, 1)
         study.store.close()

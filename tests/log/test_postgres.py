@@ -24,7 +24,7 @@ SECRET = "s3cr3t-Pa55"
 
 
 def make(url: str) -> thresher.Study:
-    return thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=1000, storage=url)
+    return thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=1000, storage=url)
 
 
 def end_all_sessions(url: str) -> None:

@@ -60,7 +60,7 @@ def test_an_earlier_flush_does_not_cover_this_call(store: PostgresStore, monkeyp
 
 
 def test_a_repeated_tell_waits_for_the_disk(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=postgres_url)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=postgres_url)
     pull = study.ask() or pytest.fail("no pull")
     study.tell(pull, 1)
     assert isinstance(study.store, PostgresStore)
@@ -116,7 +116,7 @@ def test_a_study_is_flushed_again_if_the_answer_to_its_creation_is_lost(
         connection.execute("SELECT 1")
 
     monkeypatch.setattr(store, "_end", lose)
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=store)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=store)
     assert waited == [True, True], "the first finds that the session is gone, the second waits for the disk"
     assert [event.kind for event in store.read("s")] == ["created"]
     monkeypatch.undo()
@@ -135,5 +135,5 @@ def test_a_study_whose_creation_was_lost_with_the_server_is_not_acknowledged(
 
     monkeypatch.setattr(store, "_end", lose)
     with pytest.raises(Interrupted):
-        thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=store)
+        thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=store)
     assert store.studies() == []

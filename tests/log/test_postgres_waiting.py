@@ -35,7 +35,7 @@ def server() -> Iterator[Server]:
 def stopped(server: Server) -> Iterator[Server]:
     """A server with a study, and stopped."""
     storage = thresher.create_study(
-        "s", arms=["a", "b"], threshold=0.5, budget=100, storage=server.url, if_exists="join"
+        "s", arms=["a", "b"], at_least=0.5, budget=100, storage=server.url, if_exists="join"
     )
     storage.store.close()
     server.stop_at_once()
@@ -134,7 +134,7 @@ def locked(url: str, statement: str) -> Iterator["psycopg.Connection[tuple[objec
 
 @pytest.fixture
 def study_url(postgres_url: str) -> str:
-    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=100, storage=postgres_url)
+    study = thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=100, storage=postgres_url)
     study.ask()
     study.store.close()
     return postgres_url

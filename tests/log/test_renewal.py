@@ -49,7 +49,7 @@ def test_a_keeper_returns_whether_anything_is_left_to_renew() -> None:
 
 
 def test_a_forked_child_keeps_no_ledger_that_another_thread_was_using() -> None:
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9)
     using, done = threading.Event(), threading.Event()
 
     def use(ledger: Ledger) -> None:

@@ -12,7 +12,7 @@ from thresher.log.tail import section
 
 
 def study_of(store: Store, pulls: int = 3) -> thresher.Study:
-    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=100, storage=store)
+    study = thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=100, storage=store)
     for pull in study.ask_many(pulls):
         study.tell(pull, 0.75)
     return study

@@ -67,7 +67,7 @@ def test_a_study_on_a_read_only_disk_can_be_read(small_disk: Path) -> None:
 
 WRITE_TO_THE_LIMIT = """
 import resource, sys, thresher
-study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=10**6, storage=sys.argv[1], confidence=None)
+study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=10**6, storage=sys.argv[1], confidence=None)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
 try:
     while True:

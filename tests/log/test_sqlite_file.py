@@ -31,7 +31,7 @@ def test_other_users_cannot_read_the_files(tmp_path: Path, mask: int) -> None:
 
 def test_relative_and_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage="sqlite:///here.db")
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage="sqlite:///here.db")
     monkeypatch.chdir("/")
     study.ask()  # the file is where it was
     study.store.close()
@@ -163,7 +163,7 @@ DIE = """
 import os, sys, thresher
 from thresher.log import sqlite_file
 sqlite_file._publish = lambda made, path: os.kill(os.getpid(), 9)
-thresher.create_study("s", arms=["a"], threshold=0.5, storage=sys.argv[1])
+thresher.create_study("s", arms=["a"], at_least=0.5, storage=sys.argv[1])
 """
 
 

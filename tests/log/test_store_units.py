@@ -19,7 +19,7 @@ from thresher.log.sqlite import SqliteStore
 
 
 def a_study(store: Any) -> thresher.Study:
-    return thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=400, storage=store)
+    return thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=400, storage=store)
 
 
 # -- turns -----------------------------------------------------------------------------------------------------------

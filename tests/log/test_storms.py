@@ -64,7 +64,7 @@ def lease() -> float:
 @pytest.fixture
 def worker(url: str, lease: float, tmp_path: Path) -> Iterator[int]:
     """A process that has asked for a pull, and tells it when the file ``go`` is there."""
-    thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=100, storage=url).store.close()
+    thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=100, storage=url).store.close()
     process = storm.CONTEXT.Process(target=_work, args=(url, str(tmp_path), lease))
     process.start()
     storm.until((tmp_path / "asked").exists, 60)

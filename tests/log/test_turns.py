@@ -222,7 +222,7 @@ def test_a_holder_that_hangs_costs_the_others_one_thread_however_long(
 def test_two_agents_without_turns_still_leave_no_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The primary key alone keeps the log in order."""
     url = f"sqlite:///{tmp_path}/thresher.db"
-    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=1000, storage=url)
+    study = thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=1000, storage=url)
     path = tmp_path / "elsewhere"
 
     def turnless(self: SqliteStore, study: str) -> object:

@@ -38,7 +38,7 @@ def test_an_old_store_is_read_without_being_changed(old: Old, opened: Store) -> 
 def test_the_first_write_upgrades_all_studies_and_changes_no_state(old: Old, opened: Store) -> None:
     before = digests(opened)
     raw = {name: list(opened.read(name)) for name in opened.studies()}
-    thresher.create_study("new", arms=["a"], threshold=0.5, storage=opened)
+    thresher.create_study("new", arms=["a"], at_least=0.5, storage=opened)
     assert old.schema() == 2
     after = digests(opened)
     assert after.pop("new")[0] == 1
@@ -67,7 +67,7 @@ def test_an_agent_of_0_1_that_had_the_store_open_cannot_write_any_more(old: Old,
         last = len(opened.read(STUDY))
         run(old.write, event(last + 1))
         assert len(opened.read(STUDY)) == last + 1
-        thresher.create_study("new", arms=["a"], threshold=0.5, storage=opened)
+        thresher.create_study("new", arms=["a"], at_least=0.5, storage=opened)
         with pytest.raises(Exception, match=r"(?i)not.null constraint"):
             run(old.write, event(last + 2))
     assert len(opened.read(STUDY)) == last + 1
@@ -76,7 +76,7 @@ def test_an_agent_of_0_1_that_had_the_store_open_cannot_write_any_more(old: Old,
 def test_an_agent_of_0_1_cannot_delete_or_rename_a_study_after_an_upgrade(old: Old, opened: Store) -> None:
     """It would leave the head behind: a study without events under the old name, or events without a head."""
     with old.agent() as run:
-        thresher.create_study("new", arms=["a"], threshold=0.5, storage=opened)
+        thresher.create_study("new", arms=["a"], at_least=0.5, storage=opened)
         before = digests(opened, STUDY, "new")
         for query in (
             f"DELETE FROM {old.prefix}events WHERE study = ?",
@@ -93,7 +93,7 @@ def test_an_agent_of_0_1_cannot_delete_or_rename_a_study_after_an_upgrade(old: O
 
 
 def test_a_new_store_refuses_agents_of_0_1_as_an_upgraded_one_does(url: str) -> None:
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=url)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=url)
     with Old(url).agent() as run, pytest.raises(Exception, match="so update this one"):
         run(f"DELETE FROM {Old(url).prefix}events WHERE study = ?", ("s",))
     assert study.ask()
@@ -102,7 +102,7 @@ def test_a_new_store_refuses_agents_of_0_1_as_an_upgraded_one_does(url: str) -> 
 
 def test_a_head_without_a_log_is_damage_that_can_be_deleted(url: str) -> None:
     """As in stores in which an agent of 0.1 deleted a study before such deletions were refused."""
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=url)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=url)
     study.ask()
     study.store.close()
     with Old(url).agent() as run:
@@ -112,11 +112,11 @@ def test_a_head_without_a_log_is_damage_that_can_be_deleted(url: str) -> None:
     with pytest.raises(thresher.DamagedStudy, match=r"is missing, as is all up to event 2.* thresher delete"):
         thresher.open_study("s", storage=url)
     with pytest.raises(thresher.StudyExists):
-        thresher.create_study("s", arms=["a"], threshold=0.5, storage=url)
+        thresher.create_study("s", arms=["a"], at_least=0.5, storage=url)
     with pytest.raises(thresher.DamagedStudy, match="thresher delete"):
-        thresher.create_study("s", arms=["a"], threshold=0.5, storage=url, if_exists="join")
+        thresher.create_study("s", arms=["a"], at_least=0.5, storage=url, if_exists="join")
     cli.main(["delete", "s", "--yes", "--storage", url], standalone_mode=False)
-    again = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=url)
+    again = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=url)
     assert again.ask()
     again.store.close()
 
@@ -150,7 +150,7 @@ def test_a_gap_in_an_old_log_is_damage_before_and_after_the_upgrade(old: Old, op
     for _ in range(2):
         with pytest.raises(thresher.DamagedStudy, match="event 5: is missing"):
             thresher.open_study(STUDY, storage=opened)
-        thresher.create_study("new", arms=["a"], threshold=0.5, storage=opened, if_exists="join")
+        thresher.create_study("new", arms=["a"], at_least=0.5, storage=opened, if_exists="join")
     assert old.schema() == 2
     opened.delete(STUDY)
     assert STUDY not in opened.studies()
@@ -172,8 +172,8 @@ def test_a_rename_upgrades_too(old: Old, opened: Store) -> None:
 def test_two_agents_that_upgrade_at_once_upgrade_once(old: Old, opened: Store) -> None:
     other = open_store(old.url)
     assert other.studies() == opened.studies()  # both know the old schema
-    thresher.create_study("first new", arms=["a"], threshold=0.5, storage=opened)
-    thresher.create_study("second new", arms=["a"], threshold=0.5, storage=other)
+    thresher.create_study("first new", arms=["a"], at_least=0.5, storage=opened)
+    thresher.create_study("second new", arms=["a"], at_least=0.5, storage=other)
     assert {"first new", "second new"} <= set(opened.studies())
     names = (STUDY, "first new", "second new")
     assert digests(opened, *names) == digests(other, *names)
@@ -184,10 +184,10 @@ def test_a_file_that_was_replaced_by_one_of_version_0_1_is_upgraded_too(tmp_path
     """What is known about the file before it does not count."""
     file = tmp_path / "thresher.db"
     store = open_store(f"sqlite:///{file}")
-    thresher.create_study("before", arms=["a"], threshold=0.5, storage=store)
+    thresher.create_study("before", arms=["a"], at_least=0.5, storage=store)
     store.close()
     file.write_bytes(gzip.decompress(STORED.read_bytes()))
-    thresher.create_study("new", arms=["a"], threshold=0.5, storage=store)
+    thresher.create_study("new", arms=["a"], at_least=0.5, storage=store)
     assert store.describe()["schema"] == "2"
     assert store.head(STUDY) is not None
     store.close()

@@ -16,7 +16,7 @@ from thresher.log.stores import open_store
 
 def test_an_upgraded_file_has_the_tables_of_a_new_one(tmp_path: Path) -> None:
     for name, path in (("a", sqlite_store(tmp_path)), ("b", tmp_path / "new.db")):
-        study = thresher.create_study(name, arms=["a"], threshold=0.5, storage=f"sqlite:///{path}")
+        study = thresher.create_study(name, arms=["a"], at_least=0.5, storage=f"sqlite:///{path}")
         study.store.close()
     shapes = [
         sorted(
@@ -39,11 +39,11 @@ def test_an_upgrade_that_fails_leaves_the_old_store(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("thresher.log.event_rows.from_row", fails)
     monkeypatch.setattr("thresher.log.sqlite_schema.sealed", lambda rows, heads: (fails() for row in rows))
     with pytest.raises(StoreFailed, match="No space left"):
-        thresher.create_study("new", arms=["a"], threshold=0.5, storage=store)
+        thresher.create_study("new", arms=["a"], at_least=0.5, storage=store)
     monkeypatch.undo()
     assert digests(store) == before
     assert store.describe()["schema"].startswith("1")
-    thresher.create_study("new", arms=["a"], threshold=0.5, storage=store)
+    thresher.create_study("new", arms=["a"], at_least=0.5, storage=store)
     store.close()
 
 
@@ -59,7 +59,7 @@ def test_an_old_store_on_a_read_only_disk_is_read(tmp_path: Path) -> None:
         store = open_store(f"sqlite:///{folder}/thresher.db")
         assert all(report[2] for report in digests(store).values())
         with pytest.raises(StoreFailed, match="is read-only"):
-            thresher.create_study("new", arms=["a"], threshold=0.5, storage=store)
+            thresher.create_study("new", arms=["a"], at_least=0.5, storage=store)
         assert store.studies()
         store.close()
     finally:
@@ -73,18 +73,18 @@ def test_invalid_text_stops_the_upgrade_but_not_reading_other_studies(tmp_path: 
     connection.close()
     store = open_store(f"sqlite:///{path}")
     with pytest.raises(StoreFailed, match=r"cannot be upgraded from schema 1: it is damaged, in study .* or the next"):
-        thresher.create_study("new", arms=["a"], threshold=0.5, storage=store)
+        thresher.create_study("new", arms=["a"], at_least=0.5, storage=store)
     with pytest.raises(thresher.DamagedStudy, match=STUDY):
         thresher.open_study(STUDY, storage=store)
     assert thresher.open_study(store.studies()[0], storage=store)
     store.delete(STUDY)
-    assert thresher.create_study("new", arms=["a"], threshold=0.5, storage=store).ask()
+    assert thresher.create_study("new", arms=["a"], at_least=0.5, storage=store).ask()
     store.close()
 
 
 def test_a_chained_store_that_says_it_is_of_version_0_1_is_refused(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9, storage=url)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=url)
     pull = study.ask()
     assert pull
     study.tell(pull, 0.25)

@@ -51,7 +51,7 @@ def stopped(script: str, argument: str) -> Iterator["subprocess.Popen[bytes]"]:
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path}/thresher.db"
-    thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=100, storage=url).store.close()
+    thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=100, storage=url).store.close()
     return url
 
 
@@ -108,7 +108,7 @@ def test_a_run_whose_store_is_blocked_ends_with_a_signal(
 def test_a_running_command_ends_with_ctrl_c_although_its_store_is_blocked(url: str, tmp_path: Path) -> None:
     arms = tmp_path / "arms.txt"
     arms.write_text("a\nb\n")
-    argv = [*THRESHER, "run", "--threshold=0.5", "--budget=9", f"--storage={url}"]
+    argv = [*THRESHER, "run", "--at-least=0.5", "--budget=9", f"--storage={url}"]
     with stopped(HOLD, url), started([*argv, f"--arms={arms}", "--", "echo", "1", "{arm}"]) as run:
         assert "waiting for" in said_by(run)
         ends_at_once(run, signal.SIGINT)
@@ -117,7 +117,7 @@ def test_a_running_command_ends_with_ctrl_c_although_its_store_is_blocked(url: s
 
 def test_waiting_to_create_a_store_is_logged_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     lock, url = tmp_path / "thresher.db-lock", f"sqlite:///{tmp_path}/thresher.db"
-    script = f"{SOON}import thresher; thresher.create_study('s', arms=['a'], threshold=0.5, budget=9, storage={url!r})"
+    script = f"{SOON}import thresher; thresher.create_study('s', arms=['a'], at_least=0.5, budget=9, storage={url!r})"
     with stopped(HOLD_LOCK, str(lock)) as holder, started([sys.executable, "-c", script]) as waiting:
         assert f"{lock} (process {holder.pid}, which is stopped)" in said_by(waiting)
         assert "KeyboardInterrupt" in ends_at_once(waiting, signal.SIGINT)

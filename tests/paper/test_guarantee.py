@@ -12,7 +12,7 @@ from thresher.core import evidence
 from thresher.lab import Setup, simulate
 
 RISK = 0.05
-ALONE = Setup(policy="uniform", family="bernoulli", arms=1, means=0.45, threshold=0.5, budget=3000, confidence=0.95)
+ALONE = Setup(policy="uniform", family="bernoulli", arms=1, means=0.45, at_least=0.5, budget=3000, confidence=0.95)
 
 
 def wrong(setup: Setup, repetitions: int, seed: int) -> int:
@@ -34,7 +34,7 @@ def test_policies_of_every_kind_keep_the_promise_on_the_bar_and_next_to_it(name:
                 family="bernoulli",
                 arms=4,
                 means=mean,
-                threshold=0.5,
+                at_least=0.5,
                 budget=2000,
                 confidence=0.95,
                 delay=delay,

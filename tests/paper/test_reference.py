@@ -73,7 +73,7 @@ def test_bernoulli_arms(name: str) -> None:
             policy=name,
             family="bernoulli",
             means=(0.0, 1.0),
-            threshold=0.5,
+            at_least=0.5,
             budget=100 * per_arm,
             checkpoints=(100 * per_arm,),
             delay="workers:1" if shares else "none",

@@ -45,7 +45,7 @@ def evaluate(pull: thresher.Pull, folder: str = "") -> float:
 def test_two_agents_with_their_own_dask_clusters_share_one_budget(
     postgres_url: str, dask_client: Any, tmp_path: Path
 ) -> None:
-    thresher.create_study("shared", arms=["a", "b", "c"], threshold=0.5, budget=BUDGET, storage=postgres_url, seed=0)
+    thresher.create_study("shared", arms=["a", "b", "c"], at_least=0.5, budget=BUDGET, storage=postgres_url, seed=0)
     began = tmp_path / "began"
     began.mkdir()
     agent = subprocess.Popen(
@@ -69,10 +69,10 @@ def test_two_agents_with_their_own_dask_clusters_share_one_budget(
 def test_a_shell_command_runs_on_every_engine(engine: str, where: dict[str, Any]) -> None:
     """In clusters that run already; `cli/test_cli_signals.py` has commands in those that thresher starts."""
     named = where["executor"].scheduler.address.replace("tcp://", "dask://") if engine == "dask" else engine
-    options = ["--threshold=0.5", "--arm=a", "--arm=b", "--budget=20", "--format=json", "--workers=2"]
+    options = ["--at-least=0.5", "--arm=a", "--arm=b", "--budget=20", "--format=json", "--workers=2"]
     command = ["sh", "-c", "test {arm} = a && echo 0.9 || echo 0.1"]
     done = CliRunner(env={"THRESHER_STORAGE": "memory"}).invoke(
-        cli, ["run", *options, f"--engine={named}", "--no-confidence", "--", *command], standalone_mode=False
+        cli, ["run", *options, f"--engine={named}", "--confidence=off", "--", *command], standalone_mode=False
     )
     assert done.exception is None, done.output
     verdict = json.loads(done.stdout)
@@ -81,7 +81,7 @@ def test_a_shell_command_runs_on_every_engine(engine: str, where: dict[str, Any]
 
 @pytest.mark.parametrize("engine", ["cloud", "", "dask:", "thread"])
 def test_an_unknown_engine_is_refused_before_a_study_is_created(engine: str, tmp_path: Path) -> None:
-    question = ["--threshold=0.5", "--arm=a", "--arm=b", "--budget=20", f"--engine={engine}"]
+    question = ["--at-least=0.5", "--arm=a", "--arm=b", "--budget=20", f"--engine={engine}"]
     line = complaint(command("run", *question, "--", "echo", "1", cwd=tmp_path, env={"THRESHER_STORAGE": ""}))
     assert repr(engine) in line
     assert "threads, processes, dask or ray" in line

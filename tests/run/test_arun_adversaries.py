@@ -42,7 +42,7 @@ def reward_of(pull: Pull) -> float:
 async def attacked(attack: Attack, seed: int) -> Study:
     """A study in which four of five bad outcomes are not told."""
     study = thresher.create_study(
-        "s", arms=["a", "b"], threshold=BAR, confidence=1 - RISK, budget=BUDGET, seed=seed, max_failures=None
+        "s", arms=["a", "b"], at_least=BAR, confidence=1 - RISK, budget=BUDGET, seed=seed, max_failures=None
     )
 
     async def evaluate(pull: Pull) -> float:

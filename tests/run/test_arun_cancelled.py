@@ -208,7 +208,7 @@ async def evaluate(pull):
     Path(sys.argv[2], f"began-{pull.id}").touch()
     await asyncio.sleep(3600)
 async def main():
-    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=50, storage=sys.argv[1])
+    study = thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=50, storage=sys.argv[1])
     try:
         await thresher.arun(study, evaluate, workers=3)
     finally:

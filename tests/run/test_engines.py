@@ -139,7 +139,7 @@ def test_a_busy_evaluation_is_repeated_and_costs_nothing(engine: str, where: dic
 def test_both_sides_of_a_pair_are_evaluated_in_one_worker_in_the_order_of_the_seed(
     engine: str, where: dict[str, Any], tmp_path: Path
 ) -> None:
-    study = make("old", "a", "bc", threshold=None, baseline="old", budget=60)
+    study = make("old", "a", "bc", at_least=None, baseline="old", budget=60)
     verdict = run(engine, study, (CoroutineSides if engine in COROUTINES else Sides)(tmp_path), **where)
     assert (verdict.told, verdict.pending) == (60, 0)
     assert {(row.arm, row.reward, row.baseline) for row in study.pulls()} == {("a", 0.1, 0.3), ("bc", 0.2, 0.3)}

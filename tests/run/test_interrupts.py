@@ -32,7 +32,7 @@ async def coroutine(pull):
 
 if __name__ == "__main__":
     engine = sys.argv[1]
-    study = thresher.create_study("s", arms=["a", "b"], threshold=0.4, budget=1000, confidence=None)
+    study = thresher.create_study("s", arms=["a", "b"], at_least=0.4, budget=1000, confidence=None)
     pools = {"process-pool": lambda: ProcessPoolExecutor(2), "loky": lambda: __import__("loky").ProcessPoolExecutor(2)}
     executor = {**pools, "asyncio": None}.get(engine, engine)
     try:

@@ -149,7 +149,7 @@ def test_only_a_valid_reward_clears_its_arm_of_suspicion(value: Any) -> None:
 
 
 def test_of_a_pair_both_sides_are_cleared_of_suspicion() -> None:
-    runner, engine = a_run(make("old", "a", threshold=None, baseline="old", budget=20), workers=1)
+    runner, engine = a_run(make("old", "a", at_least=None, baseline="old", budget=20), workers=1)
     runner._suspects.arms |= {"a", "old"}
     runner._hand_out()
     engine.returns((0.5, 0.25), 1)

@@ -20,7 +20,7 @@ time.sleep(3600)
 
 def test_a_run_waits_for_the_last_cases_of_an_agent_that_was_killed(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, cases=4, storage=storage, lease=1.0)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, cases=4, storage=storage, lease=1.0)
     child = subprocess.Popen([sys.executable, "-c", CHILD, storage], stdout=subprocess.PIPE)
     assert child.stdout
     assert child.stdout.readline() == b"4\n"
@@ -34,7 +34,7 @@ def test_a_run_waits_for_the_last_cases_of_an_agent_that_was_killed(tmp_path: Pa
 
 def test_a_run_waits_for_the_last_cases_of_an_agent_that_lives(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
-    first = thresher.create_study("s", arms=["a"], threshold=0.9, cases=4, storage=storage)
+    first = thresher.create_study("s", arms=["a"], at_least=0.9, cases=4, storage=storage)
     second = thresher.open_study("s", storage=storage)
     pulls = first.ask_many(4)
     found: list[thresher.Verdict] = []
@@ -47,15 +47,15 @@ def test_a_run_waits_for_the_last_cases_of_an_agent_that_lives(tmp_path: Path) -
 
 
 def test_a_run_does_not_wait_for_pulls_that_its_own_process_asked_for(tmp_path: Path) -> None:
-    study = thresher.create_study("s", arms=["a"], threshold=0.9, cases=4, storage=tmp_path / "s.db")
+    study = thresher.create_study("s", arms=["a"], at_least=0.9, cases=4, storage=tmp_path / "s.db")
     study.ask_many(4)
     verdict = thresher.run(study, lambda pull: 1.0, workers=1)
     assert (verdict.told, verdict.pending) == (0, 4)
 
 
 def test_a_study_that_finds_names_what_it_found() -> None:
-    study = thresher.create_study("s", arms=["good", "bad"], threshold=0.5, cases=20, find=1)
+    study = thresher.create_study("s", arms=["good", "bad"], at_least=0.5, cases=20, find=1)
     verdict = thresher.run(study, lambda pull: float(pull.arm == "good"), workers=1)
     assert verdict.answer.endswith("Found: 'good'.")
-    none = thresher.create_study("n", arms=["bad"], threshold=0.5, cases=20, find=1)
+    none = thresher.create_study("n", arms=["bad"], at_least=0.5, cases=20, find=1)
     assert thresher.run(none, lambda pull: 0.0, workers=1).answer.endswith("Found: none.")

@@ -104,7 +104,7 @@ def test_every_form_is_set_up_and_cleaned_up_once(engine: str, form: str) -> Non
 @pytest.mark.parametrize("engine", HERE)
 def test_both_sides_of_a_pair_get_it(engine: str) -> None:
     client = Client()
-    study = make("old", "a", threshold=None, baseline="old", budget=10)
+    study = make("old", "a", at_least=None, baseline="old", budget=10)
     evaluate = plainly if engine == "threads" else later
     verdict = run(engine, study, evaluate, shared=client.context(), **given(engine))
     assert (verdict.told, client.used) == (10, 20)

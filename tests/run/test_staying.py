@@ -66,7 +66,7 @@ def test_an_evaluator_of_another_version_ends_the_run_in_one_line(engine: str, w
 
 @pytest.mark.parametrize("engine", ["threads", "processes", "dask"])
 def test_both_sides_of_a_pair_are_evaluated_in_the_same_process(engine: str, where: dict[str, Any]) -> None:
-    study = make("old", "new", "other", threshold=None, baseline="old", budget=60)
+    study = make("old", "new", "other", at_least=None, baseline="old", budget=60)
     evaluate = stayer.evaluator().asked(study.spec)
     verdict = thresher.run(study, evaluate, **where)
     evaluate.stop()
@@ -100,7 +100,7 @@ ECHO = r's/.*"pull":\([-0-9]*\),.*/{"pull": \1, "reward": 0.5, "note": "\1"}/'
 
 @pytest.mark.parametrize("question", [{}, {"cases": 4}], ids=["in pairs", "of the same cases"])
 def test_in_a_pair_the_id_of_the_baseline_has_a_minus_sign(question: dict[str, Any]) -> None:
-    study = make("old", "new", threshold=None, baseline="old", budget=8, **question)
+    study = make("old", "new", at_least=None, baseline="old", budget=8, **question)
     evaluate = Staying(("sed", "-u", ECHO)).asked(study.spec)
     thresher.run(study, evaluate, workers=1)
     evaluate.stop()

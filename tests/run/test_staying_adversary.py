@@ -26,7 +26,7 @@ def test_bad_outcomes_that_are_hidden_in_any_way_do_not_lift_an_arm_above_the_ba
         folder = tmp_path / str(seed)
         folder.mkdir()
         evaluate = stayer.evaluator(str(folder), per_process=per_process, timeout=0.2)
-        question = {"threshold": BAR, "confidence": 0.95, "seed": seed, "max_failures": None}
+        question = {"at_least": BAR, "confidence": 0.95, "seed": seed, "max_failures": None}
         study = make("adversary", "adversary too", budget=PULLS, **question)
         verdict = thresher.run(study, evaluate, workers=4)
         evaluate.stop()

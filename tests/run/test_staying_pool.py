@@ -141,13 +141,13 @@ def test_a_program_that_cannot_start_is_a_failure_that_names_it(monkeypatch: pyt
 
 
 def test_the_baselines_side_of_a_pair_has_its_id_with_a_minus_sign(made: list[Fake]) -> None:
-    study = make("old", "new", threshold=None, baseline="old", budget=8)
+    study = make("old", "new", at_least=None, baseline="old", budget=8)
     evaluate = Staying(("x",)).asked(study.spec)
     assert (evaluate.arms, evaluate.baseline) == (frozenset({"old", "new"}), "old")
     evaluate(pull(3, "new"))
     evaluate(pull(3, "old"))
     assert [key for _, key, _ in made[0].asked] == [3, -3]
-    with_cases = make("old", "new", threshold=None, baseline="old", cases=4)
+    with_cases = make("old", "new", at_least=None, baseline="old", cases=4)
     assert Staying(("x",)).asked(with_cases.spec).baseline is None
 
 

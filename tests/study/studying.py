@@ -7,7 +7,7 @@ import thresher
 
 
 def make(**given: Any) -> thresher.Study:
-    settings: dict[str, Any] = {"arms": ["a", "b", "c"], "threshold": 0.5, "budget": 60}
+    settings: dict[str, Any] = {"arms": ["a", "b", "c"], "at_least": 0.5, "budget": 60}
     return thresher.create_study("s", **settings | given)
 
 

@@ -86,7 +86,7 @@ def attack(agent: Agent, wrong: int, seed: int, *, resumed: bool = False, import
     passes = CASES // 2 - (wrong == ABOVE)
     truth = truth_of["s"] = {arm: population(chance, passes) for arm in "ab"}
     study = thresher.create_study(
-        "s", arms=["a", "b"], threshold=0.5, cases=CASES, confidence=1 - RISK, seed=seed, storage=store, tries=2,
+        "s", arms=["a", "b"], at_least=0.5, cases=CASES, confidence=1 - RISK, seed=seed, storage=store, tries=2,
         budget=400, max_failures=None, **given,
     )  # fmt: skip
     welcome = 1.0 if wrong == ABOVE else 0.0
@@ -135,7 +135,7 @@ def test_an_import_cannot_choose_what_comes_first(wrong: int) -> None:
         welcome = 1.0 if wrong == ABOVE else 0.0
         setting: dict[str, Any] = {
             "arms": ["a"],
-            "threshold": 0.5,
+            "at_least": 0.5,
             "cases": CASES,
             "confidence": 1 - RISK,
             "seed": seed,
@@ -153,7 +153,7 @@ def test_an_arm_that_was_improved_on_the_cases_it_met_needs_another_seed() -> No
     """Half of the cases are met and mended, the others pass as seldom as before. In a new order that is seen."""
     false = {True: 0, False: 0}
     for seed in range(STUDIES):
-        setting: dict[str, Any] = {"arms": ["a"], "threshold": 0.8, "cases": CASES, "confidence": 0.7}
+        setting: dict[str, Any] = {"arms": ["a"], "at_least": 0.8, "cases": CASES, "confidence": 0.7}
         met = {int(pull.case or 0) for pull in thresher.create_study("s", seed=seed, **setting).ask_many(CASES // 2)}
         passes = met | {*sorted({*range(CASES)} - met)[::2]}  # 30 of 40
         for same in (True, False):
@@ -167,7 +167,7 @@ def test_an_arm_that_was_improved_on_the_cases_it_met_needs_another_seed() -> No
 
 def test_a_reward_that_differs_from_try_to_try_can_be_chosen_and_the_guarantee_says_so() -> None:
     """Coins instead of fixed rewards: every bad outcome is tried again until it is good."""
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, cases=CASES, confidence=0.95, seed=0)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, cases=CASES, confidence=0.95, seed=0)
     chance = random.Random(1)
     while pull := study.ask():
         study.tell(pull, 1) if chance.random() < 0.4 else study.drop(pull)
@@ -185,7 +185,7 @@ def matrix(*passes: int) -> Recorded:
 
 ROUGH: dict[str, Any] = {"delay": "workers:16:failures:5", "lost": (0.5, 0.05), "hung": 0.002}
 SWIFT: dict[str, Any] = {"delay": "workers:4:failures:5"}
-ON_THE_BAR = {"family": "recorded", "recorded": matrix(30, 29, 30, 29), "cases": 60, "threshold": 0.5, "budget": 960}
+ON_THE_BAR = {"family": "recorded", "recorded": matrix(30, 29, 30, 29), "cases": 60, "at_least": 0.5, "budget": 960}
 
 
 @pytest.mark.parametrize("delays", [ROUGH, SWIFT], ids=["rough", "swift"])
@@ -208,7 +208,7 @@ def rates(measures: Any) -> list[float]:
 @pytest.mark.parametrize("delays", [ROUGH, SWIFT], ids=["rough", "swift"])
 def test_the_error_rate_of_each_list_stays_within_the_risk_with_cases(delays: Any) -> None:
     """2,000 studies of four arms, all with means near the bar of 60 cases."""
-    near = {"family": "bernoulli", "arms": 4, "means": [0.5] * 4, "cases": 60, "threshold": 0.5, "budget": 960}
+    near = {"family": "bernoulli", "arms": 4, "means": [0.5] * 4, "cases": 60, "at_least": 0.5, "budget": 960}
     setup = Setup(confidence=1 - RISK, guarantee="rate", **near, **delays)  # type: ignore[arg-type]
     measures = simulate(setup, repetitions=2000, seed=16, per_arm=False).measures
     assert max(rates(measures)) <= RISK
@@ -221,7 +221,7 @@ def test_the_error_rate_of_each_list_stays_within_the_risk(delays: Any) -> None:
     """2,000 studies: arms on the bar and a little below it, and easy ones that lengthen the lists."""
     means = [0.5, 0.5, 0.5, 0.499, 0.499, 0.499, 0.95, 0.05]
     setup = Setup(
-        family="bernoulli", arms=8, means=means, threshold=0.5, confidence=1 - RISK, budget=600, guarantee="rate",
+        family="bernoulli", arms=8, means=means, at_least=0.5, confidence=1 - RISK, budget=600, guarantee="rate",
         tolerance=0.0, **delays,
     )  # fmt: skip
     measures = simulate(setup, repetitions=2000, seed=17, per_arm=False).measures

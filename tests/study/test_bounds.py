@@ -14,7 +14,7 @@ from thresher.study import peek
 
 
 def make(**given: Any) -> thresher.Study:
-    plain: dict[str, Any] = {"arms": ["a", "b"], "threshold": 0.5, "budget": 400, "policy": "uniform"}
+    plain: dict[str, Any] = {"arms": ["a", "b"], "at_least": 0.5, "budget": 400, "policy": "uniform"}
     return thresher.create_study("s", **plain | given)
 
 
@@ -40,7 +40,7 @@ def out_of_bounds(study: thresher.Study, pull: thresher.Pull, reward: object = 1
 
 def test_an_arm_whose_bounds_are_wrong_is_not_certified() -> None:
     """One reward of 1 in ten, otherwise .04, in bounds of (0, .06) against .05: the mean of .136 is above."""
-    study = thresher.create_study("s", arms=["a"], threshold=0.05, bounds=(0, 0.06), budget=2000)
+    study = thresher.create_study("s", arms=["a"], at_least=0.05, bounds=(0, 0.06), budget=2000)
     verdict = thresher.run(study, lambda pull: 1.0 if pull.number % 10 == 7 else 0.04, workers=1)
     assert verdict.outside == ("a",)
     assert not verdict["a"].certified
@@ -219,5 +219,5 @@ def test_clip_needs_bounds() -> None:
 @pytest.mark.parametrize(("bounds", "bar"), [((-1e16, 1), 0.5), ((0, 1e16), 0.5), ((0, 1), 1e-12), ((0, 1), 1 - 1e-12)])
 def test_bounds_that_swallow_the_bar_are_refused(bounds: tuple[float, float], bar: float) -> None:
     with pytest.raises(thresher.InvalidInput, match=r"^bounds .*so wide that the bar"):
-        make(bounds=bounds, threshold=bar)
-    make(bounds=bounds, threshold=bar, confidence=None)  # nothing is certified: nothing can break
+        make(bounds=bounds, at_least=bar)
+    make(bounds=bounds, at_least=bar, confidence=None)  # nothing is certified: nothing can break

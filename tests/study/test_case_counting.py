@@ -43,7 +43,7 @@ def label(study: Study) -> str | None:
 
 @pytest.mark.parametrize(("bar", "passes"), [(0.9, 9), (0.3, 3), (0.7, 7), (0.1, 1), (0.5, 5), (0.6, 6)])
 def test_a_mean_on_the_bar_is_above_as_soon_as_it_is_reached(bar: float, passes: int) -> None:
-    study = eval_set(threshold=bar, confidence=1 - 1e-9)
+    study = eval_set(at_least=bar, confidence=1 - 1e-9)
     tell_next(study, [0.0] * (10 - passes))
     assert label(study) is None  # it can still be reached exactly
     tell_next(study, [1.0] * (passes - 1))
@@ -67,7 +67,7 @@ def test_an_arm_that_bets_called_close_stays_so_unless_its_mean_lies_beyond_the_
 
 @pytest.mark.parametrize(("bar", "passes"), [(0.9, 9), (0.3, 3), (0.7, 7)])
 def test_an_arm_is_below_with_the_first_case_too_many(bar: float, passes: int) -> None:
-    study = eval_set(threshold=bar, confidence=1 - 1e-9)
+    study = eval_set(at_least=bar, confidence=1 - 1e-9)
     tell_next(study, [0.0] * (10 - passes))
     assert label(study) is None
     tell_next(study, [0.0])
@@ -81,7 +81,7 @@ def test_an_arm_is_below_with_the_first_case_too_many(bar: float, passes: int) -
 )
 def test_counting_uses_the_users_units(bounds: tuple[float, float], bar: float) -> None:
     low, high = bounds
-    study = eval_set(threshold=bar, bounds=bounds, confidence=1 - 1e-9, cases=4)
+    study = eval_set(at_least=bar, bounds=bounds, confidence=1 - 1e-9, cases=4)
     tell_next(study, [low, high, low])
     assert label(study) is None
     tell_next(study, [high])
@@ -106,7 +106,7 @@ def test_with_clip_a_reward_counts_as_the_bound() -> None:
 def test_counting_never_says_what_the_full_set_does_not(rewards: "list[float]", bar: float, seed: int) -> None:
     """Decimals whose sums round, bounds that are no powers of two: labels are those of exact decimals, and stay."""
     random.Random(seed).shuffle(rewards)
-    study = eval_set(threshold=bar, bounds=(0.1, 0.7), cases=len(rewards), confidence=1 - 1e-9, arms=["a"], seed=seed)
+    study = eval_set(at_least=bar, bounds=(0.1, 0.7), cases=len(rewards), confidence=1 - 1e-9, arms=["a"], seed=seed)
     pulls, known = study.ask_many(len(rewards)), None
     for pull, reward in zip(pulls, rewards, strict=True):
         study.tell(pull, reward)
@@ -121,7 +121,7 @@ def test_intervals_are_no_wider_than_counting_and_hold_the_truth(seed: int) -> N
     chance, cases = random.Random(seed), 60
     truth = [float(chance.random() < 0.6) for _ in range(cases)]
     mean, low, high = sum(truth) / cases, -2.0, 4.0
-    study = eval_set(threshold=1.0, bounds=(low, high), cases=cases, confidence=1 - 1e-7, seed=seed)
+    study = eval_set(at_least=1.0, bounds=(low, high), cases=cases, confidence=1 - 1e-7, seed=seed)
     told: list[float] = []
     for pull in chance.sample(study.ask_many(cases), cases):
         told.append(low + 6.0 * truth[int(pull.case or 0)])
@@ -141,7 +141,7 @@ def test_intervals_are_no_wider_than_counting_and_hold_the_truth(seed: int) -> N
 
 
 def test_imported_cases_are_known_and_are_not_pulled() -> None:
-    study = eval_set(threshold=0.65, confidence=1 - 1e-9)
+    study = eval_set(at_least=0.65, confidence=1 - 1e-9)
     study.add_many([("a", 1, case) for case in (0, 3, 5)])
     study.add("a", 0, case=9)
     row = study.verdict()["a"]
@@ -170,7 +170,7 @@ def test_a_study_that_is_wholly_imported_is_exact_and_done(guarantee: Any) -> No
 def test_an_import_of_good_results_alone_certifies_nothing_about_the_others() -> None:
     """The known half passes. What is left fails, and that is what the bets are about."""
     for seed in range(20):
-        study = eval_set(cases=200, threshold=0.55, seed=seed)
+        study = eval_set(cases=200, at_least=0.55, seed=seed)
         study.add_many(("a", 1, case) for case in range(100))
         assert label(study) is None
         while pull := study.ask():
@@ -208,7 +208,7 @@ def test_cases_cannot_be_imported_after_the_first_ask() -> None:
 
 
 def test_a_result_without_a_reward_uses_up_no_case() -> None:
-    study = eval_set(cases=2, threshold=0.9)
+    study = eval_set(cases=2, at_least=0.9)
     study.add_many([("a", None, 0), ("a", 1, 1)])
     assert [pull.case for pull in study.ask_many(5)] == [0]
 
@@ -280,7 +280,7 @@ def test_another_order_of_cases_is_another_log(tmp_path: Path) -> None:
 
 
 def test_the_evidence_begins_with_the_first_case() -> None:
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, cases=1000)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, cases=1000)
     for _ in range(7):
         assert not study.verdict()["a"].certified
         study.tell(study.ask() or 0, 1)

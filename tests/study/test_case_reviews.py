@@ -21,7 +21,7 @@ def broken_on(case: object) -> Any:
 
 @pytest.mark.parametrize("arms", [1, 2, 6])
 def test_a_broken_case_ends_no_run_even_if_only_it_is_left(arms: int) -> None:
-    study = thresher.create_study("s", arms=[f"a{arm}" for arm in range(arms)], threshold=0.5, cases=3)
+    study = thresher.create_study("s", arms=[f"a{arm}" for arm in range(arms)], at_least=0.5, cases=3)
     held = []
     while pull := study.ask():
         if pull.case == 1:
@@ -37,7 +37,7 @@ def test_a_broken_case_ends_no_run_even_if_only_it_is_left(arms: int) -> None:
 
 
 def test_a_broken_case_that_comes_first_ends_no_run() -> None:
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, cases=50)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, cases=50)
     first = study.ask()
     assert first is not None
     study.drop(first, cause="lost")
@@ -46,7 +46,7 @@ def test_a_broken_case_that_comes_first_ends_no_run() -> None:
 
 
 def test_an_evaluator_that_is_wrong_ends_the_run_after_three_cases_of_the_only_arm() -> None:
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, cases=50)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, cases=50)
 
     def evaluate(pull: thresher.Pull) -> float:
         raise RuntimeError("wrong")
@@ -58,21 +58,19 @@ def test_an_evaluator_that_is_wrong_ends_the_run_after_three_cases_of_the_only_a
 
 
 def test_bounds_far_from_zero_are_refused_where_sums_decide() -> None:
-    offset = {"arms": ["a"], "bounds": (1e15, 1e15 + 2), "threshold": 1e15 + 1}
+    offset = {"arms": ["a"], "bounds": (1e15, 1e15 + 2), "at_least": 1e15 + 1}
     with pytest.raises(
         thresher.InvalidInput, match="so far from 0 that sums of rewards lose their differences; subtract"
     ):
         thresher.create_study("s", **offset, cases=10)  # type: ignore[arg-type]
     thresher.create_study("s", **offset, budget=10)  # type: ignore[arg-type]  # bets see scaled rewards
-    thresher.create_study("t", arms=["a"], bounds=(1e5, 1e5 + 2), threshold=1e5 + 1, cases=10)
+    thresher.create_study("t", arms=["a"], bounds=(1e5, 1e5 + 2), at_least=1e5 + 1, cases=10)
 
 
 def test_close_is_given_up_when_all_cases_show_otherwise() -> None:
     """The order is chosen so that bets settle the arm as close first."""
     for seed in range(200):
-        study = thresher.create_study(
-            "s", arms=["a"], threshold=0.5, tolerance=0.2, confidence=0.6, cases=20, seed=seed
-        )
+        study = thresher.create_study("s", arms=["a"], at_least=0.5, tolerance=0.2, confidence=0.6, cases=20, seed=seed)
         pulls = study.ask_many(20)
         for number, pull in enumerate(pulls):
             study.tell(pull, 0.5 if number < 9 else 1.0)
@@ -83,7 +81,7 @@ def test_close_is_given_up_when_all_cases_show_otherwise() -> None:
 
 def test_an_arm_that_proves_the_bounds_wrong_takes_its_strength_from_the_list() -> None:
     liars, others = [f"liar{arm}" for arm in range(8)], ["other"]
-    study = thresher.create_study("s", arms=[*liars, *others], threshold=0.5, guarantee="rate", confidence=0.8)
+    study = thresher.create_study("s", arms=[*liars, *others], at_least=0.5, guarantee="rate", confidence=0.8)
 
     rng = random.Random(1)
     while len(study.verdict().above) < 9 or not study.verdict()["other"].certified:
@@ -109,14 +107,14 @@ def test_an_arm_that_proves_the_bounds_wrong_takes_its_strength_from_the_list() 
 
 
 def test_numbers_of_numpy_name_cases() -> None:
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, cases=5)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, cases=5)
     study.add("a", 1, case=np.int64(3))  # type: ignore[arg-type]
     assert study.verdict()["a"].cases == 1
 
 
 def test_tries_and_a_reward_for_failures_exclude_each_other() -> None:
     with pytest.raises(thresher.InvalidInput, match="tries 2: a failed case has the reward of a failure at once"):
-        thresher.create_study("s", arms=["a"], threshold=0.5, cases=5, tries=2, failure=0.0)
+        thresher.create_study("s", arms=["a"], at_least=0.5, cases=5, tries=2, failure=0.0)
 
 
 def test_an_arm_fails_a_case_on_which_it_is_worse_than_the_baseline() -> None:
@@ -129,9 +127,9 @@ def test_an_arm_fails_a_case_on_which_it_is_worse_than_the_baseline() -> None:
 
 
 def test_the_case_that_most_arms_failed_is_the_hardest_where_rewards_are_passes_and_failures() -> None:
-    study = thresher.create_study("evals", arms=["a", "b", "c"], threshold=0.5, cases=["once", "twice"])
+    study = thresher.create_study("evals", arms=["a", "b", "c"], at_least=0.5, cases=["once", "twice"])
     study.add_many([("a", 0, "once"), ("a", 0, "twice"), ("b", 0, "twice"), ("c", 1, "twice")])
     assert [(row.case, row.failed) for row in study.cases()] == [("twice", 2), ("once", 1)]
-    graded = thresher.create_study("graded", arms=["a", "b", "c"], threshold=0.5, cases=["once", "twice"])
+    graded = thresher.create_study("graded", arms=["a", "b", "c"], at_least=0.5, cases=["once", "twice"])
     graded.add_many([("a", 0.1, "once"), ("a", 0.2, "twice"), ("b", 0.4, "twice"), ("c", 1, "twice")])
     assert [row.case for row in graded.cases()] == ["once", "twice"], "by their means"

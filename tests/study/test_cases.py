@@ -123,7 +123,7 @@ def test_a_lost_lease_uses_up_no_case(tmp_path: Path) -> None:
 def test_a_resumed_study_goes_on_where_it_was(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
     seen: Counter[tuple[str, Any]] = Counter()
-    with eval_set(storage=storage, threshold=0.55, cases=20, confidence=0.99):
+    with eval_set(storage=storage, at_least=0.55, cases=20, confidence=0.99):
         pass
     while True:
         with thresher.open_study("s", storage=storage) as study:
@@ -156,7 +156,7 @@ def test_a_case_list_that_changed_is_another_study(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tries", [1, 2, 3, 5])
 def test_a_failing_case_is_tried_so_often_and_then_never_again(tries: int) -> None:
-    study, tried = eval_set(arms=["a"], tries=tries, threshold=0.9), Counter[Any]()
+    study, tried = eval_set(arms=["a"], tries=tries, at_least=0.9), Counter[Any]()
     while pull := study.ask():
         tried[pull.case] += 1
         if pull.case == 3:
@@ -195,7 +195,7 @@ def test_an_arm_retires_only_after_so_many_cases_in_a_row_failed_for_good() -> N
 
 
 def test_a_late_reward_mends_a_case_that_failed_for_good() -> None:
-    study = eval_set(arms=["a"], cases=2, tries=1, threshold=0.9)
+    study = eval_set(arms=["a"], cases=2, tries=1, at_least=0.9)
     pulls = all_pulls(study)
     study.drop(pulls[0], cause="failed")
     study.tell(pulls[1], 1)
@@ -207,7 +207,7 @@ def test_a_late_reward_mends_a_case_that_failed_for_good() -> None:
 
 def test_a_case_counts_once_if_a_late_reward_and_a_second_try_both_come() -> None:
     for late_first in (True, False):
-        study = eval_set(arms=["a"], cases=3, threshold=0.9)
+        study = eval_set(arms=["a"], cases=3, at_least=0.9)
         first = study.ask() or pytest.fail("no pull")
         study.drop(first)
         again = study.ask() or pytest.fail("no pull")
@@ -221,7 +221,7 @@ def test_a_case_counts_once_if_a_late_reward_and_a_second_try_both_come() -> Non
 
 
 def test_a_late_reward_before_the_second_try_leaves_nothing_to_try() -> None:
-    study = eval_set(arms=["a"], cases=2, threshold=0.9)
+    study = eval_set(arms=["a"], cases=2, at_least=0.9)
     first = study.ask() or pytest.fail("no pull")
     study.drop(first)
     study.tell(first, 1)
@@ -229,7 +229,7 @@ def test_a_late_reward_before_the_second_try_leaves_nothing_to_try() -> None:
 
 
 def test_a_second_try_that_is_dropped_after_the_late_reward_frees_nothing() -> None:
-    study = eval_set(arms=["a"], cases=1, threshold=0.9, confidence=None)
+    study = eval_set(arms=["a"], cases=1, at_least=0.9, confidence=None)
     first = study.ask() or pytest.fail("no pull")
     study.drop(first)
     again = study.ask() or pytest.fail("no pull")
@@ -262,7 +262,7 @@ def test_a_reward_outside_the_bounds_frees_no_place_that_another_pull_has() -> N
 
 
 def test_a_failure_that_has_a_reward_is_not_tried_again() -> None:
-    study = eval_set(arms=["a"], failure=0.25, threshold=0.9, bounds=(0.0, 1.0))
+    study = eval_set(arms=["a"], failure=0.25, at_least=0.9, bounds=(0.0, 1.0))
     pull = study.ask() or pytest.fail("no pull")
     study.drop(pull, cause="failed")
     row = study.verdict()["a"]
@@ -291,7 +291,7 @@ def test_a_run_tries_failing_cases_again_and_ends() -> None:
             raise ValueError("not yet")
         return random.Random(pull.seed).random()
 
-    study = eval_set(cases=6, confidence=0.999, threshold=0.5)
+    study = eval_set(cases=6, confidence=0.999, at_least=0.5)
     verdict = thresher.run(study, evaluate, workers=4)
     assert all(row.certified for row in verdict.rows)
     assert all(count <= (3 if case == 4 else 1) for (_, case), count in tried.items())

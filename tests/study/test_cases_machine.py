@@ -63,7 +63,7 @@ class CasesMachine(RuleBasedStateMachine):
         self, question: Any, cases: int, tries: int, budget: int | None, limit: int | None, seed: int
     ) -> None:  # fmt: skip
         self.study = thresher.create_study(
-            "s", arms=ARMS, threshold=0.5, cases=cases, tries=tries, budget=budget, max_failures=limit, seed=seed,
+            "s", arms=ARMS, at_least=0.5, cases=cases, tries=tries, budget=budget, max_failures=limit, seed=seed,
             **question,
         )  # fmt: skip
         self.cases, self.tries, self.budget, self.limit = cases, tries, budget, limit

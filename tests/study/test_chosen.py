@@ -10,7 +10,7 @@ from thresher import InvalidInput, UnknownArm
 
 
 def study_of(arms: int = 3, **question: object) -> thresher.Study:
-    given = {"threshold": 0.5, "confidence": 0.95, **question}
+    given = {"at_least": 0.5, "confidence": 0.95, **question}
     return thresher.create_study("hosted", arms=[f"a{arm}" for arm in range(arms)], **given)  # type: ignore[arg-type]
 
 
@@ -89,7 +89,7 @@ def test_the_host_may_choose_by_everything_it_has_seen_and_certificates_hold() -
     wrong = 0
     for seed in range(40):
         draws = random.Random(seed)
-        study = study_of(4, threshold=0.5, budget=600, seed=seed)
+        study = study_of(4, at_least=0.5, budget=600, seed=seed)
         means = {f"a{arm}": 0.49 for arm in range(4)}
         totals = dict.fromkeys(means, 0.0)
         while not study.done:
@@ -113,7 +113,7 @@ def test_an_import_is_weighed_before_the_first_chosen_pull() -> None:
 
 
 def test_an_unknown_arm_is_an_error_even_if_the_key_is_known() -> None:
-    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5)
+    study = thresher.create_study("s", arms=["a", "b"], at_least=0.5)
     assert len(study.ask_many(2, arm="a", key="k")) == 2
     with pytest.raises(thresher.UnknownArm, match="arm 'c'"):
         study.ask_many(2, arm="c", key="k")

@@ -13,7 +13,7 @@ ONES, ZEROS = [1.0] * 80, [0.0] * 30  # products leave the range in which they a
 
 
 def imported(rewards: "list[float]", **given: Any) -> thresher.Study:
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, **given)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, **given)
     study.add_many(("a", reward) for reward in rewards)
     study.ask()
     return study

@@ -16,7 +16,7 @@ BARS = st.sampled_from([0.1, 0.5, 0.9])
 
 def imported(rewards: "list[float]", **given: Any) -> thresher.Study:
     """A study of one arm after its import and the first ask."""
-    plain: dict[str, Any] = {"arms": ["a"], "threshold": 0.5}
+    plain: dict[str, Any] = {"arms": ["a"], "at_least": 0.5}
     study = thresher.create_study("s", **plain | given)
     study.add_many(("a", reward) for reward in rewards)
     study.ask()
@@ -38,7 +38,7 @@ def test_a_large_import_says_the_same_in_every_order(
 ) -> None:
     """Products that left the range of numbers used to keep what the first rewards said."""
     for rewards in (first + then, then + first, random.Random(1).sample(first + then, len(first + then))):
-        study = imported(rewards, threshold=bar)
+        study = imported(rewards, at_least=bar)
         row = study.verdict()["a"]
         assert (row.label if row.certified else None) == label
         capital = peek(study, lambda ledger: ledger.capitals[0])
@@ -49,7 +49,7 @@ def test_a_large_import_says_the_same_in_every_order(
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=1, max_size=60), BARS, st.integers(0, 99))
 def test_the_order_of_an_import_does_not_matter(rewards: "list[float]", bar: float, seed: int) -> None:
     shuffled = random.Random(seed).sample(rewards, len(rewards))
-    one, two = (imported(order, threshold=bar, tolerance=0.05) for order in (rewards, shuffled))
+    one, two = (imported(order, at_least=bar, tolerance=0.05) for order in (rewards, shuffled))
     for study in (one, two):
         assert study.verdict()["a"].certified == one.verdict()["a"].certified
     first, second = (peek(study, lambda ledger: list(ledger.capitals[0])) for study in (one, two))
@@ -61,7 +61,7 @@ def test_intervals_do_not_follow_the_order_of_an_import() -> None:
     rng, missed = random.Random(3), 0
     for _ in range(60):
         rewards = sorted((float(rng.random() < 0.6) for _ in range(100)), reverse=True)
-        row = imported(rewards, threshold=0.55, confidence=0.95).verdict()["a"]
+        row = imported(rewards, at_least=0.55, confidence=0.95).verdict()["a"]
         assert row.low is not None
         assert row.high is not None
         missed += not row.low <= 0.6 <= row.high
@@ -79,7 +79,7 @@ def test_an_interval_is_fed_every_imported_result_once() -> None:
 
 
 def test_a_budget_that_is_imported_whole_is_weighed_before_the_study_is_done() -> None:
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=40)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=40)
     study.add_many([("a", 1.0)] * 40)
     while not study.done:
         study.ask()

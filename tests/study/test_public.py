@@ -113,7 +113,7 @@ def test_the_module_is_the_command() -> None:
 
 
 def test_a_study_can_be_verified_from_its_events() -> None:
-    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=10)
+    study = thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=10)
     while pull := study.ask():
         study.tell(pull, pull.arm == "a")
     found = list(study.events())
@@ -137,7 +137,7 @@ def test_fields_with_few_values_say_which(of: type, field: str, one: str) -> Non
 
 
 def test_a_live_table_shows_a_run_outside_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=10)
+    study = thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=10)
     with thresher.live(study) as show:
         verdict = thresher.run(study, lambda pull: pull.arm == "a", workers=1, on_progress=show)
     assert verdict.issued == 10
@@ -166,7 +166,7 @@ WRONG: dict[str, tuple[Callable[[thresher.Study], object], str]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_argument_gets_our_error_message(name: str) -> None:
-    study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=9)
+    study = thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=9)
     call, words = WRONG[name]
     with pytest.raises(thresher.InvalidInput, match=words):
         call(study)
@@ -178,7 +178,7 @@ def test_a_storage_that_is_not_one_is_named() -> None:
 
 
 def test_the_lease_of_one_pull_can_be_renewed_by_itself() -> None:
-    study = thresher.create_study("s", arms=["a"], threshold=0.5, budget=9)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9)
     study.renew(study.ask() or 0, 1.0)
     with pytest.raises(thresher.UnknownPull):
         study.renew(7, 1.0)

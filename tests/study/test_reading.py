@@ -18,7 +18,7 @@ import thresher
 
 
 def coins(**given: Any) -> thresher.Study:
-    asked: dict[str, Any] = {"arms": ["fair", "loaded"], "threshold": 0.6, "budget": 20}
+    asked: dict[str, Any] = {"arms": ["fair", "loaded"], "at_least": 0.6, "budget": 20}
     return thresher.create_study("coins", **asked | given)
 
 
@@ -52,7 +52,7 @@ def test_what_never_changes_is_not_read_again(reader: str) -> None:
     store.reads.clear()
     READERS[reader](study)
     assert store.reads == []
-    assert repr(study) == "<Study 'coins': 2 arms, threshold 0.6>"
+    assert repr(study) == "<Study 'coins': 2 arms, at_least 0.6>"
 
 
 def test_asking_again_with_a_key_reads_the_log_once() -> None:

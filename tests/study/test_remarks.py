@@ -16,7 +16,7 @@ from thresher.study import peek
 
 
 def study(**given: Any) -> thresher.Study:
-    return thresher.create_study("s", arms=["a", "b"], budget=40, **{"threshold": 0.5} | given)
+    return thresher.create_study("s", arms=["a", "b"], budget=40, **{"at_least": 0.5} | given)
 
 
 def filled(*, remarks: bool, **given: Any) -> thresher.Study:
@@ -31,7 +31,7 @@ def filled(*, remarks: bool, **given: Any) -> thresher.Study:
     return found
 
 
-@pytest.mark.parametrize("given", [{}, {"threshold": None, "baseline": "a", "bounds": (0, 1)}])
+@pytest.mark.parametrize("given", [{}, {"at_least": None, "baseline": "a", "bounds": (0, 1)}])
 def test_notes_and_costs_are_kept_and_change_nothing_else(given: dict[str, Any]) -> None:
     plain, noted = filled(remarks=False, **given), filled(remarks=True, **given)
     assert [(row.note, row.cost) for row in noted.pulls()][:2] == [("number 0", 0.5), ("number 1", 0.5)]
@@ -131,7 +131,7 @@ def test_a_pair_keeps_the_baselines_reward_with_its_remarks() -> None:
     remarks = Remarks(0.25, "cut off", 0.5)
     assert json.loads(remarks.text() or "") == {"baseline": 0.25, "cost": 0.5, "note": "cut off"}
     assert remarks_of(Event(3, "told", 1, 0, 1.0, reason=remarks.text())) == remarks
-    found = study(threshold=None, baseline="a", bounds=(0, 1))
+    found = study(at_least=None, baseline="a", bounds=(0, 1))
     pull = found.ask()
     assert pull
     for reason in ('{"cost": 0.5}', "0.250", '{"baseline": 7.0, "cost": 0.5}'):

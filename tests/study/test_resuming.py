@@ -9,7 +9,7 @@ from thresher.core.spec import Spec
 from thresher.create import compare, create, resume
 from thresher.log.memory import MemoryStore
 
-ASKED: dict[str, Any] = {"arms": ["a", "b"], "threshold": 0.5, "budget": 8}
+ASKED: dict[str, Any] = {"arms": ["a", "b"], "at_least": 0.5, "budget": 8}
 
 
 def study_of(store: MemoryStore, *, rewards: int = 0, **given: Any) -> thresher.Study:
@@ -30,7 +30,7 @@ def test_a_study_resumes_with_its_own_specification_or_a_larger_budget() -> None
 @pytest.mark.parametrize(
     ("change", "difference"),
     [
-        ({"threshold": 0.6}, "threshold is 0.5, not 0.6"),
+        ({"at_least": 0.6}, "at_least is 0.5, not 0.6"),
         ({"arms": ["a", "c"]}, "arm 2 is 'b', not 'c'"),
         ({"budget": 7}, "budget is 8, not 7"),
         ({"budget": None}, "budget is 8, not none"),

@@ -17,7 +17,7 @@ from thresher.study import peek
 
 
 def create(url: str, policy: Policy, **given: Any) -> thresher.Study:
-    settings: dict[str, Any] = {"arms": ["a", "b", "c"], "threshold": 0.5, "budget": 60, "policy": policy}
+    settings: dict[str, Any] = {"arms": ["a", "b", "c"], "at_least": 0.5, "budget": 60, "policy": policy}
     return thresher.create_study("s", storage=url, **settings | given)
 
 
@@ -176,7 +176,7 @@ def test_certificates_hold_whatever_the_score_knows() -> None:
     for number in range(studies):
         arms = [f"arm {arm}" for arm in range(4)]
         study = thresher.create_study(
-            "s", arms=arms, threshold=0.5, budget=400, policy=custom(hostile), confidence=0.9, seed=number
+            "s", arms=arms, at_least=0.5, budget=400, policy=custom(hostile), confidence=0.9, seed=number
         )
         while pull := study.ask():
             coin = (pull.seed * 2654435761 + number) % 1000 < 480  # every arm is just below the bar

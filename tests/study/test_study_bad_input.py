@@ -33,15 +33,15 @@ BAD_STUDIES: list[tuple[dict[str, Any], str]] = [
     ({"arms": {"a": {"x": {1, 2}}}}, r"plain JSON"),
     ({"arms": {"a": {"x": math.nan}}}, r"plain JSON"),
     ({"arms": {"a": 3}}, r"dict with string keys"),
-    ({"threshold": math.nan}, r"threshold nan: must be a finite number"),
-    ({"threshold": "0.5"}, r"threshold '0.5': must be a finite number"),
-    ({"threshold": "90%"}, r"threshold '90%': must be a finite number; write 0.9$"),
+    ({"at_least": math.nan}, r"at_least nan: must be a finite number"),
+    ({"at_least": "0.5"}, r"at_least '0.5': must be a finite number"),
+    ({"at_least": "90%"}, r"at_least '90%': must be a finite number; write 0.9$"),
     ({"confidence": "99%"}, r"confidence '99%': must lie strictly between 0 and 1; write 0.99$"),
-    ({"threshold": "x%"}, r"threshold 'x%': must be a finite number$"),
-    ({"threshold": True}, r"threshold True: must be a finite number"),
-    ({"threshold": 0.0}, r"strictly inside the bounds \(0, 1\)"),
-    ({"threshold": 1.0}, r"strictly inside"),
-    ({"threshold": 1.5}, r"1.5: must lie strictly inside"),
+    ({"at_least": "x%"}, r"at_least 'x%': must be a finite number$"),
+    ({"at_least": True}, r"at_least True: must be a finite number"),
+    ({"at_least": 0.0}, r"strictly inside the bounds \(0, 1\)"),
+    ({"at_least": 1.0}, r"strictly inside"),
+    ({"at_least": 1.5}, r"1.5: must lie strictly inside"),
     ({"bounds": (1, 0)}, r"did you mean \(0, 1\)"),
     ({"bounds": (0.5, 0.5)}, r"must come first and be smaller"),
     ({"bounds": (0, math.inf)}, r"finite"),
@@ -122,7 +122,7 @@ def test_a_study_without_arms_says_so() -> None:
 @pytest.mark.parametrize("name", ["", " ", "a\x00b", "x" * 2000, None, 3])
 def test_a_bad_name_of_a_study_is_refused(name: Any) -> None:
     with pytest.raises(thresher.InvalidInput, match="study"):
-        thresher.create_study(name, arms=["a"], threshold=0.5, budget=9)
+        thresher.create_study(name, arms=["a"], at_least=0.5, budget=9)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ IGNORED = {
 
 @pytest.mark.parametrize("line", IGNORED)
 def test_a_setting_that_the_policy_ignores_is_refused_in_new_studies_only(line: str, tmp_path: Path) -> None:
-    question: Any = {"arms": ["a", "b"], "threshold": 0.5, "budget": 9, "policy": IGNORED[line], "seed": 7}
+    question: Any = {"arms": ["a", "b"], "at_least": 0.5, "budget": 9, "policy": IGNORED[line], "seed": 7}
     with pytest.raises(thresher.InvalidInput) as caught:
         thresher.create_study("s", storage=f"sqlite:///{tmp_path}/s.db", **question)
     assert str(caught.value) == line
@@ -199,9 +199,9 @@ def test_a_pair_told_to_a_study_of_single_rewards_is_refused_as_such() -> None:
 @pytest.mark.parametrize(("bar", "meant"), [(90, "0.9"), (1.5, "0.015"), (99.9, "0.999")])
 def test_a_bar_that_may_be_a_percentage_is_asked_about(bar: float, meant: str) -> None:
     with pytest.raises(thresher.InvalidInput, match=f"if it is a percentage, write {meant};"):
-        make(threshold=bar)
+        make(at_least=bar)
 
 
 def test_a_name_of_a_megabyte_is_refused(tmp_path: Path) -> None:
     with pytest.raises(thresher.InvalidInput, match="must not be longer than"):
-        thresher.create_study("x" * 10**6, arms=["a"], threshold=0.5, storage=f"sqlite:///{tmp_path}/s.db")
+        thresher.create_study("x" * 10**6, arms=["a"], at_least=0.5, storage=f"sqlite:///{tmp_path}/s.db")

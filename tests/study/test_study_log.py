@@ -18,7 +18,7 @@ from thresher.study import peek
 
 
 def test_a_restored_study_equals_the_live_one_to_the_bit() -> None:
-    study = make(bounds=(-3, 7), threshold=1.1, max_failures=2, confidence=None)
+    study = make(bounds=(-3, 7), at_least=1.1, max_failures=2, confidence=None)
     rng = random.Random(5)
     under_way: list[thresher.Pull] = []
     for _ in range(200):
@@ -130,7 +130,7 @@ def test_a_study_is_created_once_and_joined_by_the_same_specification() -> None:
     make(storage=store, if_exists="join", budget=70)
     make(storage=store, if_exists="join", budget=60)
     different: list[tuple[dict[str, Any], str]] = [
-        ({"threshold": 0.6}, "threshold is 0.5, not 0.6"),
+        ({"at_least": 0.6}, "at_least is 0.5, not 0.6"),
         ({"budget": 99}, "budget is 70, not 99"),
     ]
     for difference, words in different:
@@ -163,7 +163,7 @@ def test_the_parts_of_a_verdict_part_the_arms() -> None:
 
 def test_nine_passes_of_ten_are_above_nine_tenths_in_the_verdict() -> None:
     for failing in range(10):
-        study = make(arms=["a"], threshold=0.9)
+        study = make(arms=["a"], at_least=0.9)
         for number in range(10):
             study.tell(study.ask() or 0, number != failing)
         assert study.verdict().above == ["a"]
@@ -188,10 +188,10 @@ def test_hostile_names_stay_text_in_markdown() -> None:
 
 
 def test_rewards_without_bounds_are_taken_as_they_are() -> None:
-    study = make(bounds=None, confidence=None, threshold=-40.0)
+    study = make(bounds=None, confidence=None, at_least=-40.0)
     rng = random.Random(1)
     while pull := study.ask():
         study.tell(pull, rng.gauss({"a": -50, "b": -30, "c": -20}[pull.arm], 5))
     assert (study.verdict().above, study.verdict().below) == (["b", "c"], ["a"])
     with pytest.raises(thresher.InvalidInput, match="scale the rewards"):
-        make(bounds=None, confidence=None, threshold=1e200)
+        make(bounds=None, confidence=None, at_least=1e200)

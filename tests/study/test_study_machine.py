@@ -45,7 +45,7 @@ class StudyMachine(RuleBasedStateMachine):
         self.study = thresher.create_study(
             "s",
             arms=["a", "b", "c", "d"],
-            threshold=0.5,
+            at_least=0.5,
             budget=budget,
             policy=policy,
             confidence=confidence,

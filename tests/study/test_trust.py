@@ -15,7 +15,7 @@ from thresher.study import give_up
 
 
 def make(**given: Any) -> thresher.Study:
-    plain: dict[str, Any] = {"arms": ["a"], "threshold": 0.5, "budget": 600, "max_failures": None}
+    plain: dict[str, Any] = {"arms": ["a"], "at_least": 0.5, "budget": 600, "max_failures": None}
     return thresher.create_study("s", **plain | given)
 
 
@@ -95,7 +95,7 @@ def cancelled_at_the_right_moment(seed: int) -> bool:
     Pulls go out in threes. The adversary sees all three outcomes, has the last one told first, and cancels each of the
     others that would be bad, some of them before and some after a later reward is told.
     """
-    rng, study = random.Random(seed), make(threshold=0.5, budget=240)
+    rng, study = random.Random(seed), make(at_least=0.5, budget=240)
     while True:
         pulls = study.ask_many(3)
         if len(pulls) < 3:

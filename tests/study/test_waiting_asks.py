@@ -6,7 +6,7 @@ from thresher.study import peek
 
 
 def study(**more: object) -> thresher.Study:
-    return thresher.create_study("s", arms=["old", "a", "b"], threshold=0.5, cases=["x", "y"], **more)  # type: ignore[arg-type]
+    return thresher.create_study("s", arms=["old", "a", "b"], at_least=0.5, cases=["x", "y"], **more)  # type: ignore[arg-type]
 
 
 def waits(study: thresher.Study, arm: str | None = None) -> bool:

@@ -41,7 +41,7 @@ def server(store: Store | None = None, *, write: bool = True, reader: Store | No
 def an_app() -> CheckedApp:
     """The application with a study of two arms."""
     store = MemoryStore()
-    thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=20, storage=store)
+    thresher.create_study("coins", arms=["a", "b"], at_least=0.5, budget=20, storage=store)
     return server(store)
 
 

@@ -6,7 +6,7 @@ from asgi import BEARER, Reply, request, server
 from thresher.log.memory import MemoryStore
 from thresher.web.request_checks import CheckedApp
 
-COINS = {"name": "coins", "arms": ["fair", "loaded"], "threshold": 0.6, "budget": 40, "confidence": None}
+COINS = {"name": "coins", "arms": ["fair", "loaded"], "at_least": 0.6, "budget": 40, "confidence": None}
 
 
 @pytest.fixture(name="store")

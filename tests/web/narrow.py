@@ -29,14 +29,14 @@ BROKE = "RuntimeError: /srv/releases/2026-11-17/lib/python3.11/site-packages/pay
 def make(storage: str) -> None:
     """Certified, close, open, retired and failed arms, pending pulls, an eval set, and names without a separator."""
     for name, arms in (("prompts", PROMPTS), (NIGHTLY, IDS)):
-        _mixed(thresher.create_study(name, arms=arms, threshold=0.6, tolerance=0.1, budget=9_000, storage=storage))
-    evals = thresher.create_study("evals", arms=MODELS, threshold=0.7, cases=CASES, storage=storage)
+        _mixed(thresher.create_study(name, arms=arms, at_least=0.6, tolerance=0.1, budget=9_000, storage=storage))
+    evals = thresher.create_study("evals", arms=MODELS, at_least=0.7, cases=CASES, storage=storage)
     some = [(arm, model, CASES[: (200, 100, 20)[arm % 3]]) for arm, model in enumerate(MODELS[:-2])]
     evals.add_many(
         [(model, (arm * 7 + index * 13) % 97 / 96, case) for arm, model, of in some for index, case in enumerate(of)]
     )
     evals.ask_many(4)
-    odd = thresher.create_study("unbroken", arms=UNBROKEN, threshold=-1.234e-10, bounds=(-1, 1), storage=storage)
+    odd = thresher.create_study("unbroken", arms=UNBROKEN, at_least=-1.234e-10, bounds=(-1, 1), storage=storage)
     odd.add_many([(UNBROKEN[0], -1.2345e-10), (UNBROKEN[1], -1.2345e-7)])
 
 

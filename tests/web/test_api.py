@@ -103,7 +103,7 @@ def test_pulls_without_a_heartbeat_are_lost_unless_renewed(tmp_path: Path) -> No
         ("/coins/extend", {"budget": 3}, 422, "budget"),
         ("/coins/ask", {"n": 0}, 422, "n"),
         ("", COINS, 409, "study"),
-        ("", {**COINS, "name": "x", "threshold": 2}, 422, "threshold"),
+        ("", {**COINS, "name": "x", "at_least": 2}, 422, "at_least"),
         ("", {**COINS, "name": "x", "arms": []}, 422, "arms"),
     ],
 )
@@ -124,7 +124,7 @@ def test_a_body_that_is_not_json_is_refused(app: CheckedApp) -> None:
         assert set(reply.data) == {"error", "value", "rule", "remedy"}, body
 
 
-CERTAIN = {"name": "certain", "arms": ["good", "bad"], "threshold": 0.6, "budget": 400}
+CERTAIN = {"name": "certain", "arms": ["good", "bad"], "at_least": 0.6, "budget": 400}
 
 
 def test_a_reward_outside_the_bounds_is_refused_like_any_other_and_retires_its_arm(app: CheckedApp) -> None:
@@ -238,7 +238,7 @@ def test_a_study_created_again_under_its_old_name_is_the_new_one(app: CheckedApp
     store.delete("coins")
     assert get(app, "/coins").status == 404
     assert get(app, "/coins/verdict").data["rule"] == "is not in this store"
-    assert post(app, "", {**COINS, "threshold": 0.7}).data["issued"] == 0
+    assert post(app, "", {**COINS, "at_least": 0.7}).data["issued"] == 0
     assert get(app, "/coins").data["threshold"] == 0.7
     assert post(app, "/coins/ask").data["pulls"][0]["id"] == 1
 
@@ -246,7 +246,7 @@ def test_a_study_created_again_under_its_old_name_is_the_new_one(app: CheckedApp
 def test_the_question_is_on_the_page_before_the_log_is_read(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    thresher.create_study("coins", arms=["a", "b"], threshold=0.5, storage=store)
+    thresher.create_study("coins", arms=["a", "b"], at_least=0.5, storage=store)
     monkeypatch.setattr("thresher.web.served_studies.Live", None)  # reading would fail
     page = request(server(store), "GET", "/study/coins", headers={**BEARER, "accept": "text/html"})
     assert (page.status, b"Which of 2 arms reach 0.5?" in page.body) == (200, True)

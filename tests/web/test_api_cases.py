@@ -9,7 +9,7 @@ from thresher.web.request_checks import CheckedApp
 EVALS: dict[str, Any] = {
     "name": "evals",
     "arms": ["a", "b"],
-    "threshold": 0.5,
+    "at_least": 0.5,
     "cases": {"one": {"text": "1 + 1"}, "two": {}},
 }
 

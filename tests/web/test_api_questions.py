@@ -167,13 +167,14 @@ def test_a_study_that_looks_for_some_arms_names_what_it_found(app: CheckedApp) -
 
 def test_what_is_wrong_with_a_question_is_said_over_http(app: CheckedApp) -> None:
     wrongs: list[tuple[dict[str, Any], str]] = [
-        ({}, "threshold"),
+        ({}, "at_least"),
         ({"at_least": 0.5, "at_most": 0.5}, "at_most"),
         ({"at_least": 0.5, "margin": 0.1}, "margin"),
         ({"at_least": 0.5, "ratio": 1.05}, "ratio"),
         ({"at_least": 0.5, "share": 1.5}, "share"),
         ({"baseline": "c"}, "baseline"),
         ({"baseline": "a", "margin": 3}, "margin"),
+        ({"at_least": 0.5, "lower_is_better": True}, "lower_is_better"),
         ({"at_least": 0.5, "unit": " "}, "unit"),
         ({"at_least": 0.5, "lower_is_better": 1}, "lower_is_better"),
     ]

@@ -69,10 +69,10 @@ def test_lone_surrogates_in_addresses_are_refused_with_a_message(
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
-        ("", {"name": "\ud800", "arms": ["a"], "threshold": 0.5}, 422),
-        ("", {"name": "x", "arms": ["\udfff"], "threshold": 0.5}, 422),
-        ("", {"name": "x", "arms": ["a"], "threshold": 0.5, "\ud800": 1}, 422),
-        ("", {"name": "x", "arms": ["a"], "threshold": 0.5, "policy": "\ud800"}, 422),
+        ("", {"name": "\ud800", "arms": ["a"], "at_least": 0.5}, 422),
+        ("", {"name": "x", "arms": ["\udfff"], "at_least": 0.5}, 422),
+        ("", {"name": "x", "arms": ["a"], "at_least": 0.5, "\ud800": 1}, 422),
+        ("", {"name": "x", "arms": ["a"], "at_least": 0.5, "policy": "\ud800"}, 422),
         ("/coins/tell", {"pull": "\ud800", "reward": 1}, 422),
     ],
 )
@@ -84,7 +84,7 @@ def test_lone_surrogates_in_bodies_are_refused_with_a_message(
 
 
 def test_lone_surrogates_in_parameters_reach_the_evaluator(app: CheckedApp) -> None:
-    new = {"name": "halves", "arms": {"a": {"k": "\ud800"}}, "threshold": 0.5}
+    new = {"name": "halves", "arms": {"a": {"k": "\ud800"}}, "at_least": 0.5}
     assert request(app, "POST", "/api/studies", headers=BEARER, json_body=new).status == 201
     asked = request(app, "POST", "/api/studies/halves/ask", headers=BEARER)
     assert asked.data["pulls"][0]["params"] == {"k": "\ud800"}
@@ -128,7 +128,7 @@ def test_a_reward_of_thousands_of_digits_is_not_json_that_can_be_read() -> None:
 
 def told_huge(reward: str, extra: dict[str, object]) -> tuple[CheckedApp, Reply]:
     app = server()
-    new = {"name": "big", "arms": ["a"], "threshold": 0.5, **extra}
+    new = {"name": "big", "arms": ["a"], "at_least": 0.5, **extra}
     assert request(app, "POST", "/api/studies", headers=BEARER, json_body=new).status == 201
     request(app, "POST", "/api/studies/big/ask", headers=BEARER)
     body = f'{{"pull": 1, "reward": {reward}}}'.encode()
@@ -147,7 +147,7 @@ def test_large_bodies_are_refused_whether_or_not_they_say_so(app: CheckedApp) ->
     parts = [b"x" * 100_000] * 11
     assert request(app, "POST", "/api/studies", headers=BEARER, body=parts).status == 413
     assert request(app, "POST", "/api/studies", headers={**BEARER, "content-length": "-1"}).status == 413
-    small = [b'{"name": "x", ', b'"arms": ["a"], "threshold": 0.5}']
+    small = [b'{"name": "x", ', b'"arms": ["a"], "at_least": 0.5}']
     kind = {"content-type": "application/json"}
     assert request(app, "POST", "/api/studies", headers={**BEARER, **kind}, body=small).status == 201
 
@@ -174,7 +174,7 @@ NAMES = {"name": "x", "arms": ["a"]}
         ("/coins/ask", {"nn": 1}, "nn", 1, "is not a field", "did you mean 'n'?"),
         ("/coins/ask", [], "body", "[]", "must be a JSON object", "/docs"),
         ("", [], "body", "[]", "must be a JSON object", "/docs"),
-        ("", {**NAMES, "thresold": 0.5}, "thresold", 0.5, "is not a field", "did you mean 'threshold'"),
+        ("", {**NAMES, "at_leats": 0.5}, "at_leats", 0.5, "is not a field", "did you mean 'at_least'"),
         ("", {**NAMES, "arms": "a", "at_least": 0.5}, "arms", "a", "must be a list of names, or an object", "/docs"),
         ("", {**NAMES, "at_least": 0.5, "bounds": 1}, "bounds", 1, "must be two numbers, or null", "/docs"),
         ("", {**NAMES, "at_least": 0.5, "if_exists": "x"}, "if_exists", "x", "must be 'error' or 'join'", "/docs"),

@@ -22,7 +22,7 @@ def storage(tmp_path: Path) -> str:
 @pytest.fixture
 def server(storage: str) -> Iterator[Served]:
     arms = {"rare": {"chance": 0.1}, "often": {"chance": 0.9}}
-    question = {"arms": arms, "threshold": 0.5, "budget": 12, "confidence": None, "seed": 0}
+    question = {"arms": arms, "at_least": 0.5, "budget": 12, "confidence": None, "seed": 0}
     thresher.create_study("coins & more", storage=storage, **question)  # type: ignore[arg-type]
     with served(storage, "--write") as found:
         yield found
@@ -49,7 +49,7 @@ def test_the_shell_agent_finishes_a_study(server: Served, storage: str, tmp_path
 def test_the_shell_agent_passes_the_case_on_and_comes_back_for_one_that_another_agent_lost(
     server: Served, storage: str, tmp_path: Path
 ) -> None:
-    study = thresher.create_study("evals", arms=["a", "b"], threshold=0.6, cases=["one", "two"], storage=storage)
+    study = thresher.create_study("evals", arms=["a", "b"], at_least=0.6, cases=["one", "two"], storage=storage)
     command = tmp_path / "evaluate"
     command.write_text('#!/bin/sh\n[ "$THRESHER_CASE" = one ] && echo 1 || echo 0.5\n')
     command.chmod(0o755)

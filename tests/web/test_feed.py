@@ -18,7 +18,7 @@ from thresher.web.watched import Live
 
 def test_what_is_sent_is_what_changed() -> None:
     store = MemoryStore()
-    study = thresher.create_study("big", arms=[f"arm {k}" for k in range(2000)], threshold=0.5, storage=store)
+    study = thresher.create_study("big", arms=[f"arm {k}" for k in range(2000)], at_least=0.5, storage=store)
     live = Live("big", store)
     pull = study.ask()
     assert pull
@@ -35,7 +35,7 @@ def test_what_is_sent_is_what_changed() -> None:
 
 def test_cases_make_no_update_larger() -> None:
     store, names = MemoryStore(), [f"a long name of a case {k}" for k in range(2000)]
-    study = thresher.create_study("evals", arms=["a", "b"], threshold=0.5, cases=names, storage=store)
+    study = thresher.create_study("evals", arms=["a", "b"], at_least=0.5, cases=names, storage=store)
     live = Live("evals", store)
     assert live.head()["cases"] == 2000
     pull = study.ask()
@@ -47,7 +47,7 @@ def test_cases_make_no_update_larger() -> None:
 
 def test_the_cases_of_a_large_study_are_cut() -> None:
     store, arms = MemoryStore(), [f"arm {k}" for k in range(300)]
-    study = thresher.create_study("evals", arms=arms, threshold=0.5, cases=40, storage=store)
+    study = thresher.create_study("evals", arms=arms, at_least=0.5, cases=40, storage=store)
     study.add_many([(arm, (k + case) % 7 / 7, case) for k, arm in enumerate(arms) for case in range(40)])
     live = Live("evals", store)
     found = json.loads(live.cases(10))
@@ -60,7 +60,7 @@ def test_the_cases_of_a_large_study_are_cut() -> None:
 
 def test_failures_and_the_guarantee_are_sent_when_they_change() -> None:
     store = MemoryStore()
-    study = thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=300, storage=store)
+    study = thresher.create_study("coins", arms=["a", "b"], at_least=0.5, budget=300, storage=store)
     live = Live("coins", store)
     first = study.ask()
     assert first
@@ -80,7 +80,7 @@ def test_failures_and_the_guarantee_are_sent_when_they_change() -> None:
 
 def test_the_first_ask_after_an_import_changes_every_arm() -> None:
     store = MemoryStore()
-    study = thresher.create_study("coins", arms=["a", "b", "c"], threshold=0.5, storage=store)
+    study = thresher.create_study("coins", arms=["a", "b", "c"], at_least=0.5, storage=store)
     study.add_many([(arm, 1) for arm in "ab" for _ in range(30)])
     live = Live("coins", store)
     assert "weighed all together" in live.head()["guarantee"]
@@ -97,7 +97,7 @@ def test_the_first_ask_after_an_import_changes_every_arm() -> None:
 
 def test_a_reward_outside_the_bounds_changes_the_guarantee() -> None:
     store = MemoryStore()
-    study = thresher.create_study("coins", arms=["a", "b"], threshold=0.5, storage=store)
+    study = thresher.create_study("coins", arms=["a", "b"], at_least=0.5, storage=store)
     live = Live("coins", store)
     with pytest.raises(thresher.InvalidInput):
         study.tell(study.ask_many(1)[0], 2)
@@ -128,7 +128,7 @@ def moved(study: thresher.Study, live: Live | None, every: int) -> None:
 @pytest.mark.parametrize("every", [1, 7, 400])
 def test_a_followed_study_equals_one_read_from_the_start(every: int) -> None:
     store = MemoryStore()
-    study = thresher.create_study("coins", arms=["a", "b", "c", "d"], threshold=0.7, budget=1500, storage=store)
+    study = thresher.create_study("coins", arms=["a", "b", "c", "d"], at_least=0.7, budget=1500, storage=store)
     live = Live("coins", store)
     moved(study, live, every)
     assert live.table() == Live("coins", store).table()
@@ -136,7 +136,7 @@ def test_a_followed_study_equals_one_read_from_the_start(every: int) -> None:
 
 def test_the_history_is_what_happened_and_ends_with_the_verdict() -> None:
     store = MemoryStore()
-    study = thresher.create_study("coins", arms=["a", "b", "c", "d"], threshold=0.7, budget=1500, storage=store)
+    study = thresher.create_study("coins", arms=["a", "b", "c", "d"], at_least=0.7, budget=1500, storage=store)
     moved(study, None, 1)
     history = json.loads(Live("coins", store).table())["history"]
     step, points = history["step"], history["points"]
@@ -154,7 +154,7 @@ def test_the_history_is_what_happened_and_ends_with_the_verdict() -> None:
 
 def test_a_page_that_was_away_gets_the_points_of_the_history_that_it_lacks() -> None:
     store = MemoryStore()
-    study = thresher.create_study("coins", arms=["a", "b", "c", "d"], threshold=0.7, budget=1500, storage=store)
+    study = thresher.create_study("coins", arms=["a", "b", "c", "d"], at_least=0.7, budget=1500, storage=store)
     live = Live("coins", store)
     moved(study, live, 100)
     whole = json.loads(live.table())["history"]
@@ -167,7 +167,7 @@ def test_a_page_that_was_away_gets_the_points_of_the_history_that_it_lacks() -> 
 
 def test_viewers_share_one_watch_and_a_latecomer_misses_nothing() -> None:
     store = MemoryStore()
-    study = thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=100, storage=store)
+    study = thresher.create_study("coins", arms=["a", "b"], at_least=0.5, budget=100, storage=store)
     reads = 0
     read = store.read
 
@@ -209,7 +209,7 @@ def test_viewers_share_one_watch_and_a_latecomer_misses_nothing() -> None:
 
 def test_a_long_first_message_is_made_once_for_all_and_sent_in_pieces() -> None:
     store = MemoryStore()
-    study = thresher.create_study("big", arms=[f"arm {k}" for k in range(3000)], threshold=0.5, storage=store)
+    study = thresher.create_study("big", arms=[f"arm {k}" for k in range(3000)], at_least=0.5, storage=store)
     study.ask_many(3000)
     live, made = Live("big", store), []
     since = live.since
@@ -241,7 +241,7 @@ def test_a_long_first_message_is_made_once_for_all_and_sent_in_pieces() -> None:
 def test_what_viewers_are_sent_is_made_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits for the lock that long reads of the study hold."""
     store = MemoryStore()
-    thresher.create_study("coins", arms=["a"], threshold=0.5, storage=store)
+    thresher.create_study("coins", arms=["a"], at_least=0.5, storage=store)
     monkeypatch.setattr("thresher.web.feed.SLOWING", (0.0,))
     live, threads = Live("coins", store), set[int]()
     head = live.head
@@ -260,12 +260,12 @@ def test_what_viewers_are_sent_is_made_off_the_event_loop(monkeypatch: pytest.Mo
 
 def test_viewers_learn_when_a_study_is_deleted_or_replaced() -> None:
     async def watch(store: MemoryStore, *, again: bool) -> bytes:
-        thresher.create_study("coins", arms=["a"], threshold=0.5, storage=store)
+        thresher.create_study("coins", arms=["a"], at_least=0.5, storage=store)
         viewer = Feed(Live("coins", store)).view(1)
         await anext(viewer)
         store.delete("coins")
         if again:
-            thresher.create_study("coins", arms=["a"], threshold=0.5, storage=store)
+            thresher.create_study("coins", arms=["a"], at_least=0.5, storage=store)
         return b"".join([text async for text in viewer])  # it ends
 
     assert b"event: gone" in asyncio.run(watch(MemoryStore(), again=False))
@@ -274,7 +274,7 @@ def test_viewers_learn_when_a_study_is_deleted_or_replaced() -> None:
 
 def test_a_store_that_fails_for_a_moment_ends_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
-    study = thresher.create_study("coins", arms=["a"], threshold=0.5, storage=store)
+    study = thresher.create_study("coins", arms=["a"], at_least=0.5, storage=store)
     monkeypatch.setattr("thresher.web.feed.AWAY", 0.05)
     read, failing = store.read, True
 

@@ -47,7 +47,7 @@ def many_files() -> Iterator[None]:
 def test_1100_silent_connections_block_nobody(tmp_path: Path, many_files: None) -> None:
     log = tmp_path / "log"
     storage = f"sqlite:///{tmp_path}/s.db"
-    thresher.create_study("coins", arms=["a"], threshold=0.5, storage=storage)
+    thresher.create_study("coins", arms=["a"], at_least=0.5, storage=storage)
     with served(storage, log=log, files=FILES) as server, contextlib.ExitStack() as stack:
         for _ in range(1100):
             stack.enter_context(connected(server))
@@ -80,7 +80,7 @@ def test_running_out_of_descriptors_is_logged_once_and_temporary(tmp_path: Path)
 
 def test_a_connection_that_is_being_answered_is_not_closed_to_make_room(tmp_path: Path) -> None:
     storage, log = f"sqlite:///{tmp_path}/s.db", tmp_path / "log"
-    thresher.create_study("coins", arms=["a"], threshold=0.5, storage=storage)
+    thresher.create_study("coins", arms=["a"], at_least=0.5, storage=storage)
     with served(storage, log=log, patience={"connections.MOST": 3}) as server, contextlib.ExitStack() as stack:
         streams = [stack.enter_context(connected(server)) for _ in range(3)]
         for stream in streams:
@@ -98,7 +98,7 @@ def test_a_connection_that_is_being_answered_is_not_closed_to_make_room(tmp_path
 
 def test_too_many_streams_are_refused_in_one_line_until_one_is_closed(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
-    thresher.create_study("coins", arms=["a"], threshold=0.5, storage=storage)
+    thresher.create_study("coins", arms=["a"], at_least=0.5, storage=storage)
     stream = "/api/studies/coins/stream"
     with served(storage, patience={"served_studies.STREAMS": 2}) as server, contextlib.ExitStack() as stack:
         streams = [stack.enter_context(connected(server)) for _ in range(2)]
@@ -145,7 +145,7 @@ def asking(stack: contextlib.ExitStack, server: Served, count: int) -> list[sock
 @pytest.mark.alone
 def test_a_stuck_writer_blocks_no_reader_and_too_many_writers_are_refused(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
-    thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=1000, storage=storage)
+    thresher.create_study("coins", arms=["a", "b"], at_least=0.5, budget=1000, storage=storage)
     with served(storage, "--write") as server, contextlib.ExitStack() as stack:
         httpx.post(f"{server.url}/api/studies/coins/ask", headers=WRITER, timeout=30).raise_for_status()
         with stuck(tmp_path / "s.db"):
@@ -171,7 +171,7 @@ def test_a_stuck_writer_blocks_no_reader_and_too_many_writers_are_refused(tmp_pa
 
 def test_a_write_that_gets_no_thread_in_time_is_refused_and_the_others_are_done_later(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
-    thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=1000, storage=storage)
+    thresher.create_study("coins", arms=["a", "b"], at_least=0.5, budget=1000, storage=storage)
     with (
         served(storage, "--write", patience={"served_studies.PATIENCE": 1.5}) as server,
         contextlib.ExitStack() as stack,

@@ -50,7 +50,7 @@ def test_200_agents_over_http_count_exactly(tmp_path: Path) -> None:
 
     async def crowd(server: Served) -> list[int]:
         client = await Client.of(server)
-        new = {"name": "many", "arms": arms, "threshold": 0.6, "budget": budget, "confidence": None}
+        new = {"name": "many", "arms": arms, "at_least": 0.6, "budget": budget, "confidence": None}
         await client.post("/api/studies", new)
         client.close()
         async with asyncio.timeout(240):

@@ -15,7 +15,7 @@ httpx = pytest.importorskip("httpx")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("openapi")
     with served(f"sqlite:///{folder}/s.db?durability=normal", "--write") as found:
-        new = {"name": "0", "arms": ["a", "b"], "threshold": 0.5, "budget": 1000}
+        new = {"name": "0", "arms": ["a", "b"], "at_least": 0.5, "budget": 1000}
         httpx.post(f"{found.url}/api/studies", headers=BEARER, json=new, timeout=60).raise_for_status()
         yield found
 

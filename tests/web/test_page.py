@@ -34,8 +34,8 @@ CHANGES = "performance.getEntriesByName('change').length"
 
 
 def make(storage: str) -> None:
-    thresher.create_study("running", arms=ARMS, threshold=0.6, budget=200_000, storage=storage, seed=0)
-    thresher.create_study("cards", arms=["fair", "loaded"], threshold=0.5, budget=500, storage=storage)
+    thresher.create_study("running", arms=ARMS, at_least=0.6, budget=200_000, storage=storage, seed=0)
+    thresher.create_study("cards", arms=["fair", "loaded"], at_least=0.5, budget=500, storage=storage)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -206,7 +206,7 @@ def test_open_pages_outlive_their_server_and_continue_with_a_new_session(
     site: Site, pages_without_charts: tuple[Any, Any], tmp_path: Path
 ) -> None:
     storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
-    study = thresher.create_study("coins", arms=["fair", "loaded"], threshold=0.5, budget=500, storage=storage)
+    study = thresher.create_study("coins", arms=["fair", "loaded"], at_least=0.5, budget=500, storage=storage)
     page, arm = pages_without_charts
     with served(storage) as first:
         page.goto(first.entry)
@@ -233,7 +233,7 @@ def test_open_pages_outlive_their_server_and_continue_with_a_new_session(
 
 def test_a_page_says_that_the_server_has_no_room_for_it(pages_without_charts: tuple[Any, Any], tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db?durability=normal"
-    thresher.create_study("coins", arms=["fair"], threshold=0.5, budget=500, storage=storage)
+    thresher.create_study("coins", arms=["fair"], at_least=0.5, budget=500, storage=storage)
     page, _ = pages_without_charts
     with served(storage, patience={"served_studies.STREAMS": 0}) as server:
         page.goto(server.entry)
@@ -244,7 +244,7 @@ def test_a_page_says_that_the_server_has_no_room_for_it(pages_without_charts: tu
 
 
 def test_a_page_says_that_there_is_no_reward_yet_and_that_its_study_was_deleted(site: Site) -> None:
-    thresher.create_study("dice", arms=["fair", "loaded"], threshold=0.5, budget=500, storage=site.storage)
+    thresher.create_study("dice", arms=["fair", "loaded"], at_least=0.5, budget=500, storage=site.storage)
     page, complaints, _ = site.open("/study/dice")
     page.get_by_text("No reward has come back yet.").wait_for()
     page.get_by_text("0 do (0 certified), 0 do not (0 certified), 2 undecided").first.wait_for()
@@ -263,7 +263,7 @@ AXIS = "[...document.querySelectorAll('#chart-arms .xtick text')].map((node) => 
 
 def test_few_arms_are_named_under_the_chart_and_failures_that_retire_none_are_not_called_retired(site: Site) -> None:
     names = ["tests/test_run.py::test_a_reward_is_read", HOSTILE, *(f"prompt {number}" for number in range(18))]
-    study = thresher.create_study("few", arms=names, threshold=0.5, budget=60, storage=site.storage)
+    study = thresher.create_study("few", arms=names, at_least=0.5, budget=60, storage=site.storage)
     study.drop(study.ask_many(1)[0], cause="failed", reason="no network")
     while pull := study.ask():
         study.tell(pull, names.index(pull.arm) / 20)

@@ -15,7 +15,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)> $study @above"
 
 @pytest.fixture(scope="module")
 def study() -> thresher.Study:
-    study = thresher.create_study("coins", arms=["fair", "loaded", HOSTILE], threshold=0.6, budget=100)
+    study = thresher.create_study("coins", arms=["fair", "loaded", HOSTILE], at_least=0.6, budget=100)
     while pull := study.ask():
         study.tell(pull, pull.arm == "loaded" or pull.number % 2)
     return study

@@ -173,7 +173,7 @@ def test_a_page_follows_the_baseline_as_pairs_come(site: Site) -> None:
 
 def test_a_tab_lists_the_cases_the_hardest_first(site: Site) -> None:
     names = [HOSTILE, *(f"case {k:03}" for k in range(1, 150))]
-    study = thresher.create_study("graded", arms=["a", "b", "c"], threshold=0.5, cases=names, storage=site.storage)
+    study = thresher.create_study("graded", arms=["a", "b", "c"], at_least=0.5, cases=names, storage=site.storage)
     study.add_many([(arm, 0.0 if case == HOSTILE else 1.0, case) for arm in "ab" for case in names])
     page, complaints, _ = site.open("/study/graded")
     page.get_by_text("150 of 150").first.wait_for()

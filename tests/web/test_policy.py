@@ -33,7 +33,7 @@ def test_a_name_that_the_server_does_not_know_is_refused(monkeypatch: pytest.Mon
 def test_a_study_whose_function_is_missing_is_read_but_not_asked() -> None:
     store = MemoryStore()
     policy = Policy("nosuchmodule:score", digest="ab" * 16)
-    thresher.create_study("coins", arms=["fair", "loaded"], threshold=0.5, policy=policy, storage=store)
+    thresher.create_study("coins", arms=["fair", "loaded"], at_least=0.5, policy=policy, storage=store)
     app = server(store)
     for path in ("", "/verdict", "/events"):
         assert get(app, f"/coins{path}").status == 200
@@ -48,7 +48,7 @@ def test_a_broken_function_is_one_line_of_json() -> None:
         return -1.0
 
     store = MemoryStore()
-    study = thresher.create_study("coins", arms=["fair", "loaded"], threshold=0.5, policy=custom(broken), storage=store)
+    study = thresher.create_study("coins", arms=["fair", "loaded"], at_least=0.5, policy=custom(broken), storage=store)
     for pull in study.ask_many(4):
         study.tell(pull, 1.0)
     reply = post(server(store), "/coins/ask")

@@ -24,7 +24,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)> $study @above"
 
 @pytest.fixture(scope="module")
 def study() -> thresher.Study:
-    study = thresher.create_study("coins", arms=["fair", "loaded", HOSTILE], threshold=0.6, budget=600)
+    study = thresher.create_study("coins", arms=["fair", "loaded", HOSTILE], at_least=0.6, budget=600)
     while pull := study.ask():
         study.tell(pull, pull.arm == "loaded" or pull.number % 2)
     return study
@@ -49,7 +49,7 @@ def test_a_figure_shows_every_arm_against_the_bar(study: thresher.Study) -> None
 
 def test_a_figure_names_up_to_30_arms_on_its_axis_in_their_order() -> None:
     names = ["tests/test_run.py::test_a_reward_is_read", "a<b>", *(f"prompt {number}" for number in range(28))]
-    study = thresher.create_study("few", arms=names, threshold=0.5, budget=90)
+    study = thresher.create_study("few", arms=names, at_least=0.5, budget=90)
     while pull := study.ask():
         study.tell(pull, names.index(pull.arm) / 30)
     axis = study.figure().layout.xaxis
@@ -60,7 +60,7 @@ def test_a_figure_names_up_to_30_arms_on_its_axis_in_their_order() -> None:
         "a&lt;b&gt;",
         "tests…ward_is_read",
     ]
-    many = thresher.create_study("many", arms=[*names, "one more"], threshold=0.5, budget=90).figure().layout.xaxis
+    many = thresher.create_study("many", arms=[*names, "one more"], at_least=0.5, budget=90).figure().layout.xaxis
     assert (many.title.text, many.ticktext) == ("rank", None)
 
 
@@ -79,7 +79,7 @@ def test_a_figure_names_up_to_30_arms_on_its_axis_in_their_order() -> None:
     ],
 )
 def test_a_report_says_in_numbers_how_sure_its_intervals_are(given: dict[str, Any], said: str) -> None:
-    assert said in report(thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=9, **given))
+    assert said in report(thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=9, **given))
 
 
 def test_the_history_ends_with_the_verdict(study: thresher.Study) -> None:
@@ -116,7 +116,7 @@ def test_a_report_has_verdict_figures_guarantee_and_specification(study: threshe
 
 def test_a_report_says_which_rewards_are_old_and_which_arm_is_not_certified() -> None:
     store = MemoryStore()
-    study = thresher.create_study("coins", arms=["a", "b"], threshold=0.5, storage=store)
+    study = thresher.create_study("coins", arms=["a", "b"], at_least=0.5, storage=store)
     study.tell(study.ask_many(1)[0], 1)
     with pytest.raises(thresher.InvalidInput):
         study.tell(study.ask_many(1)[0], 2)
@@ -129,7 +129,7 @@ def test_a_report_says_which_rewards_are_old_and_which_arm_is_not_certified() ->
 
 def test_the_command_writes_a_report_or_says_why_not(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
-    thresher.create_study("coins", arms=["a"], threshold=0.5, budget=4, storage=storage)
+    thresher.create_study("coins", arms=["a"], at_least=0.5, budget=4, storage=storage)
     argv = ["report", "coins", "--storage", storage, "--out"]
     assert command(*argv, str(tmp_path / "r.html")).returncode == 0
     assert "Does the arm reach 0.5?" in (tmp_path / "r.html").read_text()
@@ -143,7 +143,7 @@ def test_the_command_writes_a_report_or_says_why_not(tmp_path: Path) -> None:
 def a_writer(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
     """Calls ``thresher report`` for a study in its own store."""
     storage = f"sqlite:///{tmp_path}/s.db"
-    thresher.create_study("coins", arms=["a"], threshold=0.5, budget=4, storage=storage).store.close()
+    thresher.create_study("coins", arms=["a"], at_least=0.5, budget=4, storage=storage).store.close()
     argv = ["report", "coins", "--storage", storage, "--out"]
     program = [sys.executable, "-m", "thresher", *argv]
 
@@ -225,7 +225,7 @@ cli.main()
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_report_that_is_stopped_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
-    thresher.create_study("coins", arms=["a"], threshold=0.5, budget=4, storage=storage).store.close()
+    thresher.create_study("coins", arms=["a"], at_least=0.5, budget=4, storage=storage).store.close()
     argv = [sys.executable, "-c", SLOW, "report", "coins", "--storage", storage, "--out", str(tmp_path / "r.html")]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -240,7 +240,7 @@ def test_a_report_that_is_stopped_leaves_nothing_behind(tmp_path: Path, number: 
 @pytest.mark.parametrize(
     ("statement", "package"),
     [
-        ("thresher.create_study('s', arms=['a'], threshold=0.5).figure()", "plotly"),
+        ("thresher.create_study('s', arms=['a'], at_least=0.5).figure()", "plotly"),
         ("sys.argv[1:] = ['serve', '--storage', 'memory']; cli.main()", "uvicorn"),
     ],
 )
@@ -265,7 +265,7 @@ def test_importing_thresher_loads_nothing_of_the_web_and_a_report_nothing_of_the
 
 def test_a_report_lists_the_hardest_cases() -> None:
     arms, cases = [HOSTILE, *(f"arm {k}" for k in range(29))], [f"<b>{k}</b>" for k in range(150)]
-    study = thresher.create_study("evals", arms=arms, threshold=0.5, cases=cases, storage=MemoryStore())
+    study = thresher.create_study("evals", arms=arms, at_least=0.5, cases=cases, storage=MemoryStore())
     study.add_many([(arm, case != "<b>7</b>", case) for arm in arms for case in cases])
     text = report(study)
     assert "The 100 hardest of 150 cases with a reward." in text
@@ -278,4 +278,4 @@ def test_a_report_lists_the_hardest_cases() -> None:
     assert " and 10 more</td>" in first
     assert "150 in all" in text, "the specification is cut"
     assert HOSTILE not in text.replace("<wbr>", "").replace("</script", "")
-    assert "<h2>Cases</h2>" not in report(thresher.create_study("plain", arms=["a"], threshold=0.5))
+    assert "<h2>Cases</h2>" not in report(thresher.create_study("plain", arms=["a"], at_least=0.5))

@@ -128,7 +128,7 @@ def test_a_taken_port_is_reported() -> None:
 
 def test_it_ends_while_a_page_is_open(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
-    thresher.create_study("coins", arms=["a"], threshold=0.5, budget=4, storage=storage)
+    thresher.create_study("coins", arms=["a"], at_least=0.5, budget=4, storage=storage)
     ended = threading.Event()
     with served(storage) as server, httpx.Client(headers=BEARER, timeout=60) as client:
         looking = threading.Event()
@@ -152,7 +152,7 @@ def test_it_ends_at_once_while_a_write_waits_for_another_process(
     tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
     storage, log = f"sqlite:///{tmp_path}/s.db", tmp_path / "log"
-    thresher.create_study("coins", arms=["a"], threshold=0.5, budget=100, storage=storage)
+    thresher.create_study("coins", arms=["a"], at_least=0.5, budget=100, storage=storage)
     code = "import thresher.log.patience as patience; patience.SAID_AFTER = 0.2; from thresher.cli import main; main()"
     argv = [sys.executable, "-c", code, "serve", "--storage", storage, "--port", "0"]
     argv += ["--write", "--token", TOKEN, "--write-token", WRITE_TOKEN]
@@ -195,7 +195,7 @@ def test_its_log_has_lines_of_this_program_without_control_characters_and_querie
         "served_studies.ServedStudies.live = live\n"
         "from thresher.cli import main; main()"
     )
-    thresher.create_study("coins", arms=["a"], threshold=0.5, storage=storage)
+    thresher.create_study("coins", arms=["a"], at_least=0.5, storage=storage)
     argv = [sys.executable, "-c", code, "serve", "--storage", storage, "--port", "0", "--token", TOKEN]
     with log.open("wb") as errors, subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
         try:
@@ -214,7 +214,7 @@ def test_its_log_has_lines_of_this_program_without_control_characters_and_querie
 
 def test_what_another_process_does_comes_through_the_stream(tmp_path: Path) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
-    study = thresher.create_study("coins", arms=["a", "b"], threshold=0.5, budget=9, storage=storage)
+    study = thresher.create_study("coins", arms=["a", "b"], at_least=0.5, budget=9, storage=storage)
     log = tmp_path / "log"
     with served(storage, log=log) as server, httpx.Client(headers=BEARER, timeout=60) as client:
         with client.stream("GET", f"{server.url}/api/studies/coins/stream?after=1") as stream:

@@ -97,7 +97,7 @@ def test_readers_neither_write_nor_touch_the_store_of_the_writers(store: MemoryS
 
         turn = renew = flush = append
 
-    thresher.create_study("coins", arms=["a", "b"], threshold=0.5, storage=store)
+    thresher.create_study("coins", arms=["a", "b"], at_least=0.5, storage=store)
     reader = ReadOnly()
     reader.logs = store.logs
     app = server(cast(MemoryStore, Untouched()), reader=reader)
@@ -113,7 +113,7 @@ def test_studies_that_were_deleted_or_not_requested_for_long_are_forgotten(
     served = ServedStudies(store)
     names = ["deleted", "old", "watched", "new"]
     for name in names:
-        thresher.create_study(name, arms=["a"], threshold=0.5, storage=store)
+        thresher.create_study(name, arms=["a"], at_least=0.5, storage=store)
     now = time.monotonic()
 
     async def day() -> None:

@@ -13,7 +13,7 @@ from thresher.web.request_checks import CheckedApp
 @pytest.fixture(scope="module")
 def app() -> CheckedApp:
     store = MemoryStore()
-    create_study("coins", arms=["a", "b"], threshold=0.5, budget=20, storage=store)
+    create_study("coins", arms=["a", "b"], at_least=0.5, budget=20, storage=store)
     return server(store)
 
 

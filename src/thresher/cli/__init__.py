@@ -120,8 +120,8 @@ HELP = """Find which of K noisy options clear a bar, with as few evaluations as 
 \b
 Try it:
   thresher demo
-  thresher run --threshold 0.9 --arms prompts.txt --budget 2000 --workers 8 -- ./evaluate.sh {arm}
-  thresher run --threshold 0.9 --arms prompts.txt --cases questions.jsonl -- python ask.py {arm} {case}
+  thresher run --at-least 0.9 --arms prompts.txt --budget 2000 --workers 8 -- ./evaluate.sh {arm}
+  thresher run --at-least 0.9 --arms prompts.txt --cases questions.jsonl -- python ask.py {arm} {case}
   thresher run --at-most 50ms --reward seconds --arms commands.txt -- sh -c {arm}
 """
 

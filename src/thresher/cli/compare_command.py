@@ -29,7 +29,7 @@ Examples:
 thresher compare --policy evt --policy mine:score
 thresher compare --policy anytime-evt --policy uniform --policy mine:score --family bernoulli --picture mine.png
 thresher compare --policy ap-evt --policy mine:score --delay fifo:100 --repetitions 10000 --format csv
-thresher compare --policy balanced --policy mine:score --confidence 0.95 --arms 40 --means 0.7:0.99 --threshold 0.9
+thresher compare --policy balanced --policy mine:score --confidence 0.95 --arms 40 --means 0.7:0.99 --at-least 0.9
 """
 
 
@@ -45,7 +45,7 @@ thresher compare --policy balanced --policy mine:score --confidence 0.95 --arms 
     "bernoulli, beta and clipped].",
 )
 @lab.ARMS
-@click.option("--threshold", type=Number(), default=0.7, help="The bar.")
+@click.option("--at-least", type=Number(), default=0.7, help="The bar that an arm's mean must reach.")
 @lab.MEANS
 @lab.SPREAD
 @click.option("--budget", type=Whole(), default=20_000, help="Pulls.")
@@ -65,8 +65,9 @@ def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
     words = {**given, "policy": None, "family": None}  # options that may be given several times
     with rewording(words):
         asked = {
-            **{name: given[name] for name in ("arms", "threshold", "means", "budget", "checkpoints", "delay")},
-            "spreads": given["spread"],
+            **{
+                name: given[name] for name in ("arms", "at_least", "means", "spreads", "budget", "checkpoints", "delay")
+            },
             "confidence": lab.confidence_in(given["confidence"]),
         }
         if "recorded" in given["kinds"]:
@@ -86,8 +87,8 @@ def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
         _print(found)
     else:
         rows = [row for one in found for row in one.rows()]
-        settings = {name: given[name] for name in ("arms", "threshold", "budget", "delay", "repetitions", "seed")}
-        print_data(style, rows, {"format": 1, **settings, "results": rows})
+        settings = {name: given[name] for name in ("arms", "budget", "delay", "repetitions", "seed")}
+        print_data(style, rows, {"format": 1, "bar": given["at_least"], **settings, "results": rows})
 
 
 def _print(found: "list[Comparison]") -> None:

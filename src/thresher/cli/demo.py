@@ -78,7 +78,7 @@ def demo(budget: int | None, workers: int | None, seed: int | None, compare: boo
     """Run the demonstration."""
     corpus()  # before the processes start, so that forked ones share it
     study = create_study(
-        "demo", arms=settings(), threshold=BAR, tolerance=TOLERANCE, bounds=BOUNDS, budget=budget, seed=seed
+        "demo", arms=settings(), at_least=BAR, tolerance=TOLERANCE, bounds=BOUNDS, budget=budget, seed=seed
     )
     began = time.monotonic()
 

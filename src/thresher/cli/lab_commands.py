@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..core.question_checks import BARS
 from ..errors import InvalidInput
 from . import lab_options as lab
 from . import say
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from ..lab.result import Result
 
 
-@click.command(cls=lab.LabCommand)
+@click.command()
 @click.option(
     "--policy",
     type=PolicyName(),
@@ -78,31 +79,42 @@ def simulate(
     Examples:
     thresher simulate --policy evt --repetitions 1000
     thresher simulate --policy ap-evt --delay fifo:100 --format json
-    thresher simulate --family bernoulli --means 0.7:0.99 --threshold 0.9 --arms 40 --budget 4000
+    thresher simulate --family bernoulli --means 0.7:0.99 --at-least 0.9 --arms 40 --budget 4000
     thresher simulate --delay workers:16:failures:5 --seconds-per-pull 3
-    thresher simulate --recorded results.csv --threshold 0.5 --budget 2000
-    thresher simulate --family bernoulli --means 0.7:0.99 --threshold 0.9 --arms 40 --confidence 0.95 --tolerance 0.02
-    thresher simulate --cases 500 --means 0.7:0.99 --threshold 0.9 --arms 40 --guarantee rate
-    thresher simulate --matrix last-month.csv --threshold 0.9
+    thresher simulate --recorded results.csv --at-least 0.5 --budget 2000
+    thresher simulate --family bernoulli --means 0.7:0.99 --at-least 0.9 --arms 40 --confidence 0.95 --tolerance 0.02
+    thresher simulate --cases 500 --means 0.7:0.99 --at-least 0.9 --arms 40 --guarantee rate
+    thresher simulate --matrix last-month.csv --at-least 0.9
     thresher simulate --matrix last-month.csv --baseline current --margin 0.02
-    thresher simulate --family normal --means 0.1:0.3 --spread 0.05 --at-most 0.25 --share 0.95 --confidence 0.95
+    thresher simulate --family normal --means 0.1:0.3 --spreads 0.05 --at-most 0.25 --share 0.95 --confidence 0.95
     """
     from ..lab import delays
     from ..lab import simulate as play
     from ..lab.writing import progress_bar
 
     certifies = bool(given["cases"] or matrix or given["find"] is not None or given["guarantee"] != "all")
-    same = ("policy", "arms", "means", "bounds", "budget", "checkpoints", "tolerance", "lost", "hung", "failure")
+    same = (
+        "policy",
+        "arms",
+        "means",
+        "spreads",
+        "bounds",
+        "budget",
+        "checkpoints",
+        "tolerance",
+        "lost",
+        "hung",
+        "failure",
+    )
     with rewording(given):
         setup = lab.setup_of(
             recorded,
             matrix,
             family=given["family"] or ("bernoulli" if given["cases"] else "uniform"),
             cases=given["cases"] or 0,
-            spreads=given["spread"],
             delay=delays.parse(given["delay"], seconds=given["seconds_per_pull"]),
             confidence=lab.confidence_in(given["confidence"] or ("0.95" if certifies else "off")),
-            **{name: given[name] for name in (*same, "guarantee", "find")},
+            **{name: given[name] for name in same},
             **lab.question_in(given),
         )
 
@@ -117,7 +129,7 @@ def simulate(
         print_data(style, result.rows(), result.to_json())
 
 
-@click.command(cls=lab.LabCommand)
+@click.command()
 @lab.QUESTION
 @click.option("--arms", type=Whole(), help="How many arms.")
 @click.option("--family", default="bernoulli", help="bernoulli, uniform, beta, normal or clipped.")
@@ -136,7 +148,6 @@ def simulate(
     help="The policy to plan for, or module:function [default: balanced; anytime-evt with --confidence off].",
 )
 @click.option("--confidence", default="0.95", help="Settle arms at this confidence, or off.")
-@click.option("--no-confidence", is_flag=True, help="The same as --confidence off.")
 @lab.TOLERANCE
 @guarantee_option
 @click.option("--workers", type=Whole(), default=1, help="How many pulls run at once.")
@@ -156,10 +167,10 @@ def plan(
     is of a full run. From a pilot, each simulated study draws the arms anew from what the pilot leaves possible.
 
     Examples:
-    thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --workers 16 --seconds-per-pull 3
-    thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --tolerance 0.02
-    thresher plan --threshold 0.9 --arms 40 --means 0.7:0.99 --cases 500 --guarantee rate
-    thresher plan --threshold 0.5 --pilot results.csv --picture plan.png
+    thresher plan --at-least 0.9 --arms 40 --means 0.7:0.99 --workers 16 --seconds-per-pull 3
+    thresher plan --at-least 0.9 --arms 40 --means 0.7:0.99 --tolerance 0.02
+    thresher plan --at-least 0.9 --arms 40 --means 0.7:0.99 --cases 500 --guarantee rate
+    thresher plan --at-least 0.5 --pilot results.csv --picture plan.png
     thresher plan --baseline 0 --margin 0.05 --arms 10 --means 0.5:0.8
     """
     from ..lab import Setup, plan_picture, planning
@@ -174,11 +185,11 @@ def plan(
         shared = {
             **{name: given[name] for name in ("policy", "tolerance", "guarantee", "bounds")},
             **lab.question_in(given),
-            "confidence": None if given["no_confidence"] else lab.confidence_in(given["confidence"]),
+            "confidence": lab.confidence_in(given["confidence"]),
             "cases": given["cases"] or 0,
             "budget": 10**12,  # not used: the plan finds the number of pulls
         }
-        if all(shared[name] is None for name in ("threshold", "baseline", "margin", "ratio")):
+        if all(shared[name] is None for name in (*BARS, "baseline", "margin", "ratio")):
             raise InvalidInput("--at-least", rule="is missing", remedy="give it, --at-most, or a --baseline")
         if pilot is not None:
             data, shared["cases"] = lab.pilot_in(pilot, shared["cases"])
@@ -189,9 +200,7 @@ def plan(
             setup = pilot_setup(data, **shared)
         else:
             shared["baseline"] = lab.numbered(shared["baseline"], ())
-            setup = Setup(
-                **shared, **{name: given[name] for name in ("family", "arms", "means")}, spreads=given["spread"]
-            )
+            setup = Setup(**shared, **{name: given[name] for name in ("family", "arms", "means", "spreads")})
     timing = {"workers": given["workers"], "seconds": given["seconds_per_pull"], "service": given["service"]}
 
     def work() -> "Plan":

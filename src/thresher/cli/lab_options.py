@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..core.checks import share
-from ..core.question_checks import BARS, LOWER, named_bar
+from ..core.question_checks import BARS
 from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
 from ..text.plural import listed, plural
@@ -94,7 +94,6 @@ TOLERANCE = click.option(
 QUESTION = together(
     click.option("--at-least", type=Number(), help="The bar that an arm's mean must reach."),
     click.option("--at-most", type=Number(), help="The bar that an arm's mean must stay within."),
-    click.option("--threshold", type=Number(), help="Another name for --at-least."),
     click.option("--share", type=Number(), help="Ask whether this share of an arm's pulls is within the bar."),
     click.option("--baseline", help="Instead of a bar: the arm to compare with, a number from 0 or a recorded name."),
     click.option("--margin", type=Number(), help="How much better than the baseline an arm must be [default: 0]."),
@@ -106,7 +105,7 @@ MEANS = option(
     "--means TEXT", "LO:HI (drawn again in each repetition), a number, or A,B,C,…", type=RANGE, default="0.6:0.8"
 )
 SPREAD = option(
-    "--spread TEXT", "Half-width of uniform arms, otherwise standard deviation.", type=RANGE, default="0.15:0.25"
+    "--spreads TEXT", "Half-width of uniform arms, otherwise standard deviation.", type=RANGE, default="0.15:0.25"
 )
 BOUNDS = click.option("--bounds", type=PAIR, default="0:1", help="The range of rewards, LO:HI.")
 CHECKPOINTS = click.option(
@@ -125,18 +124,6 @@ PICTURE = together(
     click.option("--picture", type=click.Path(), help="Also draw it to this file (.png, .pdf, .svg)."),
     click.option("--force", is_flag=True, help="Overwrite the --picture file even if it is not a picture."),
 )
-
-
-class LabCommand(click.Command):
-    """A command whose ``--bounds`` takes LO:HI, or two numbers as `thresher run` does."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Make one word of two numbers after ``--bounds``."""
-        at = args.index("--bounds") if "--bounds" in args else len(args)
-        low, high = (*args[at + 1 : at + 3], "", "")[:2]
-        if isinstance(read(low), float) and isinstance(read(high), float):
-            args = [*args[: at + 1], f"{low}:{high}", *args[at + 3 :]]
-        return super().parse_args(ctx, args)
 
 
 def whole(work: Callable[[], Found]) -> Found:
@@ -172,11 +159,7 @@ def drawn(picture: str | None, work: Callable[[], Found], draw: Callable[[Found,
 
 def question_in(given: dict[str, Any]) -> dict[str, Any]:
     """What is asked, as `lab.Setup` takes it; the baseline as it was written."""
-    name, bar = named_bar({name: given[name] for name in BARS})
-    if name == "at_least" and given["lower_is_better"]:
-        raise InvalidInput("at_least", bar, LOWER, "give --at-most")
-    asked = {name: given[name] for name in ("share", "baseline", "margin", "ratio")}
-    return {**asked, "threshold": bar, "lower_is_better": given["lower_is_better"] or name == "at_most"}
+    return {name: given[name] for name in (*BARS, "share", "baseline", "margin", "ratio", "lower_is_better")}
 
 
 def numbered(baseline: str | None, names: Sequence[str]) -> int | None:

@@ -53,8 +53,6 @@ class Number(click.ParamType[float]):
         return found
 
     def _refuse(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> NoReturn:
-        if param is not None and param.nargs == 2:
-            self.fail(f"{shown(text, 60)} is not a number; give two, as in --{param.name} 0 1", param, ctx)
         near = read(text.replace(",", "."))
         meant = near if isinstance(near, Quantity) and self.units else None if near is None else f"{near:g}"
         hint = "" if meant is None else f"; did you mean {meant}?"
@@ -71,6 +69,36 @@ class Amount(Number):
     """
 
     units = True
+
+
+class Or(click.ParamType[Any]):
+    """A value of another type, or a word.
+
+    >>> Or("off", Amount()).convert("off", None, None), Or("off", Amount()).convert("0.9", None, None)
+    ('off', 0.9)
+    """
+
+    def __init__(self, word: str, other: click.ParamType[Any]) -> None:
+        self._word, self._other, self.name = word, other, other.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The word, or the value that the text says."""
+        return self._word if value == self._word else self._other.convert(value, param, ctx)
+
+
+class Bounds(Amount):
+    """Two numbers with a colon between them, each of which may have a unit.
+
+    >>> Bounds().convert("-1:0.5", None, None)
+    (-1.0, 0.5)
+    """
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The two ends."""
+        ends = str(value).split(":")
+        if len(ends) != 2:
+            self.fail(f"{shown(value, 60)} must be two numbers with a colon between them, such as 0:100", param, ctx)
+        return tuple(super(Bounds, self).convert(end, param, ctx) for end in ends)
 
 
 class Whole(click.ParamType[int]):
@@ -165,26 +193,6 @@ def imported(text: str) -> Policy:
         return policies.custom(found)
     except InvalidInput as error:  # about the object: say where it is
         raise InvalidInput("--policy", text, error.rule, error.remedy) from None
-
-
-class BoundsCommand(click.Command):
-    """A command whose ``--bounds`` takes two numbers or the word none."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Turn ``--bounds none`` into a flag."""
-        takes = {name: option.nargs for option in self.params if not _is_flag(option) for name in option.opts}
-        at = 0
-        while at < len(args) and args[at] != "--" and (self.allow_interspersed_args or args[at].startswith("-")):
-            name, equals, value = args[at].partition("=")
-            if name == "--bounds" and "none" in (value, *args[at + 1 : at + 2]):
-                rest = args[at + (1 if equals else 2) :]
-                return super().parse_args(ctx, [*args[:at], "--no-bounds", *rest])
-            at += 1 if equals else 1 + takes.get(name, 0)
-        return super().parse_args(ctx, args)
-
-
-def _is_flag(option: click.Parameter) -> bool:
-    return isinstance(option, click.Option) and option.is_flag
 
 
 def option(usage: str, text: str, *, to: str = "", **more: Any) -> Callable[[Command], Command]:

@@ -9,7 +9,7 @@ from ..core import policies
 from ..core.arguments import DEFAULTS, SpecArguments
 from ..core.named_items import ARMS, CASES, checked
 from ..core.question import HALF
-from ..core.question_checks import BARS, LOWER
+from ..core.question_checks import BARS
 from ..core.spec import Params, Spec
 from ..create import read_items
 from ..errors import InvalidInput
@@ -18,11 +18,12 @@ from ..run.command.timing import MEASURED, SECONDS
 from ..text.quantities import PERCENT, Quantity
 from . import say
 from .cautions import arms_caution
-from .options import Amount, Number, PolicyName, Whole, guarantee_option, option, together
+from .options import Amount, Bounds, Number, Or, PolicyName, Whole, guarantee_option, option, together
 from .rewording import as_written, option_of, rewording
 from .run_checks import Cases
 
 UNIT = DEFAULTS["bounds"]
+NONE, OFF = "none", "off"  # no bounds, no certificates
 SHARE = 0.95  # of measured times without bounds or a baseline, unless another is asked about
 ARMS_OF_COMMANDS = ARMS._replace(reserved=PULL_FIELDS)
 ON_REWARDS = (*BARS, "margin", "tolerance")  # numbers on the scale of rewards
@@ -30,7 +31,6 @@ ON_REWARDS = (*BARS, "margin", "tolerance")  # numbers on the scale of rewards
 arm_options = together(  # what defines a study's question
     option("--at-least B", "The bar that an arm's mean must reach, such as 0.9 or 90%.", type=Amount()),
     option("--at-most B", "The bar that an arm's mean must stay within, such as 5%, or 50ms.", type=Amount()),
-    option("--threshold B", "Another name for --at-least.", type=Amount()),
     option(
         "--share S",
         "Ask about pulls, not means: at least this share of them must reach the bar. It needs no --bounds.",
@@ -56,16 +56,14 @@ arm_options = together(  # what defines a study's question
     option("--cases FILE|N", "An eval set: a file of cases, written like --arms, or how many there are."),
     option("--tries N", "How often to try a failing case.", type=Whole(), default=DEFAULTS["tries"]),
     option("--budget N", "Pulls in total.  [default: until every arm is settled]", type=Whole()),
-    option("--bounds LO HI", "The range of rewards, or none.  [default: 0 1]", type=Amount(), nargs=2),
-    option("--no-bounds", "The same as --bounds none.", hidden=True),
+    option("--bounds LO:HI", "The range of rewards, or none.  [default: 0:1]", type=Or(NONE, Bounds())),
     option("--clip", "Count a reward outside the bounds as the nearest bound. Without this, it retires its arm."),
     option(
         "--policy P",
         f"How to choose the next arm: {', '.join(policies.CONSTRUCTORS)}; or module:function, a score of your own.",
         type=PolicyName(),
     ),
-    option("--confidence C", "How sure to be of all labels.  [default: 0.95]", type=Amount()),
-    option("--no-confidence", "Do not certify labels."),
+    option("--confidence C", "How sure to be of all labels, or off.  [default: 0.95]", type=Or(OFF, Amount())),
     guarantee_option,
     option("--find M", "End when M arms are certified to reach the bar.", type=Whole()),
     option(
@@ -131,15 +129,14 @@ def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str |
     _check_bars(given)
     for name, value in _units(given):
         _check_unit(name, value, given, of_shares=of_shares, measured=measured)
-    bare = given["no_bounds"] and not of_shares
     _check_times(given, measured=measured)
     asked = {name: given[name] for name in SpecArguments.__annotations__ if name in given} | {
         "arms": arms,
         "share": share,
         "lower_is_better": given["lower_is_better"] or (measured and given["baseline"] is not None),
         "unit": "s" if measured else None,
-        "bounds": None if given["no_bounds"] or of_shares else given["bounds"] or UNIT,
-        "confidence": _confidence(given["confidence"], given["no_confidence"], bare),
+        "bounds": None if given["bounds"] == NONE or of_shares else given["bounds"] or UNIT,
+        "confidence": _confidence(given, of_shares=of_shares),
         "failure": reward_of_failure(given["failure"]),
         "evaluator": evaluator,
     }
@@ -170,7 +167,7 @@ def _check_times(given: dict[str, Any], *, measured: bool) -> None:
 def _share(given: dict[str, Any]) -> float | None:
     """The share that is asked about. Measured times have one by default, so that nobody has to guess bounds."""
     share: float | None = given["share"]
-    plain = share is None and given["ratio"] is None and given["bounds"] is None and not given["no_bounds"]
+    plain = share is None and given["ratio"] is None and given["bounds"] is None
     if not plain or given.get("reward") not in MEASURED:
         return share
     return SHARE if given["baseline"] is None else HALF
@@ -178,21 +175,18 @@ def _share(given: dict[str, Any]) -> float | None:
 
 def _check_bounds(given: dict[str, Any]) -> None:
     """Raise if the bounds do not fit exit codes, which are 0 or 1, or a share, which needs none."""
-    low, high = given["bounds"] or UNIT
-    if given.get("reward") == "exit-code" and (given["no_bounds"] or (low, high) != UNIT):
-        shown_bounds = "none" if given["no_bounds"] else f"{low:g} {high:g}"
-        rule = "must be 0 1 with --reward exit-code, whose rewards are 0 and 1"
-        raise InvalidInput("--bounds", shown_bounds, rule, "leave it out, and give the bar as a share, as in 0.9")
+    bounds = given["bounds"]
+    if given.get("reward") == "exit-code" and bounds not in (None, UNIT):
+        rule = "must be 0:1 with --reward exit-code, whose rewards are 0 and 1"
+        raise InvalidInput("--bounds", as_written(bounds), rule, "leave it out, and give the bar as a share, as in 0.9")
     for name in ("share", "ratio"):
-        if given["bounds"] is not None and given[name] is not None:
+        if bounds not in (None, NONE) and given[name] is not None:
             rule = f"--{name} asks about a share of pulls, which needs no bounds"
-            raise InvalidInput("--bounds", f"{low:g} {high:g}", rule, "leave one of them out")
+            raise InvalidInput("--bounds", as_written(bounds), rule, "leave one of them out")
 
 
 def _check_bars(given: dict[str, Any]) -> None:
-    """Raise if the bar and the direction do not go together, or are missing."""
-    if given["threshold"] is not None and given["lower_is_better"]:
-        raise InvalidInput("--threshold", given["threshold"], LOWER, "give --at-most")
+    """Raise if there is no bar."""
     named = [name for name in BARS if given[name] is not None]
     if not named and all(given[name] is None for name in ("baseline", "margin", "ratio")):
         remedy = "give it with --at-least B or --at-most B, or compare with --baseline NAME"
@@ -204,7 +198,8 @@ def _units(given: dict[str, Any]) -> Iterator[tuple[str, Quantity]]:
     for name in ("share", "confidence", *ON_REWARDS):
         if isinstance(given[name], Quantity):
             yield name, given[name]
-    yield from (("bounds", bound) for bound in given["bounds"] or () if isinstance(bound, Quantity))
+    ends = given["bounds"] if isinstance(given["bounds"], tuple) else ()
+    yield from (("bounds", end) for end in ends if isinstance(end, Quantity))
 
 
 def _check_unit(name: str, value: Quantity, given: dict[str, Any], *, of_shares: bool, measured: bool) -> None:
@@ -217,7 +212,7 @@ def _check_unit(name: str, value: Quantity, given: dict[str, Any], *, of_shares:
         rule = "must be less than 100%"
         remedy = "write one such as 95%" if is_share else "write one such as 90%, or the number without a unit"
     elif value.unit == PERCENT:
-        fits = is_share or (not measured and not of_shares and not given["no_bounds"])
+        fits = is_share or (not measured and not of_shares)
         if fits and (is_share or (name != "bounds" and (given["bounds"] or UNIT) == UNIT)):
             return
         rule = "a percentage fits only shares, and rewards between 0 and 1"
@@ -232,12 +227,15 @@ def _check_unit(name: str, value: Quantity, given: dict[str, Any], *, of_shares:
     raise InvalidInput(option_of(name), value, rule, remedy)
 
 
-def _confidence(given: float | None, without: bool, no_bounds: bool) -> float | None:
-    if not without and not no_bounds:
-        return DEFAULTS["confidence"] if given is None else given
-    if given is not None:
-        other = "--no-confidence" if without else "--bounds none"
-        raise InvalidInput("--confidence", given, f"there are no certificates with {other}", "use one of the two")
+def _confidence(given: dict[str, Any], *, of_shares: bool) -> float | None:
+    if given["confidence"] == OFF:
+        return None
+    confidence: float | None = given["confidence"]
+    if given["bounds"] != NONE or of_shares:
+        return DEFAULTS["confidence"] if confidence is None else confidence
+    if confidence is not None:
+        rule = "there are no certificates with --bounds none"
+        raise InvalidInput("--confidence", confidence, rule, "use one of the two")
     return None
 
 

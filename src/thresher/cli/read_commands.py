@@ -100,7 +100,7 @@ def _bar_name(found: dict[str, Any]) -> str:
     """What the threshold of a study is called."""
     if found["baseline"] is not None:
         return "margin"
-    return "at most" if found["lower_is_better"] else "threshold"
+    return "at most" if found["lower_is_better"] else "at least"
 
 
 def summary_of(study: Study) -> dict[str, Any]:

@@ -15,8 +15,7 @@ from . import say
 class Requirement(NamedTuple):
     """What an option requires."""
 
-    option: str  # as it was given
-    side: str  # above, below, reached or missed
+    side: str  # reached or missed
     least: str  # all, any, or a number
 
 
@@ -24,7 +23,7 @@ class Required(click.ParamType[Requirement]):
     """What ``--require`` takes.
 
     >>> Required().convert("reached=3", None, None)
-    Requirement(option='--require reached=3', side='reached', least='3')
+    Requirement(side='reached', least='3')
     """
 
     name = "requirement"
@@ -35,32 +34,30 @@ class Required(click.ParamType[Requirement]):
         if found is None:
             rule = "must be reached or missed, =, and all, any or a number of arms; write reached=all, for example"
             self.fail(f"{shown(value, 60)} {rule}", param, ctx)
-        return Requirement(f"--require {found[0]}", found[1], found[2])
+        return Requirement(found[1], found[2])
 
 
-def requirements(above: str | None, below: str | None, more: Sequence[Requirement], *, arms: int) -> list[Requirement]:
-    """All requirements of a command line about so many arms, if they can be met."""
-    sides = (("above", above), ("below", below))
-    for one in more:
-        if one.least.isdigit() and int(one.least) > arms:
-            raise InvalidInput("--require", f"{one.side}={one.least}", only(arms, "arm"), "require fewer, or all")
-    return [*(Requirement(f"--require-{side} {least}", side, least) for side, least in sides if least), *more]
+def check_requirements(required: Sequence[Requirement], *, arms: int) -> None:
+    """Raise if so many arms cannot meet the requirements."""
+    for side, least in required:
+        if least.isdigit() and int(least) > arms:
+            raise InvalidInput("--require", f"{side}={least}", only(arms, "arm"), "require fewer, or all")
 
 
 def are_met(verdict: Verdict, required: Sequence[Requirement]) -> bool:
     """Whether the requirements hold; prints on standard error which do not. Nothing is required of the baseline."""
     fine, arms = True, len(verdict.rows) - (verdict.baseline is not None)
-    sure = "" if verdict.confidence is None else "certified "
-    for option, side, least in required:
-        names: list[str] = getattr(verdict, side)
-        found = [name for name in names if verdict[name].certified or verdict.confidence is None]
+    sure = verdict.confidence is not None
+    for side, least in required:
+        option, names = f"--require {side}={least}", verdict.reached if side == "reached" else verdict.missed
+        found = [name for name in names if verdict[name].certified or not sure]
         needed = {"all": arms, "any": 1}.get(least) or int(least)
         if len(found) < needed:
             fine = False
-            what = {"reached": "to reach the bar", "missed": "not to reach the bar"}.get(side, side)
-            one = len(found) == 1
-            does = f"{'is' if one else 'are'} {sure}{what}"
-            if not sure and what != side:
+            one, what = len(found) == 1, "to reach the bar" if side == "reached" else "not to reach the bar"
+            if sure:
+                does = f"{'is' if one else 'are'} certified {what}"
+            else:
                 does = f"reach{'es' if one else ''} the bar" if side == "reached" else f"miss{'es' if one else ''} it"
             say(f"{option}: {len(found):,} of {plural(arms, 'arm')} {does}")
         elif verdict.told == verdict.earlier + verdict.imported:

@@ -33,11 +33,8 @@ def rewording(given: Mapping[str, Any]) -> Iterator[None]:
     except InvalidInput as error:
         if error.what not in given:
             raise
-        between = " " if error.what == "bounds" and "means" not in given else ":"  # the laboratory writes LO:HI
-        value = UNSAID if error.value is None or error.value is True else as_written(error.value, between)
-        if error.what == "guarantee" and given.get("no_confidence"):
-            raise InvalidInput("--guarantee", value, error.rule, "leave --no-confidence out") from None
-        remedy = PAIR.sub(rf"\1{between}\2", error.remedy) if error.what == "bounds" else error.remedy
+        value = UNSAID if error.value is None or error.value is True else as_written(error.value)
+        remedy = PAIR.sub(r"\1:\2", error.remedy) if error.what == "bounds" else error.remedy
         raise InvalidInput(option_of(error.what), value, _reworded(error.rule), _reworded(remedy)) from None
 
 
@@ -80,7 +77,7 @@ def option_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def as_written(value: object, between: str = ":") -> object:
+def as_written(value: object) -> object:
     """A number, a range or a list as people write it.
 
     >>> as_written(95.0), as_written(0.5), as_written("95.0"), as_written((0.0, 0.5)), as_written([0.5, 1.0])
@@ -88,7 +85,7 @@ def as_written(value: object, between: str = ":") -> object:
     """
     if isinstance(value, tuple | list) and value and all(isinstance(each, float) for each in value):
         is_range = isinstance(value, tuple) and len(value) == 2
-        return (between if is_range else ",").join(f"{each:.12g}" for each in value)
+        return (":" if is_range else ",").join(f"{each:.12g}" for each in value)
     whole = type(value) is float and value.is_integer() and abs(value) < 1e15
     return Quantity(value, "", f"{value:.0f}") if whole else value  # type: ignore[arg-type]  # a float
 

@@ -23,7 +23,6 @@ from .kept_study import Kept, evaluator_of, pulls_made
 from .livetable import watching
 from .options import (
     FORMATS,
-    BoundsCommand,
     Duration,
     Whole,
     format_option,
@@ -34,7 +33,7 @@ from .options import (
 from .output import print_verdict
 from .outside_words import naming_options
 from .question_options import arm_options, arms_given, cases_given, question, reward_of_failure
-from .requiring import Required, requirements
+from .requiring import Required, check_requirements
 from .rewording import of_engine, of_exits, option_of
 from .run_checks import check_command, check_exits, check_reader, check_resources, check_start, room_for
 from .stay_option import arms_of, check_placeholders, staying, workers_of
@@ -65,16 +64,16 @@ ask.py imports, use --fresh.
 
 Examples:
   Which prompts pass 90 % of my cases? ask.py runs one case and prints 1 or 0; thresher cases lists the hardest.
-    thresher run --threshold 0.9 --arms prompts.txt --cases questions.jsonl -- python ask.py {arm} {case}
+    thresher run --at-least 0.9 --arms prompts.txt --cases questions.jsonl -- python ask.py {arm} {case}
 \b
   Which of 300 prompts pass, if 5 % of those listed may be wrong? And: find one that passes.
-    thresher run --threshold 0.9 --arms prompts.txt --cases 500 --guarantee rate -- ./evaluate.sh {arm} {case}
-    thresher run --threshold 0.9 --arms prompts.txt --cases 500 --find 1 -- ./evaluate.sh {arm} {case}
+    thresher run --at-least 0.9 --arms prompts.txt --cases 500 --guarantee rate -- ./evaluate.sh {arm} {case}
+    thresher run --at-least 0.9 --arms prompts.txt --cases 500 --find 1 -- ./evaluate.sh {arm} {case}
 \b
   Which tests are flaky? Exit 0 is a pass, exit 1 a failed test; the bar is a pass rate of 99 %. Any other status,
   such as pytest's 4 for a test that does not exist, is a failed pull and never a reward. For tests of pytest, its
   plugin makes hundreds of runs in the time of one: pip install 'thresher[pytest]', then pytest --thresher 0.99.
-    thresher run --threshold 0.99 --arms tests.txt --budget 5000 --reward exit-code -- pytest -q {arm}
+    thresher run --at-least 0.99 --arms tests.txt --budget 5000 --reward exit-code -- pytest -q {arm}
 \b
   Which commands stay within 50 ms? thresher measures them. Is the median within 20 ms?
     thresher run --at-most 50ms --reward seconds --arms commands.txt -- sh -c {arm}
@@ -97,14 +96,14 @@ Examples:
     thresher run --stay --per-process 8 --at-least 0.9 --arms prompts.txt -- node evaluate.mjs
 \b
   Which settings gain? evaluate.py prints {"gain": …}, which may be negative.
-    thresher run --threshold 0 --bounds -1 1 --arms settings.csv --budget 800 --reward json:gain -- \\
+    thresher run --at-least 0 --bounds -1:1 --arms settings.csv --budget 800 --reward json:gain -- \\
       python evaluate.py --depth {depth} --seed {seed}
 \b
   The same on a cluster, with the program in a folder that all workers share:
-    thresher run --threshold 0.9 --arms prompts.txt --engine dask:tcp://head:8786 -- /shared/evaluate.sh {arm}
+    thresher run --at-least 0.9 --arms prompts.txt --engine dask:tcp://head:8786 -- /shared/evaluate.sh {arm}
 \b
   The same with one GPU for each pull, as Ray counts them:
-    thresher run --threshold 0.9 --arms models.txt --engine ray:head:6379 --resource GPU=1 -- /shared/train.sh {arm}
+    thresher run --at-least 0.9 --arms models.txt --engine ray:head:6379 --resource GPU=1 -- /shared/train.sh {arm}
 
 Exit status: 0 finished, 1 a --require option was not met, 2 wrong use, 3 could not continue, 130 Ctrl-C, 143 SIGTERM,
 129 SIGHUP: the terminal was closed. Ctrl-C and SIGTERM wait for pending pulls; SIGHUP, or a second signal, drops them.
@@ -112,10 +111,9 @@ Exit status: 0 finished, 1 a --require option was not met, 2 wrong use, 3 could 
 
 
 EXITS = "With exit-code: the exit codes that mean"
-UNLESS = "Exit with 1 unless all (or any) arms are certified"
 
 
-class RunCommand(BoundsCommand):
+class RunCommand(click.Command):
     """Options after COMMAND belong to it, even without ``--``."""
 
     allow_interspersed_args = False
@@ -150,8 +148,6 @@ class RunCommand(BoundsCommand):
     type=Required(),
     multiple=True,
 )
-@option("--require-above [all|any]", f"{UNLESS} above.", type=click.Choice(["all", "any"]))
-@option("--require-below [all|any]", f"{UNLESS} below.", type=click.Choice(["all", "any"]))
 @storage_option
 @option("--study NAME", "The study's name.  [default: made from the question and the command]", to="name")
 @option("--fresh", "Start over; the old study stays in the store under another name.")
@@ -188,8 +184,8 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     asked = question(arms, given, evaluator=evaluator)
     evaluate = evaluate.asked(asked)
     files.fill_in(asked)
-    sides = given["require_above"], given["require_below"]
-    required = requirements(*sides, given["require"], arms=asked.contenders)
+    required = given["require"]
+    check_requirements(required, arms=asked.contenders)
     found, store = baseline_results(given, asked), store_at(given["storage"])
     measured, how = given["reward"] in MEASURED, {name: given[name] for name in ("fresh", "same_code")}
     kept = Kept(given["name"], store, asked, files, is_measured=measured, results=found, **how)

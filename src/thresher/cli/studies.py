@@ -16,7 +16,6 @@ from ..text.plural import plural
 from . import FINISHED, NOT_MET, put, say, say_done
 from .baselines import baseline_results
 from .options import (
-    BoundsCommand,
     Whole,
     address_of,
     format_option,
@@ -66,7 +65,7 @@ def studies(storage: str | None, style: str) -> int:
     return NOT_MET if any(row["damaged"] for row in found) else FINISHED
 
 
-@click.command(cls=BoundsCommand)
+@click.command()
 @name_argument
 @arm_options
 @option(
@@ -79,8 +78,8 @@ def create(name: str, storage: str | None, **given: Any) -> None:
     """Create study NAME, for agents that ask and tell.
 
     Examples:
-      thresher create prompts --threshold 0.9 --arms prompts.txt --budget 2000
-      thresher create prompts --threshold 0.9 --arms prompts.txt --cases questions.jsonl
+      thresher create prompts --at-least 0.9 --arms prompts.txt --budget 2000
+      thresher create prompts --at-least 0.9 --arms prompts.txt --cases questions.jsonl
       thresher create rivals --baseline current --margin 2% --arms prompts.txt --cases questions.jsonl
     """
     given["cases"] = cases_given(given["cases"])

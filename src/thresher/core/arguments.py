@@ -39,7 +39,6 @@ class SpecArguments(TypedDict, total=False):
     """What a study can be asked. All but the arms may be left out."""
 
     arms: Required[Named]
-    threshold: float | None
     at_least: float | None
     at_most: float | None
     share: float | None

@@ -18,9 +18,9 @@ def differences(mine: Spec, other: Spec) -> list[str]:
     """The differences in words, without the budget; none if both ask the same question.
 
     >>> from thresher.core.spec import Spec
-    >>> first, second = (Spec(arms=["a", arm], threshold=bar, budget=4) for bar, arm in [(0.5, "b"), (0.6, "c")])
+    >>> first, second = (Spec(arms=["a", arm], at_least=bar, budget=4) for bar, arm in [(0.5, "b"), (0.6, "c")])
     >>> differences(first, second)
-    ["arm 2 is 'b', not 'c'", 'threshold is 0.5, not 0.6']
+    ["arm 2 is 'b', not 'c'", 'at_least is 0.5, not 0.6']
     """
     left_out = (*LEFT_OUT, "seed") if other.seed is None else LEFT_OUT
     bars, covered = _bars(mine, other)
@@ -63,7 +63,7 @@ def _bar(spec: Spec) -> str:
 
 def _field(name: str, spec: Spec) -> str:
     """A field as people name it."""
-    return "margin" if name == "threshold" and spec.baseline is not None else name
+    return spec.bar_name if name == "threshold" else name
 
 
 def _cases(mine: Spec, other: Spec) -> list[str]:

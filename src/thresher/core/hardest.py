@@ -41,7 +41,7 @@ def hardest(ledger: Ledger, most: int | None = None) -> list[CaseRow]:
     Cases come in the order of how many arms failed them. Where rewards are graded, the worst mean comes first.
 
     >>> import thresher
-    >>> study = thresher.create_study("evals", arms=["terse", "cot"], cases=["easy", "hard"], threshold=0.9)
+    >>> study = thresher.create_study("evals", arms=["terse", "cot"], cases=["easy", "hard"], at_least=0.9)
     >>> study.add_many([("terse", 1, "easy"), ("terse", 0, "hard"), ("cot", 0, "hard")])
     >>> [(row.case, row.failed, row.rewards) for row in study.cases()]
     [('hard', 2, {'terse': 0.0, 'cot': 0.0}), ('easy', 0, {'terse': 1.0})]

@@ -34,7 +34,7 @@ class Pulls(Sequence[PullRow]):
     """Every pull of a study, in the order in which they were issued.
 
     >>> import thresher
-    >>> study = thresher.create_study("coins", arms=["fair", "loaded"], threshold=0.6, budget=20)
+    >>> study = thresher.create_study("coins", arms=["fair", "loaded"], at_least=0.6, budget=20)
     >>> study.tell(study.ask(), 1)
     >>> [(row.id, row.arm, row.state, row.reward) for row in study.pulls()]
     [(1, 'fair', 'told', 1.0)]

@@ -16,7 +16,7 @@ class Pull(NamedTuple):
     """One evaluation to make: of which arm, its number among the arm's pulls, with which seed, and on which case.
 
     >>> import thresher
-    >>> study = thresher.create_study("sums", arms=["terse"], threshold=0.9, cases={"2 + 2": {"answer": 4}})
+    >>> study = thresher.create_study("sums", arms=["terse"], at_least=0.9, cases={"2 + 2": {"answer": 4}})
     >>> pull = study.ask()
     >>> pull.arm, pull.case, pull.case_params["answer"]
     ('terse', '2 + 2', 4)

@@ -11,8 +11,8 @@ from .question import HALF, ROUNDING, Measure
 from .spec_checks import MAX_REWARD, Bounds
 from .spec_checks import bar as inside
 
-BARS = ("threshold", "at_least", "at_most")  # the names by which a bar can be given
-LOWER = "where lower is better, arms stay within a bar"  # a rule
+BARS = ("at_least", "at_most")  # the names by which a bar can be given
+OF_BASELINE = "belongs to a baseline"  # a rule
 # texts that `cli/rewording.py` replaces with the names of options; other files have more
 NAME_BASELINE, MARGIN_TOO = "name one of the arms as baseline", "a margin is given too"
 MARGIN_OR_RATIO = "give a margin or a ratio"
@@ -55,17 +55,17 @@ def asked(given: Mapping[str, object], *, bounds: Bounds | None, clip: bool, arm
     if base is None:
         for what in ("margin", "ratio"):
             if given.get(what) is not None:
-                raise InvalidInput(what, given[what], "belongs to a baseline", NAME_BASELINE)
+                raise InvalidInput(what, given[what], OF_BASELINE, NAME_BASELINE)
+        if lower:
+            raise InvalidInput("lower_is_better", lower, OF_BASELINE, "give at_most")
         if name is None:
-            raise InvalidInput("threshold", None, "there is no bar", "give at_least or at_most, or a baseline")
+            raise InvalidInput("at_least", None, "there is no bar", "give at_least or at_most, or a baseline")
     elif name is not None:
         rule = "with a baseline, the bar is what the baseline reaches"
         raise InvalidInput(name, number, rule, f"leave it out, or {MARGIN_OR_RATIO}")
     else:
         name, number = "margin", 0.0 if margin is None else margin
     lower = bool(lower) or name == "at_most"
-    if lower and name == "at_least":
-        raise InvalidInput("at_least", number, LOWER, "give at_most")
     ratio = _ratio_or_none(given.get("ratio"), margin)
     share = _share_or_none(given.get("share"), ratio)
     sign, limit = -1.0 if lower else 1.0, 0.0

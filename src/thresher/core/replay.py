@@ -43,7 +43,7 @@ def verify(events: Iterable[Event], *, scores: Iterable[Formula] = ()) -> Report
     """Fold a log and derive each of its decisions again; ``scores`` are those of `open_study`.
 
     >>> import thresher
-    >>> study = thresher.create_study("s", arms=["a", "b"], threshold=0.5, budget=4)
+    >>> study = thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=4)
     >>> pulls = study.ask_many(2)
     >>> verify(study.events()).sound
     True

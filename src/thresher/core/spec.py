@@ -23,7 +23,7 @@ REAL_BOUNDS = (
     "or with clip=True to count such rewards as the bound"
 )
 ALWAYS_STORED = (  # the others are left out of a log where they have their default
-    "arms", "params", "threshold", "bounds", "budget", "policy", "confidence", "tolerance", "failure", "seed",
+    "arms", "params", "bounds", "budget", "policy", "confidence", "tolerance", "failure", "seed",
     "max_failures", "settling_constant",
 )  # fmt: skip
 NO_PARAMS: Params = {}
@@ -33,7 +33,7 @@ NO_PARAMS: Params = {}
 class Spec(CaseNames):
     """Everything that a study's decisions depend on besides its rewards; `create_study` documents the arguments.
 
-    >>> Spec(arms=["a", "b"], threshold=90)
+    >>> Spec(arms=["a", "b"], at_least=90)
     Traceback (most recent call last):
     thresher.errors.InvalidInput: threshold 90: must lie strictly inside the bounds (0, 1); if it is a percentage, ...
     """
@@ -137,6 +137,11 @@ class Spec(CaseNames):
         """How many arms are asked about: all but the baseline."""
         return len(self.arms) - (self.baseline is not None)
 
+    @property
+    def bar_name(self) -> Literal["at_least", "at_most", "margin"]:
+        """The argument that gives the bar."""
+        return "margin" if self.baseline is not None else "at_most" if self.lower_is_better else "at_least"
+
     # -- on the scale of what counts ----------------------------------------------------------------------------
 
     def counted(self, reward: float, other: float = 0.0) -> float:
@@ -182,7 +187,7 @@ class Spec(CaseNames):
     def reward(self, value: object) -> float:
         """A reward as a float, or an error that says what is wrong with it.
 
-        >>> Spec(arms=["a"], threshold=0.5, budget=2).reward(True)
+        >>> Spec(arms=["a"], at_least=0.5, budget=2).reward(True)
         1.0
         """
         number = checks.as_float(value)
@@ -208,6 +213,11 @@ class Spec(CaseNames):
         data: dict[str, Any] = {"format": 1}
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name in ALWAYS_STORED or value != DEFAULTS.get(field.name):
+            if field.name == "threshold":
+                if self.ratio is None:
+                    data[self.bar_name] = value
+            elif field.name == "lower_is_better" and self.baseline is None:
+                continue  # at_most says so
+            elif field.name in ALWAYS_STORED or value != DEFAULTS.get(field.name):
                 data[field.name] = value.to_json() if isinstance(value, Policy) else value
         return data

@@ -147,8 +147,8 @@ def bounds_or_none(bounds: object) -> Bounds | None:
     return low, high
 
 
-def bar(threshold: object, bounds: Bounds | None, what: str = "threshold") -> float:
-    """The threshold, strictly inside the bounds; ``what`` is the name by which it was given."""
+def bar(threshold: object, bounds: Bounds | None, what: str) -> float:
+    """The bar, strictly inside the bounds; ``what`` is the name by which it was given."""
     found = checks.number(what, threshold)
     if bounds and not bounds[0] < found < bounds[1]:
         inner = "the range of differences" if what == "margin" else "the bounds"
@@ -166,7 +166,7 @@ def confidence_or_none(confidence: object, threshold: float, bounds: Bounds | No
     """The confidence, if certificates are wanted and can be given."""
     if confidence is None:
         return None
-    remedy = "write one such as 0.95, or None (--no-confidence) to go without certificates"
+    remedy = "write one such as 0.95, or None (--confidence off) to go without certificates"
     sure = checks.share("confidence", confidence, remedy=remedy)
     if bounds is None:
         remedy = "give bounds, ask about a share, or confidence=None"

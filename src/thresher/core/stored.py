@@ -5,6 +5,7 @@ from dataclasses import fields
 
 from ..errors import InvalidInput
 from . import checks, policies
+from .question_checks import BARS
 from .spec import ALWAYS_STORED, Spec, check_evaluator
 
 
@@ -13,7 +14,7 @@ def from_json(data: object) -> Spec:
 
     >>> import json
     >>> from thresher.core.spec import Spec
-    >>> spec = Spec(arms={"a": {"depth": 2}}, threshold=0.5, budget=2, seed=7)
+    >>> spec = Spec(arms={"a": {"depth": 2}}, at_least=0.5, budget=2, seed=7)
     >>> from_json(json.loads(json.dumps(spec.to_json()))) == spec
     True
     """
@@ -22,7 +23,7 @@ def from_json(data: object) -> Spec:
     if data.get("format") != 1:
         raise InvalidInput("format", data.get("format"), "is not one that this version reads", "update thresher")
     kept = {key: value for key, value in data.items() if key != "format"}
-    wanted, known = {*ALWAYS_STORED}, {field.name for field in fields(Spec)}
+    wanted, known = {*ALWAYS_STORED}, {*BARS, "margin", *(field.name for field in fields(Spec))} - {"threshold"}
     for name in sorted((wanted - kept.keys()) | (kept.keys() - known)):
         rule = "is not there" if name in wanted else "is not one that this version knows"
         raise InvalidInput("specification: field", name, rule, "" if name in wanted else "update thresher")
@@ -34,9 +35,6 @@ def from_json(data: object) -> Spec:
         checks.number(name, kept[name])
     if isinstance(kept["arms"], Mapping):  # a log has the parameters by themselves
         kept["arms"] = tuple(kept["arms"])
-    if kept.get("baseline") is not None:  # the bar is the margin there, and with a ratio nothing
-        kept["margin"] = None if kept.get("ratio") is not None else kept["threshold"]
-        del kept["threshold"]
     evaluator = kept.pop("evaluator", None)
     spec = Spec(**kept)
     if evaluator is not None:  # it was masked when it was written

@@ -24,7 +24,7 @@ class Verdict:
     ``reached`` and ``missed`` are the answer, whichever direction the study asks in. A baseline is in none of them.
 
     >>> from thresher import create_study
-    >>> study = create_study("coins", arms=["fair", "loaded"], threshold=0.6, budget=20, confidence=None)
+    >>> study = create_study("coins", arms=["fair", "loaded"], at_least=0.6, budget=20, confidence=None)
     >>> while pull := study.ask():
     ...     study.tell(pull, pull.arm == "loaded")
     >>> verdict = study.verdict()

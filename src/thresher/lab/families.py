@@ -27,7 +27,7 @@ class Family:
     """
 
     name: str
-    spread: str | None  # what --spread means; None if the family has no spread
+    spread: str | None  # what --spreads means; None if the family has no spread
     bounded: bool = True  # rewards stay within the bounds when the means do
     recorded: bool = False  # its rewards follow from recorded ones
 

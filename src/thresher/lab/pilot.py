@@ -106,7 +106,7 @@ def pilot_setup(data: Recorded, **settings: Any) -> Setup:
 
     If pulls of the pilot were lost, the plan loses the share (lost + ½) / (pulls + 1) of its pulls.
 
-    >>> pilot_setup(Recorded(("a", "b"), ((1.0, 1.0), (0.2, 0.4))), threshold=0.5, budget=10).family
+    >>> pilot_setup(Recorded(("a", "b"), ((1.0, 1.0), (0.2, 0.4))), at_least=0.5, budget=10).family
     'pilot_rewards'
     """
     low, high = settings.get("bounds", (0.0, 1.0))

@@ -102,7 +102,7 @@ def plan(
 
     The answer depends only on the arguments. Give a policy that needs no budget: the budget is what the plan finds.
 
-    >>> problem = Setup(family="bernoulli", arms=5, means=0.9, threshold=0.5, budget=10, confidence=0.95)
+    >>> problem = Setup(family="bernoulli", arms=5, means=0.9, at_least=0.5, budget=10, confidence=0.95)
     >>> [need.policy for need in plan(problem, workers=2).needs[:3]]
     ['balanced', 'uniform', 'uniform, skips settled']
     """
@@ -136,7 +136,7 @@ def _delay(workers: int, service: str, seconds: float) -> delays.Delay:
 def lines(setup: Setup) -> list[Line]:
     """The setup's policy and equal allocation; with certificates, also uniform that skips settled arms.
 
-    >>> problem = Setup(family="bernoulli", arms=5, means=(0.1, 0.9), threshold=0.5, budget=10, confidence=0.95)
+    >>> problem = Setup(family="bernoulli", arms=5, means=(0.1, 0.9), at_least=0.5, budget=10, confidence=0.95)
     >>> [line.name for line in lines(problem)]
     ['balanced', 'uniform', 'uniform, skips settled']
     """

@@ -24,7 +24,7 @@ def asked_by(setup: "Setup") -> Asked:
             rule = f"is not the number of one of {plural(setup.arms, 'arm')}"
             raise InvalidInput("baseline", setup.baseline, rule, "they are numbered from 0")
         name = name_of(setup, setup.baseline)
-    given = {key: getattr(setup, key) for key in ("threshold", "margin", "ratio", "lower_is_better", "share")}
+    given = {key: getattr(setup, key) for key in (*question_checks.BARS, "margin", "ratio", "lower_is_better", "share")}
     arms = others if name is None else (name, *others)
     found = question_checks.asked({**given, "baseline": name}, bounds=setup.bounds, clip=False, arms=arms)
     if found.measure.within and not setup.cases:

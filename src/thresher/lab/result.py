@@ -95,7 +95,9 @@ class Result:
         setup = self.setup
         if not setup.certifies:
             return None
-        names = ("below", "above", "close") if setup.lower_is_better else LABELS  # of those that reach the bar, first
+        names = (
+            ("below", "above", "close") if setup.asked.lower_is_better else LABELS
+        )  # of those that reach the bar, first
         lists = names[: 3 if setup.tolerance > 0.0 else 2] if setup.ranks else ()
         return Certificates(setup.contenders, self.measures, setup.find, setup.arms * setup.cases, lists)
 
@@ -122,8 +124,8 @@ class Result:
             "family": setup.family,
             "arms": setup.arms,
             "question": question(look_of(setup), setup.contenders),
-            "threshold": setup.asked.threshold,
-            "lower_is_better": setup.lower_is_better,
+            "bar": setup.asked.threshold,
+            "lower_is_better": setup.asked.lower_is_better,
             "share": setup.asked.share,
             "baseline": setup.baseline,
             "ratio": setup.ratio,

@@ -14,7 +14,7 @@ from ..core.arguments import Guarantee
 from ..core.evidence import Stakes
 from ..core.policies import Policy
 from ..core.question import PLAIN
-from ..core.question_checks import Asked
+from ..core.question_checks import BARS, Asked
 from ..errors import InvalidInput
 from . import delays, families, questions
 from .delays import Delay
@@ -42,8 +42,8 @@ class Setup:
     cases. Recorded rewards are then one for each case. The budget is the full run, all cases of all arms, unless
     another one is given. ``guarantee`` and ``find`` are those of `create_study`.
 
-    So are ``lower_is_better``, ``share``, ``margin`` and ``ratio``; ``baseline`` is the number of an arm. Without
-    cases, a pull draws a reward of the arm and one of the baseline.
+    So are the bar, ``share``, ``margin``, ``ratio`` and ``lower_is_better``; ``baseline`` is the number of an arm.
+    Without cases, a pull draws a reward of the arm and one of the baseline.
 
     With ``common``, the n-th pull of an arm draws the same reward whatever was pulled before, so policies that are
     compared meet the same luck.
@@ -59,7 +59,7 @@ bernoulli, beta, normal, clipped, constant
     policy: Policy | str | None = None
     family: str = "uniform"
     arms: int = 100
-    threshold: float = None  # type: ignore[assignment]  # 0.7; None with a baseline
+    at_least: float | None = None  # 0.7 unless there is another bar or a baseline
     means: Range = (0.6, 0.8)
     spreads: Range = (0.15, 0.25)
     budget: int = None  # type: ignore[assignment]  # 20,000; with cases, all of them
@@ -75,6 +75,7 @@ bernoulli, beta, normal, clipped, constant
     cases: int = 0
     guarantee: Guarantee = "all"
     find: int | None = None
+    at_most: float | None = None
     lower_is_better: bool = False
     share: float | None = None
     baseline: int | None = None
@@ -109,8 +110,8 @@ bernoulli, beta, normal, clipped, constant
                 raise InvalidInput("bounds", None, "the laboratory draws rewards within bounds", remedy)
             put(self, "bounds", question_checks.DEFAULT)
         put(self, "bounds", spec_checks.bounds_or_none(checks.pair("bounds", self.bounds)))
-        if self.threshold is None and self.baseline is None:
-            put(self, "threshold", questions.BAR)
+        if self.at_least is None and self.at_most is None and self.baseline is None:
+            put(self, "at_least", questions.BAR)
         put(self, "asked", questions.asked_by(self))
         before = cases if self.baseline is not None else 0
         budget = spec_checks.check_budget(self.budget, self.contenders, self.rules, most=MOST_PULLS, before=before)
@@ -212,7 +213,7 @@ bernoulli, beta, normal, clipped, constant
         """The lower and upper end of each arm's spread; for recorded arms, how many rewards they have."""
         if self.recorded is not None:
             return self.recorded.counts, self.recorded.counts
-        return _ranges("spread", self.spreads, self.arms)
+        return _ranges("spreads", self.spreads, self.arms)
 
     @property
     def scaled_threshold(self) -> float:
@@ -251,7 +252,9 @@ bernoulli, beta, normal, clipped, constant
         return self.asked.measure != PLAIN
 
     def but(self, **changes: Any) -> "Setup":
-        """The same setup with some things changed."""
+        """The same setup with some things changed. A bar or a baseline replaces the one before."""
+        if changes.keys() & {*BARS, "baseline"}:
+            changes = {**dict.fromkeys((*BARS, "baseline")), **changes}
         kept = {} if "checkpoints" in changes or "budget" not in changes else {"checkpoints": ()}
         return replace(self, **{**kept, **changes})
 

@@ -65,7 +65,7 @@ def _game(loop: Kind) -> Setup:
         delay="fifo:0" if loop.delayed else "none",
         confidence=0.95 if loop.certifies else None,
         guarantee="rate" if loop.ranks else "all",
-        lower_is_better=loop.counts,
+        at_most=0.7 if loop.counts else None,
     )
 
 

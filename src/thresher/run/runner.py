@@ -65,7 +65,7 @@ def run(
     usual effect. A second signal abandons them.
 
     >>> import thresher
-    >>> study = thresher.create_study("dice", arms=["d4", "d8"], threshold=3, bounds=(1, 8), budget=400, seed=0)
+    >>> study = thresher.create_study("dice", arms=["d4", "d8"], at_least=3, bounds=(1, 8), budget=400, seed=0)
     >>> verdict = thresher.run(study, lambda pull: pull.seed % int(pull.arm[1:]) + 1, workers=4)
     >>> verdict.above, verdict.below
     (['d8'], ['d4'])
@@ -119,7 +119,7 @@ async def arun(
 
     >>> import asyncio, thresher
     >>> async def main():
-    ...     study = thresher.create_study("dice", arms=["d4", "d8"], threshold=3, bounds=(1, 8), budget=400, seed=0)
+    ...     study = thresher.create_study("dice", arms=["d4", "d8"], at_least=3, bounds=(1, 8), budget=400, seed=0)
     ...     client = {"d4": 4, "d8": 8}  # in real life, an httpx.AsyncClient() of this event loop
     ...     async def roll(pull):
     ...         await asyncio.sleep(0)

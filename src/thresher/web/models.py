@@ -51,7 +51,6 @@ class NewStudy(Strict):
     arms: list[StrictStr] | dict[str, dict[str, Any]] = Field(description="Names, or names with parameters.")
     at_least: Number | None = Field(None, description="The bar. An arm reaches it if its mean is at least this.")
     at_most: Number | None = Field(None, description="The bar where lower is better: the mean is at most this.")
-    threshold: Number | None = Field(None, description="Another name for `at_least`.")
     share: Number | None = Field(
         None, description="The bar is a limit, and this share of pulls must be within it: 0.95. It needs no bounds."
     )
