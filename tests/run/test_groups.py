@@ -119,9 +119,7 @@ def test_a_case_whose_bad_outcomes_kill_what_others_share_is_not_drawn_until_it_
     monkeypatch.setattr(loop, "LONGEST_WAIT", 0.001)
     luck = random.Random(7)
     engine = OneProcess(4, lambda _: luck.random() < 0.4)  # each arm's true mean is 0.6
-    study = make(
-        *"abcd", cases=60, at_least=0.9, budget=None, confidence=0.95, tries=1, policy=None, max_failures=None
-    )
+    study = make(*"abcd", cases=60, at_least=0.9, budget=None, confidence=0.95, tries=1, policy=None, max_failures=None)
     run_on(engine, study, Limits(), None)
     assert causes(study).count("broken-pool") > 50
     pulls = {pull.id: (pull.arm, pull.case) for pull in engine.pulls}
