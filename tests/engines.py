@@ -28,7 +28,7 @@ PLENTY = 4000  # pulls: fast arms must not use up the budget before a slow worke
 RELEASE = threading.Event()  # set at the end: a hung thread of a standard pool would keep the interpreter alive
 
 
-def make(*arms: str, budget: int = 80, **given: Any) -> thresher.Study:
+def make(*arms: str, budget: int | None = 80, **given: Any) -> thresher.Study:
     """A new study in memory."""
     settings: dict[str, Any] = {"at_least": 0.4, "confidence": None, "policy": "uniform", "seed": 0}
     return thresher.create_study("s", arms=arms or ("a", "b"), budget=budget, **settings | given)

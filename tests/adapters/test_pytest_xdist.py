@@ -139,7 +139,8 @@ def test_after_ctrl_c_what_is_known_is_shown_and_no_run_is_left_out(tmp_path: Pa
         argv, cwd=tmp_path, env={**os.environ, "SLEEP": "0.05"}, stdout=subprocess.PIPE, text=True, process_group=0
     )
     until = time.monotonic() + 60
-    while not (tmp_path / "began").exists() and time.monotonic() < until:
+    began_file = tmp_path / "began"
+    while not (began_file.exists() and began_file.stat().st_size) and time.monotonic() < until:
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     shown, _ = process.communicate(timeout=60)

@@ -94,18 +94,9 @@ def simulate(
 
     certifies = bool(given["cases"] or matrix or given["find"] is not None or given["guarantee"] != "all")
     same = (
-        "policy",
-        "arms",
-        "means",
-        "spreads",
-        "bounds",
-        "budget",
-        "checkpoints",
-        "tolerance",
-        "lost",
-        "hung",
-        "failure",
-    )
+        "policy", "arms", "means", "spreads", "bounds", "budget", "checkpoints", "tolerance", "lost", "hung", "failure",
+        "guarantee", "find",
+    )  # fmt: skip
     with rewording(given):
         setup = lab.setup_of(
             recorded,

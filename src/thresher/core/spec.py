@@ -35,7 +35,7 @@ class Spec(CaseNames):
 
     >>> Spec(arms=["a", "b"], at_least=90)
     Traceback (most recent call last):
-    thresher.errors.InvalidInput: threshold 90: must lie strictly inside the bounds (0, 1); if it is a percentage, ...
+    thresher.errors.InvalidInput: at_least 90: must lie strictly inside the bounds (0, 1); if it is a percentage, ...
     """
 
     arms: tuple[str, ...]

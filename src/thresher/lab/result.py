@@ -95,9 +95,8 @@ class Result:
         setup = self.setup
         if not setup.certifies:
             return None
-        names = (
-            ("below", "above", "close") if setup.asked.lower_is_better else LABELS
-        )  # of those that reach the bar, first
+        lower = setup.asked.lower_is_better
+        names = ("below", "above", "close") if lower else LABELS  # those that reach the bar first
         lists = names[: 3 if setup.tolerance > 0.0 else 2] if setup.ranks else ()
         return Certificates(setup.contenders, self.measures, setup.find, setup.arms * setup.cases, lists)
 
