@@ -9,7 +9,7 @@ import thresher
 from thresher.core.events import Event
 from thresher.log.chain import SIZE, START, chained, link
 from thresher.log.memory import MemoryStore
-from thresher.log.tail import pages
+from thresher.log.reader import pages
 from thresher.study import peek
 
 FULL = Event(

@@ -18,8 +18,8 @@ from thresher.log.chain import START, Head, chained, link
 from thresher.log.filelock import FileLock
 from thresher.log.memory import MemoryStore
 from thresher.log.postgres import PostgresStore
+from thresher.log.reader import event_at
 from thresher.log.sqlite import SqliteStore
-from thresher.log.tail import event_at
 
 
 def a_study(store: Any) -> thresher.Study:

@@ -6,9 +6,9 @@ import apsw
 import pytest
 
 import thresher
+from thresher.log.reader import section
 from thresher.log.store import Store
 from thresher.log.stores import open_store
-from thresher.log.tail import section
 
 
 def study_of(store: Store, pulls: int = 3) -> thresher.Study:
@@ -33,7 +33,7 @@ def test_sections_together_are_the_log(store: Store) -> None:
 
 def test_a_long_section_is_read_in_pages(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     events = list(study_of(store).events())
-    monkeypatch.setattr("thresher.log.tail.PAGE", 2)
+    monkeypatch.setattr("thresher.log.reader.PAGE", 2)
     assert list(section(store, "s", 1, 5)) == events[1:6]
 
 

@@ -19,9 +19,9 @@ from ..core.policies import Policy
 from ..create import open_study
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy, shown, told_of
 from ..log.memory import MemoryStore
+from ..log.reader import unknown
 from ..log.store import Store
 from ..log.stores import open_store
-from ..log.tail import unknown
 from ..study import Study
 from ..text.plural import listed
 from ..text.quantities import DURATIONS, UNITS, Quantity, read, seconds

@@ -13,7 +13,7 @@ from ..core.checks import MAX_WHOLE
 from ..core.events import Event, moment, remarks_of, to_json
 from ..core.ledger import Ledger
 from ..errors import DamagedStudy, UnknownStudy
-from ..log.tail import event_at, pages
+from ..log.reader import event_at, pages
 from ..study import Study, peek
 from ..text.masking import masked, one_line
 from ..text.plural import listed

@@ -10,7 +10,7 @@ import click
 from .._version import __version__
 from ..core.replay import verify as verified
 from ..errors import ThresherError, shown
-from ..log.tail import pages
+from ..log.reader import pages
 from ..text.masking import masked, one_line
 from ..text.plural import plural
 from . import FINISHED, NOT_MET, put

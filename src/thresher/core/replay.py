@@ -1,6 +1,6 @@
 """Verify a log: every event must be valid, and every decision must be the one that the rule makes.
 
-`log/tail.py` checks that the events are the ones that were written; damage found while reading is reported like a
+`log/reader.py` checks that the events are the ones that were written; damage found while reading is reported like a
 wrong event. Drops are not checked, because they depend on a clock, and neither are rewards, which come from outside.
 """
 

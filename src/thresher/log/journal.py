@@ -29,8 +29,8 @@ from ..errors import (
 from ..text.masking import masked
 from .chain import link
 from .forks import renewed
+from .reader import damaged, event_at, is_there, pages, unknown
 from .store import Store
-from .tail import damaged, event_at, is_there, pages, unknown
 
 Answer = TypeVar("Answer")
 Written = tuple[Answer, Event | None]  # what a call returns, and the last event that it wrote

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from ..core.events import Event
 from ..errors import DamagedStudy
+from .reader import pages
 from .store import Store
-from .tail import pages
 
 MARK = "again:"  # keys that callers chose; the others were made up by a journal
 

@@ -21,7 +21,7 @@ from . import postgres_schema as schema
 from .forks import leave_to_parent, renewed
 from .patience import HURRY, TURN, Patience
 from .postgres_waiting import blockers, is_leaving, passes
-from .tail import unreadable
+from .reader import unreadable
 from .versions import SCHEMA
 
 Answer = TypeVar("Answer")

@@ -15,11 +15,11 @@ import apsw
 
 from ..errors import StoreFailed
 from .filelock import FileLock
+from .reader import unreadable
 from .sqlite_file import beside, create, explanation, is_missing
 from .sqlite_forks import OpenFile
 from .sqlite_schema import upgrade, version_of
 from .sqlite_session import Session, broken
-from .tail import unreadable
 from .versions import SCHEMA
 
 _FSYNC = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)

@@ -22,7 +22,7 @@ class Store(Protocol):
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
         """The events of a study with ``seq > after``, in order, at most ``limit``; none if there is no such study.
 
-        These are the events that are there. `tail.pages` checks whether they are the ones that were written.
+        These are the events that are there. `reader.pages` checks whether they are the ones that were written.
         """
 
     def head(self, study: str) -> Head | None:

@@ -17,7 +17,7 @@ from ..core.pulls import pull_json
 from ..core.tickets import id_in
 from ..create import create as create_study
 from ..inner import Telling, ask_for_reply, tell_for_reply
-from ..log.tail import section
+from ..log.reader import section
 from ..study import peek
 from . import models
 from .arm import arm_json

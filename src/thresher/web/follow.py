@@ -15,8 +15,8 @@ from ..core.ledger import Ledger
 from ..core.spec import Spec
 from ..core.verdict_row import LABELS, Label, label_of
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy
+from ..log.reader import damaged, pages, section, unknown
 from ..log.store import Store
-from ..log.tail import damaged, pages, section, unknown
 
 MOST = 500  # points; when there are more, every other one is removed
 CODES = {label: code for code, label in enumerate(LABELS)}

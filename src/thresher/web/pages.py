@@ -10,8 +10,8 @@ from ..core import wording
 from ..core.spec import Spec
 from ..core.stored import from_json
 from ..errors import DamagedStudy, InvalidInput
+from ..log.reader import section
 from ..log.store import Store
-from ..log.tail import section
 from .api import Arm, Name
 from .assets import PLOTLY, PLOTLY_VERSION, STATIC, filled
 from .refusals import Refusal

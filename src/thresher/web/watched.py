@@ -17,8 +17,8 @@ from ..core.events import Event
 from ..core.ledger import Ledger
 from ..core.verdict import Verdict
 from ..core.verdict_row import LABELS, row_of
+from ..log.reader import section
 from ..log.store import Store
-from ..log.tail import section
 from ..text.quantities import duration, speed
 from .follow import Follower
 from .shapes import COLUMNS, asked_json, cases_json, columns_of, encoded, line_json, short, ticks_of, troubles
