@@ -116,7 +116,7 @@ def test_the_pulls_of_a_broken_pool_are_lost_together_and_those_that_ended_are_n
     first, second = Pool(), Pool()
     engine = adapted(making(first, second))
     futures = [engine.submit(pull(number)) for number in (1, 2, 3)]
-    from thresher.run.engines.outcome import outcome
+    from thresher.run.engines.engine import outcome
 
     futures[2].set_result(outcome(lambda _: 0.25, pull(3)))
     for future in futures[:2]:

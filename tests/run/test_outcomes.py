@@ -8,7 +8,7 @@ import pytest
 
 from thresher.errors import Busy, EvaluationFailed, NoReward
 from thresher.run.command.endings import CommandFailed
-from thresher.run.engines.outcome import opened, outcome
+from thresher.run.engines.engine import opened, outcome
 from thresher.run.lost import EvaluatorLost, EvaluatorRefused
 from thresher.study import Pull
 

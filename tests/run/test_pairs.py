@@ -11,7 +11,7 @@ from engines import causes
 
 import thresher
 from thresher.errors import EvaluationFailed
-from thresher.run.engines.outcome import opened, outcome
+from thresher.run.engines.engine import opened, outcome
 from thresher.run.tracebacks import traceback_text
 from thresher.run.wrapped import Wrapped, WrappedCoroutine
 

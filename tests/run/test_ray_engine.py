@@ -14,7 +14,7 @@ from thresher.study import Pull
 pytest.importorskip("ray")
 
 from thresher.run.engines import ray as engines_ray
-from thresher.run.engines.outcome import opened
+from thresher.run.engines.engine import opened
 from thresher.run.engines.ray import Ray, Worker
 
 PULL = Pull(1, "a", 1, {}, 7)

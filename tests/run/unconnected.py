@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from thresher.run.engines import dask_remote as remote
-from thresher.run.engines.outcome import outcome
+from thresher.run.engines.engine import outcome
 from thresher.study import Pull
 
 NAME = "thresher-0102"

@@ -12,8 +12,7 @@ from typing import Any
 from ...errors import CannotGoOn, InvalidInput, told_of
 from ...study import Pull
 from ..lost import WorkerLost
-from .engine import Engine, Evaluate
-from .outcome import opened, outcome
+from .engine import Engine, Evaluate, opened, outcome
 
 
 class Adapter(Engine):

@@ -19,8 +19,7 @@ from ...text.logs import log
 from ..lost import WorkerLost
 from .dask_client import PATIENCE, connected, weakly
 from .dask_remote import REFUSED, Evaluator, Marks, evaluate_once, leave, still_running
-from .engine import Engine, Evaluate
-from .outcome import opened
+from .engine import Engine, Evaluate, opened
 from .resources import sought, with_queue
 
 LOOK = 0.25  # seconds between two looks at the cluster

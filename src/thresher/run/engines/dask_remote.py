@@ -15,8 +15,7 @@ from typing import Any
 from distributed import Scheduler, SchedulerPlugin, Worker, WorkerPlugin, get_worker
 
 from ...study import Pull
-from .engine import Evaluate
-from .outcome import outcome
+from .engine import Evaluate, outcome
 from .resources import fits
 
 RUNNING: set[str] = set()  # the pulls that this worker is evaluating

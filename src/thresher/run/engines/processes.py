@@ -16,8 +16,7 @@ from ...study import Pull
 from ..command.endings import ending
 from ..lost import WorkerLost
 from ..shared import Shared, entered
-from .engine import Evaluate
-from .outcome import opened, outcome
+from .engine import Evaluate, opened, outcome
 from .threads import Threads
 
 # One start at a time: a sibling forked in between would inherit the new worker's end of its pipe, and its death would

@@ -21,8 +21,7 @@ from ray.exceptions import ActorUnavailableError, OutOfMemoryError, RayActorErro
 from ...errors import CannotGoOn, EvaluationFailed, InvalidInput, told_of
 from ...study import Pull
 from ..lost import WorkerLost
-from .engine import Engine, Evaluate
-from .outcome import opened, outcome
+from .engine import Engine, Evaluate, opened, outcome
 from .ray_connection import Connection
 from .resources import fits, sought, told, with_queue
 
