@@ -19,7 +19,7 @@ from postgres import Server
 
 import thresher
 from thresher.core.events import Event
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 from .report import Figure, fastest
 

@@ -27,7 +27,7 @@ import storm
 from postgres import Server
 
 import thresher
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 from .report import Figure
 

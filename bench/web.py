@@ -23,7 +23,7 @@ from logs import append
 
 import thresher
 from thresher.core.events import Event
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 from . import asking
 from .asking import BEARER, TOKEN, served

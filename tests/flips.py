@@ -16,7 +16,7 @@ import thresher
 from thresher.core.events import Event
 from thresher.core.replay import verify
 from thresher.errors import ThresherError
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 HARMLESS, REFUSED, ACCEPTED, CRASHED = "harmless", "refused", "accepted", "crashed"
 STUDY = "s"

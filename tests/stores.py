@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from thresher.log.memory import MemoryStore
-from thresher.log.store import Store
-from thresher.log.stores import open_store
+from thresher.log.store import MemoryStore, Store, open_store
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

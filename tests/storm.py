@@ -16,7 +16,7 @@ import rewritten
 import thresher
 from thresher.core.policies import Policy
 from thresher.core.replay import verify
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 from thresher.study import peek
 
 CONTEXT = multiprocessing.get_context("forkserver")

@@ -19,8 +19,7 @@ from .core.spec import Spec
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
 from .inner import accept
 from .log.chain import chained
-from .log.store import Store
-from .log.stores import Storage, open_store
+from .log.store import Storage, Store, open_store
 from .study import LEASE, Study, peek
 from .text.files import read_text
 

@@ -150,7 +150,7 @@ def test_it(thresher_pull, request):
 
 
 def _only_study(pytester: pytest.Pytester) -> str:
-    from thresher.log.stores import open_store
+    from thresher.log.store import open_store
 
     store = open_store(f"sqlite:///{pytester.path}/runs.db")
     (name,) = store.studies()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import thresher
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 PYTEST = [sys.executable, "-m", "pytest", "--disable-plugin-autoload", "-p", "xdist"]
 PYTEST += ["-p", "thresher.adapters.pytest_plugin", "-p", "no:cacheprovider", "--basetemp=temp"]

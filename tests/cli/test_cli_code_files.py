@@ -10,7 +10,7 @@ from program import ENVIRONMENT, THRESHER, Result, complaint, finish, run, until
 from workdir import only_study
 
 import thresher as library
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 HERE = {"THRESHER_STORAGE": ""}
 SHORT = ["--arm=a.txt", "--budget=4", "--confidence=off"]

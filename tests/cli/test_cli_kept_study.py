@@ -15,7 +15,7 @@ from workdir import only_study
 
 import thresher as library
 from thresher.create import create
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 HERE = {key: value for key, value in ENVIRONMENT.items() if key != "THRESHER_STORAGE"}
 QUESTION = ["--at-least=0.5", "--workers=2", "--confidence=off", "--arm=0.2", "--arm=0.8"]

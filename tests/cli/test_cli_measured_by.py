@@ -9,7 +9,7 @@ from program import Result, complaint, thresher
 from workdir import only_study
 
 import thresher as library
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 ONE, ZERO = ["--", "sh", "-c", "echo 1"], ["--", "sh", "-c", "echo 0"]
 QUESTION = ["--confidence=0.9", "--arm=a", "--at-least=0.5"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from program import Result, thresher
 
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 HERE = {"THRESHER_STORAGE": ""}
 TIMES = ["--reward=seconds", "--at-most=1s", "--arm=a", "--budget=6"]

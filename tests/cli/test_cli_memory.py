@@ -11,7 +11,7 @@ from logs import append
 
 import thresher
 from thresher.core.events import Event
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 PULLS = 20_000  # 40,001 events, which take some 20 MB as Python objects
 ROOM = 12.0  # MB more than for a study of 100 pulls: it takes some 8, most of it for a page of events

@@ -15,7 +15,7 @@ from thresher.core import evidence
 from thresher.core.events import DROPPED, OUTSIDE
 from thresher.core.ledger import Ledger
 from thresher.errors import InvalidInput
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 from thresher.study import give_up, peek
 
 ARMS = ("a", "b", "c")

@@ -8,7 +8,7 @@ import pytest
 from program import Result, thresher
 
 import thresher as library
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 
 class Workdir:

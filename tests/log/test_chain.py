@@ -8,8 +8,8 @@ import pytest
 import thresher
 from thresher.core.events import Event
 from thresher.log.chain import SIZE, START, chained, link
-from thresher.log.memory import MemoryStore
 from thresher.log.reader import pages
+from thresher.log.store import MemoryStore
 from thresher.study import peek
 
 FULL = Event(

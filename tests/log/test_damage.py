@@ -15,8 +15,7 @@ from thresher.core import spec as specs
 from thresher.core.events import Event
 from thresher.core.stored import from_json
 from thresher.errors import Conflict, StoreFailed
-from thresher.log.store import Store
-from thresher.log.stores import open_store
+from thresher.log.store import Store, open_store
 
 
 def make(store: "Store | str", name: str = "s", **given: Any) -> thresher.Study:

@@ -10,7 +10,7 @@ import pytest
 from faults import Agent, Trace, strace
 
 import thresher
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 SYNCS = "fsync,fdatasync"
 

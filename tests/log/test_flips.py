@@ -8,7 +8,7 @@ import flips
 import pytest
 
 import thresher
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 WHERE = "WHERE study = 's' AND seq"
 UNGUARDED = "DROP TRIGGER deletes_head_first"  # SQLite refuses this to programs; a disk can do it

@@ -17,8 +17,7 @@ from thresher.core.events import Event
 from thresher.core.spec import Spec
 from thresher.errors import Interrupted, StoreFailed
 from thresher.log.chain import chained
-from thresher.log.memory import MemoryStore
-from thresher.log.stores import open_store
+from thresher.log.store import MemoryStore, open_store
 
 FORKING = """
 import os, sys, threading, thresher

@@ -12,8 +12,7 @@ import thresher
 from thresher.core import docket, kernel, steps
 from thresher.core.ledger import fold
 from thresher.core.replay import verify
-from thresher.log.memory import MemoryStore
-from thresher.log.store import Store
+from thresher.log.store import MemoryStore, Store
 from thresher.study import peek
 
 STEPS = [

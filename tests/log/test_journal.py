@@ -11,8 +11,7 @@ import pytest
 import thresher
 from thresher.core.events import Event
 from thresher.errors import Conflict, Interrupted, StoreFailed
-from thresher.log.memory import MemoryStore
-from thresher.log.store import Store
+from thresher.log.store import MemoryStore, Store
 from thresher.study import peek
 
 

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.log.memory import MemoryStore
-from thresher.log.stores import open_store
+from thresher.log.store import MemoryStore, open_store
 from thresher.run import loop
 from thresher.study import peek
 

@@ -19,11 +19,10 @@ from thresher.log import forks, postgres_schema, sqlite_waiting
 from thresher.log.chain import chained
 from thresher.log.journal import plain
 from thresher.log.leases import Keeper
-from thresher.log.memory import MemoryStore
 from thresher.log.reader import pages
 from thresher.log.sqlite import SqliteStore
 from thresher.log.sqlite_file import explanation
-from thresher.log.stores import open_store
+from thresher.log.store import MemoryStore, open_store
 
 
 def a_study(store: Any, name: str = "s") -> thresher.Study:

@@ -26,7 +26,7 @@ from thresher.log.chain import chained
 from thresher.log.filelock import FileLock
 from thresher.log.postgres import PostgresStore
 from thresher.log.sqlite import SqliteStore
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 from thresher.log.versions import SCHEMA
 
 

@@ -16,10 +16,10 @@ from thresher.core.events import Event
 from thresher.log import filelock, patience, postgres_connection, sqlite_file
 from thresher.log.chain import START, Head, chained, link
 from thresher.log.filelock import FileLock
-from thresher.log.memory import MemoryStore
 from thresher.log.postgres import PostgresStore
 from thresher.log.reader import event_at
 from thresher.log.sqlite import SqliteStore
+from thresher.log.store import MemoryStore
 
 
 def a_study(store: Any) -> thresher.Study:

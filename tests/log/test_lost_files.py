@@ -17,7 +17,7 @@ from thresher.errors import StoreFailed
 from thresher.log import sqlite_session
 from thresher.log.sqlite import SqliteStore
 from thresher.log.sqlite_session import Session
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 from thresher.study import peek
 
 WAYS: dict[str, Callable[[Path], object]] = {

@@ -16,7 +16,7 @@ from thresher.core.events import Event
 from thresher.errors import Conflict, StoreFailed
 from thresher.log import postgres_schema
 from thresher.log.postgres import PostgresStore
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 from thresher.study import peek
 from thresher.text.masking import masked
 
@@ -139,7 +139,7 @@ def test_an_unknown_database_is_reported_at_once(postgres: str) -> None:
 def test_without_psycopg_one_line_says_what_to_install() -> None:
     script = (
         "import sys; sys.modules['psycopg'] = None\n"
-        "from thresher.log.stores import open_store\n"
+        "from thresher.log.store import open_store\n"
         "from thresher import ThresherError\n"
         f"try: open_store('postgresql://me:{SECRET}@host/db')\n"
         "except ThresherError as error: print(error)"

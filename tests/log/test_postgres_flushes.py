@@ -12,7 +12,7 @@ from thresher.core.events import Event
 from thresher.errors import Interrupted
 from thresher.log import postgres_schema as schema
 from thresher.log.postgres import PostgresStore
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 
 @pytest.fixture

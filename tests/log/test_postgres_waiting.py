@@ -18,7 +18,7 @@ from thresher.errors import StoreFailed
 from thresher.log.patience import Patience
 from thresher.log.postgres_connection import PostgresConnection
 from thresher.log.postgres_waiting import passes
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 AT_SOCKET = 'connection failed: connection to server on socket "/run/does not exist/.s.PGSQL.5432" failed: '
 

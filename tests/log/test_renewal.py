@@ -10,7 +10,7 @@ import thresher
 from thresher.core.ledger import Ledger
 from thresher.errors import StoreFailed
 from thresher.log.leases import Keeper
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.study import peek
 
 

@@ -7,8 +7,7 @@ import pytest
 
 import thresher
 from thresher.log.reader import section
-from thresher.log.store import Store
-from thresher.log.stores import open_store
+from thresher.log.store import Store, open_store
 
 
 def study_of(store: Store, pulls: int = 3) -> thresher.Study:

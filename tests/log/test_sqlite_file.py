@@ -13,7 +13,7 @@ from sqlite_files import filled, make
 import thresher
 from thresher.errors import StoreFailed
 from thresher.log import sqlite_file
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o000])

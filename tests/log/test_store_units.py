@@ -13,9 +13,9 @@ import pytest
 
 import thresher
 from thresher.log.journal import Journal
-from thresher.log.memory import MemoryStore
 from thresher.log.postgres import PostgresStore
 from thresher.log.sqlite import SqliteStore
+from thresher.log.store import MemoryStore
 
 
 def a_study(store: Any) -> thresher.Study:

@@ -22,7 +22,7 @@ from thresher.log.sqlite_waiting import BusyHandler
 
 HOLD = """
 import os, signal, sys
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 store = open_store(sys.argv[1])
 with store.turn("s"), store._write("s"):
     os.kill(os.getpid(), signal.SIGSTOP)

@@ -16,7 +16,7 @@ from engines import FOREVER, Clock, causes, make
 
 import thresher
 from thresher.errors import CannotGoOn, InvalidInput
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.run import awaiting
 from thresher.run.progress import Progress
 from thresher.study import Pull

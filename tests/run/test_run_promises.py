@@ -16,7 +16,7 @@ from engines import causes, make
 
 import thresher
 from thresher.errors import CannotGoOn
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.run import progress, signals, starting
 from thresher.run.command import guard
 from thresher.run.command.endings import CommandFailed

@@ -17,7 +17,7 @@ import thresher
 from thresher.core.evidence import ABOVE, BELOW
 from thresher.lab import Setup, simulate
 from thresher.lab.recorded import Recorded
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.study import Pull, Study, give_up, peek
 
 RISK, CASES, STUDIES = 0.3, 40, 30

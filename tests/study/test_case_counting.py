@@ -20,7 +20,7 @@ from thresher.core.events import Event
 from thresher.core.evidence import ABOVE, BELOW, CLOSE
 from thresher.core.replay import verify
 from thresher.errors import ThresherError
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.study import Study
 
 

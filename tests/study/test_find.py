@@ -8,7 +8,7 @@ from studying import make
 
 import thresher
 from thresher.errors import ThresherError
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.study import Pull, Study
 
 ARMS = ["a", "b", "c", "d", "e"]

@@ -16,7 +16,7 @@ from thresher.core.ledger import fold
 from thresher.core.replay import verify
 from thresher.errors import Interrupted, InvalidInput
 from thresher.inner import ask_for_reply
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.study import peek
 
 CAVEAT = "Some evaluations were, or may have been, repeated"

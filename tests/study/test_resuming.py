@@ -7,7 +7,7 @@ import pytest
 import thresher
 from thresher.core.spec import Spec
 from thresher.create import compare, create, resume
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 
 ASKED: dict[str, Any] = {"arms": ["a", "b"], "at_least": 0.5, "budget": 8}
 

@@ -8,7 +8,7 @@ import thresher
 from thresher.cli.code_files import CodeFiles
 from thresher.cli.kept_study import Kept
 from thresher.core.spec import Spec
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 
 
 class CountingStore(MemoryStore):

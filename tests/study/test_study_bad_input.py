@@ -16,8 +16,7 @@ from thresher.core.events import Event
 from thresher.core.replay import verify
 from thresher.core.spec import Spec
 from thresher.log.chain import chained
-from thresher.log.memory import MemoryStore
-from thresher.log.stores import open_store
+from thresher.log.store import MemoryStore, open_store
 
 BAD_STUDIES: list[tuple[dict[str, Any], str]] = [
     ({"arms": []}, r"at least one"),

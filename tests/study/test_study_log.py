@@ -13,7 +13,7 @@ import thresher
 from thresher.core.ledger import fold
 from thresher.core.stored import from_json
 from thresher.errors import Conflict
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.study import peek
 
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import thresher
-from thresher.log.memory import MemoryStore
-from thresher.log.store import Store
+from thresher.log.store import MemoryStore, Store
 from thresher.web.access import Access
 from thresher.web.app import create_app
 from thresher.web.request_checks import CheckedApp

@@ -10,7 +10,7 @@ import pytest
 from running import Served, served
 
 import thresher
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 from thresher.web.assets import PLOTLY
 from thresher.web.pages import SCRIPT
 from thresher.web.standalone import report

@@ -3,7 +3,7 @@
 import pytest
 from asgi import BEARER, Reply, request, server
 
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.web.request_checks import CheckedApp
 
 COINS = {"name": "coins", "arms": ["fair", "loaded"], "at_least": 0.6, "budget": 40, "confidence": None}

@@ -6,7 +6,7 @@ from typing import Any
 
 import thresher
 from thresher.core.pulls import Pull
-from thresher.log.stores import Storage
+from thresher.log.store import Storage
 
 TIMES = {"sqlite3 in memory": 0.021, "ripgrep": 0.034, "grep -r": 0.047, "ack": 0.071, "a Python script": 0.142}
 PAIRS = {"current": 0.55, "few-shot": 0.8, "terse": 0.52, "polite": 0.36}

@@ -7,8 +7,7 @@ from asgi import BEARER, request, server
 from coins import COINS, a_store, coins_app, get, post  # noqa: F401 - fixtures
 
 import thresher
-from thresher.log.memory import MemoryStore
-from thresher.log.stores import open_store
+from thresher.log.store import MemoryStore, open_store
 from thresher.web.request_checks import CheckedApp
 
 

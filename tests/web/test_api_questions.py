@@ -7,7 +7,7 @@ import pytest
 from coins import a_store, coins_app, get, post  # noqa: F401 - fixtures
 
 import thresher
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.text.quantities import amount
 from thresher.web.follow import Follower
 from thresher.web.request_checks import CheckedApp

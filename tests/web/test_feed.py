@@ -10,7 +10,7 @@ import pytest
 
 import thresher
 from thresher.errors import StoreFailed
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.web.feed import Feed
 from thresher.web.shapes import encoded
 from thresher.web.watched import Live

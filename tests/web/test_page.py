@@ -14,7 +14,7 @@ from browser import HOSTILE, STATE, Site, hurried, hurry, until
 from running import served
 
 import thresher
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 ARMS = [*(f"prompt {k:02}" for k in range(30)), HOSTILE, "'\"&amp;</td>"]
 AGENT = """

@@ -8,7 +8,7 @@ from coins import COINS, get, post
 import thresher
 from thresher.core import scores
 from thresher.core.policies import Policy, custom
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 
 
 def test_agents_create_and_ask_by_the_name_of_a_function_that_the_server_knows() -> None:

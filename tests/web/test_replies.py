@@ -8,7 +8,7 @@ from asgi import server
 from coins import COINS, get, post
 from stores import CountingStore
 
-from thresher.log.stores import open_store
+from thresher.log.store import open_store
 
 
 @pytest.mark.parametrize("headers", [{}, {"idempotency-key": "job"}], ids=["plain", "with a key"])

@@ -13,7 +13,7 @@ import pytest
 from running import command
 
 import thresher
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.web import charts
 from thresher.web.assets import PLOTLY
 from thresher.web.shapes import short

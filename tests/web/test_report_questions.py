@@ -7,7 +7,7 @@ from questions import QUESTIONS, make
 
 import thresher
 from thresher.core.row_text import head_of
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.web.standalone import report
 
 

@@ -6,7 +6,7 @@ import pytest
 from asgi import BEARER, HOST, READER, TOKEN, WRITE_TOKEN, Reply, an_app, request, server  # noqa: F401 - the fixture
 
 from thresher.errors import InvalidInput
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.web import serving
 from thresher.web.access import Access
 from thresher.web.request_checks import CheckedApp

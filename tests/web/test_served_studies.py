@@ -13,7 +13,7 @@ from logs import append
 import thresher
 from thresher.core.events import Event
 from thresher.errors import DamagedStudy
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.web.request_checks import CheckedApp
 from thresher.web.served_studies import ServedStudies
 

@@ -6,7 +6,7 @@ import pytest
 from asgi import BEARER, READER, TOKEN, WRITE_TOKEN, request, server
 
 from thresher import create_study
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.web.request_checks import CheckedApp
 
 

@@ -3,7 +3,7 @@
 from asgi import BEARER, request
 from coins import COINS, a_store, coins_app, get, post  # noqa: F401 - fixtures
 
-from thresher.log.memory import MemoryStore
+from thresher.log.store import MemoryStore
 from thresher.web.request_checks import CheckedApp
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.spec import Guarantee
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
-from ..log.stores import Storage
+from ..log.store import Storage
 from ..study import Study
 from .inspect_scores import Value
 from .inspect_sifting import Sifting

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.verdict import Verdict
 from ..create import create_study
 from ..errors import CannotGoOn, InvalidInput
-from ..log.stores import Storage
+from ..log.store import Storage
 from .inspect_identity import identity
 from .inspect_scores import Value, scorer_of
 from .inspect_stopping import Stopping, check_eval

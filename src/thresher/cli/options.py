@@ -18,10 +18,8 @@ from ..core.checks import MAX_SECONDS, nearest
 from ..core.policies import Policy
 from ..create import open_study
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy, shown, told_of
-from ..log.memory import MemoryStore
 from ..log.reader import unknown
-from ..log.store import Store
-from ..log.stores import open_store
+from ..log.store import MemoryStore, Store, open_store
 from ..study import Study
 from ..text.plural import listed
 from ..text.quantities import DURATIONS, UNITS, Quantity, read, seconds

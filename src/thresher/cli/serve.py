@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from ..errors import CannotGoOn, InvalidInput, lacks
-from ..log.memory import MemoryStore
+from ..log.store import MemoryStore
 from ..run.signals import until_stopped
 from ..text.files import Kind, check, replacing
 from . import print_lines, put, say, say_done, standard_output

@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 from ..text.masking import masked
 from . import versions
 from .chain import Head
-from .event_rows import COLUMNS
+from .store import COLUMNS
 from .versions import OLD_COLUMNS, SCHEMA
 
 KEY = 0x74687273  # the first half of our advisory locks: other programs use other numbers

@@ -7,9 +7,9 @@ from typing import Any
 
 from ..core.events import Event
 from .chain import Head
-from .event_rows import COLUMNS, beaten, begun_and_over, from_row, taken, to_row
 from .sqlite_connection import SqliteConnection
 from .sqlite_file import examine
+from .store import COLUMNS, beaten, begun_and_over, from_row, taken, to_row
 from .versions import queries
 
 _MARKS = ", ".join("?" * len(Event._fields))

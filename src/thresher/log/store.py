@@ -1,15 +1,28 @@
-"""What a store must do. It keeps events in order, and knows only which pulls they begin and end."""
+"""Stores: where logs are kept. What a store must do, the store in memory, and opening the one that a user names."""
 
+import json
+import os
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import parse_qsl
 
 from ..core.events import Event
+from ..errors import Conflict, InvalidInput, StoreFailed, lacks
 from .chain import Head
+
+KINDS = "memory, sqlite:///file.db or postgresql://user@host/database"
+COLUMNS = ", ".join(Event._fields)
+LATE, SPEC = Event._fields.index("late"), Event._fields.index("spec")
+_tuple = tuple.__new__
 
 
 class Store(Protocol):
     """A log per study, and beside it leases and commands, which do not affect the ledger.
+
+    It keeps events in order, and knows only which pulls they begin and end.
 
     ``(study, seq)`` is the primary key: an append at a number that is taken, or that would leave a gap, raises
     `Conflict` and writes nothing.
@@ -71,3 +84,204 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Close files and connections; the next use opens them again."""
+
+
+Storage = str | os.PathLike[str] | Store | None  # a URL, a path to an SQLite file, a store, or None for memory
+
+
+def open_store(storage: Storage) -> Store:
+    """The store at a URL or a path; None or ``"memory"`` keeps the log in this process.
+
+    >>> open_store(None).studies()
+    []
+    """
+    if storage is None or storage == "memory":
+        return MemoryStore()
+    if isinstance(storage, os.PathLike):
+        return _sqlite_file(os.fspath(storage), str(storage), "full")
+    if not isinstance(storage, str):
+        if not (hasattr(storage, "read") and hasattr(storage, "append")):
+            raise InvalidInput("storage", storage, "is not a store", f"use {KINDS}")
+        return storage
+    scheme = storage.partition("://")[0]
+    if scheme == "sqlite":
+        return _sqlite(storage)
+    if scheme in ("postgresql", "postgres"):
+        return _postgres(storage)
+    from ..text.masking import masked
+
+    account, at, location = storage.rpartition("@")
+    shown = masked(storage) if "://" in account or not at else f"***@{location}"
+    is_file = storage and shown == storage and not any(sign in storage for sign in ":=@")
+    remedy = f"write sqlite:///{storage} for a file, or use {KINDS}" if is_file else f"use {KINDS}"
+    raise InvalidInput("storage", shown, "is not a store that this version knows", remedy)
+
+
+def _sqlite(url: str) -> Store:
+    """``sqlite:///relative.db`` or ``sqlite:////absolute.db``, with ``?durability=normal`` for faster writes."""
+    from ..text.masking import masked
+
+    location, _, query = url.removeprefix("sqlite://").partition("?")
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    durability = options.pop("durability", "full")
+    path = location[1:]
+    if not location.startswith("/") or not path or path.endswith("/") or path == ":memory:":
+        remedy = "write sqlite:///file.db for a file here, sqlite:////folder/file.db for any other"
+        raise InvalidInput("storage", masked(url), "names no file", remedy)
+    if options or durability not in ("full", "normal"):
+        rule = "has an option that SQLite stores do not have"
+        raise InvalidInput("storage", masked(url), rule, "?durability=normal is one")
+    return _sqlite_file(path, masked(url), durability)
+
+
+def _sqlite_file(path: str, said: str, durability: str) -> Store:
+    """The store in a file that a user named as ``said``."""
+    if not isinstance(path, str) or not path.isprintable():
+        raise InvalidInput("storage", said, "must be printable, on one line", "name another file")
+    from .sqlite import SqliteStore
+
+    return SqliteStore(Path(path), durability=durability)
+
+
+def _postgres(url: str) -> Store:
+    try:
+        from .postgres import PostgresStore
+    except ImportError as error:
+        raise StoreFailed("storage", "postgresql://…", *lacks(error, "postgres")) from None
+    return PostgresStore(url)
+
+
+class MemoryStore:
+    """Logs in this process's memory; may be handed to several studies as ``storage=``.
+
+    There are no leases: the log dies with the process that asks.
+
+    >>> store = MemoryStore()
+    >>> from thresher.log.chain import chained
+    >>> store.append("s", chained([Event(1, "created")]))
+    >>> store.read("s"), store.read("s", after=1), store.studies()
+    ([Event(seq=1, kind='created', ...)], [], ['s'])
+    """
+
+    leased = False
+
+    def __init__(self) -> None:
+        self.logs: dict[str, list[Event]] = {}
+        self._notes: dict[str, dict[str, str]] = {}
+        self._lock = threading.RLock()
+
+    def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
+        return self.logs.get(study, [])[after : None if limit is None else after + limit]
+
+    def head(self, study: str) -> Head | None:
+        log = self.logs.get(study)
+        return Head(log[-1].seq, log[-1].digest) if log else None
+
+    def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
+        with self._lock:
+            log = self.logs.get(study, [])
+            if events[0].seq != len(log) + 1:
+                raise beaten(events[0].seq)
+            if events[0].digest is None:
+                raise InvalidInput("event", events[0].seq, "has no digest", "chain.chained gives it one")
+            log.extend(events)
+            self.logs[study] = log
+
+    def flush(self) -> None:
+        """Memory survives nothing."""
+
+    def studies(self) -> list[str]:
+        return sorted(self.logs)
+
+    def turn(self, study: str) -> AbstractContextManager[object]:
+        """One lock for all studies of the process."""
+        return self._lock
+
+    def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
+        """Nothing to renew: a process cannot outlive its own memory."""
+
+    def expired(self, study: str) -> list[int]:
+        return []
+
+    def note(self, study: str, agent: str, command: str) -> None:
+        self._notes.setdefault(study, {})[agent] = command
+
+    def notes(self, study: str) -> Mapping[str, str]:
+        return self._notes.get(study, {})
+
+    def rename(self, study: str, name: str) -> None:
+        with self._lock:
+            if name in self.logs:
+                raise taken(name)
+            if study in self.logs:
+                self.logs[name] = self.logs.pop(study)
+                self._notes[name] = self._notes.pop(study, {})
+
+    def delete(self, study: str) -> None:
+        with self._lock:
+            self.logs.pop(study, None)
+            self._notes.pop(study, None)
+
+    def describe(self) -> Mapping[str, str]:
+        return {"store": "memory of this process", "durability": "none: nothing is kept"}
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+# -- events as rows of a table: what the durable stores have in common ----------------------------------------
+
+
+def to_row(event: Event) -> tuple[Any, ...]:
+    """An event as values of a database.
+
+    >>> to_row(Event(1, "created", spec={"a": 1}))[:3], to_row(Event(1, "created", spec={"a": 1}))[SPEC]
+    ((1, 'created', None), '{"a": 1}')
+    """
+    if event.spec is None and event.late is None:
+        return event
+    spec = None if event.spec is None else json.dumps(event.spec)
+    return event._replace(spec=spec, late=None if event.late is None else int(event.late))  # type: ignore[arg-type]
+
+
+def from_row(row: Sequence[Any]) -> Event:
+    """The event that `to_row` wrote.
+
+    >>> from_row(to_row(Event(2, "told", late=True)))
+    Event(seq=2, kind='told', pull=None, arm=None, reward=None, reason=None, cause=None, late=True, ...)
+    """
+    event = _tuple(Event, row)  # as Event._make does, in a third of the time
+    if row[LATE] is not None:
+        event = event._replace(late=bool(row[LATE]))
+    if row[SPEC] is not None:
+        event = event._replace(spec=_parsed(row[SPEC]))
+    return event
+
+
+def _parsed(text: str) -> Any:
+    """The specification. Invalid JSON is returned as text: folding it reports the error."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def taken(name: str) -> Conflict:
+    return Conflict("study", name, "already exists", "choose another name")
+
+
+def beaten(seq: int) -> Conflict:
+    """Another agent wrote the event of that number."""
+    return Conflict("event", seq, "another agent wrote it first", "read, and decide again")
+
+
+def begun_and_over(events: Sequence[Event]) -> tuple[list[int], list[int]]:
+    """The pulls that the events leave pending, and those that they end.
+
+    >>> begun_and_over([Event(2, "asked", 1), Event(3, "asked", 2), Event(4, "told", 1)])
+    ([2], [1])
+    """
+    goes_on = ("asked", "repeated")
+    over = {event.pull: None for event in events if event.kind not in goes_on and event.pull is not None}  # in order
+    begun = [event.pull for event in events if event.kind == "asked" and event.pull is not None]
+    return [pull for pull in begun if pull not in over], list(over)

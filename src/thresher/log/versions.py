@@ -11,7 +11,7 @@ from typing import Any
 from ..core.events import Event
 from ..errors import UNSAID, StoreFailed, shown
 from .chain import SIZE, START, Head, link
-from .event_rows import COLUMNS, from_row
+from .store import COLUMNS, from_row
 
 SCHEMA = 2  # the version of the tables; increases with every change of their columns
 OLDEST = 1  # the oldest that can be read: version 0.1 wrote it, without digests and heads

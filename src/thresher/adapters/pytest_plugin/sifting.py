@@ -16,7 +16,7 @@ from ...core.verdict_row import Row, label_of
 from ...create import create_study
 from ...errors import InvalidInput
 from ...inner import Telling, tell_together, verdict_in
-from ...log.stores import open_store
+from ...log.store import open_store
 from ...study import Study, give_up, peek
 from .repeating import Outcome
 from .settings import Options
