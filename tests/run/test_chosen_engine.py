@@ -12,7 +12,7 @@ from thresher.errors import InvalidInput
 from thresher.run import engines
 from thresher.run.engines import check_name, open_engine
 from thresher.run.engines.adapter import Adapter
-from thresher.run.engines.threads import Threads
+from thresher.run.engines.local import Threads
 from thresher.run.wrapped import Wrapped
 from thresher.study import Pull
 from thresher.text.machine import available_cores
@@ -101,7 +101,7 @@ def test_what_is_no_executor_is_refused(executor: Any, clusters: list[Any]) -> N
 
 
 def test_here_are_as_many_threads_and_processes_as_cores_unless_said_otherwise(clusters: list[Any]) -> None:
-    from thresher.run.engines.processes import Processes
+    from thresher.run.engines.local import Processes
 
     for executor in (None, "threads", "processes"):
         for workers, expected in ((None, 7), (3, 3)):

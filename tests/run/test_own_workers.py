@@ -10,9 +10,8 @@ import pytest
 from engines import until
 
 from thresher.errors import CannotGoOn
-from thresher.run.engines import processes
-from thresher.run.engines.processes import Process, Processes
-from thresher.run.engines.threads import Threads
+from thresher.run.engines import local
+from thresher.run.engines.local import Process, Processes, Threads
 from thresher.run.lost import WorkerLost
 from thresher.run.shared import Shared
 from thresher.study import Pull
@@ -168,7 +167,7 @@ def test_the_parent_handles_ctrl_c_and_sigterm_ends_a_worker(monkeypatch: pytest
     fake = SimpleNamespace(
         signal=set_to.__setitem__, **{n: getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIG_IGN", "SIG_DFL")}
     )
-    monkeypatch.setattr(processes, "signal", fake)
+    monkeypatch.setattr(local, "signal", fake)
     started: list[Any] = []
 
     class Thread:
@@ -178,11 +177,11 @@ def test_the_parent_handles_ctrl_c_and_sigterm_ends_a_worker(monkeypatch: pytest
         def start(self) -> None:
             started.append(self._given)
 
-    monkeypatch.setattr(processes, "threading", SimpleNamespace(Thread=Thread))
+    monkeypatch.setattr(local, "threading", SimpleNamespace(Thread=Thread))
     pipe: Any = Scripted([b""])
-    processes._serve(pipe, doubled, None)
+    local._serve(pipe, doubled, None)
     assert set_to == {signal.SIGINT: signal.SIG_IGN, signal.SIGTERM: signal.SIG_DFL}
-    assert started == [{"target": processes._follow, "args": (os.getppid(),), "daemon": True}]
+    assert started == [{"target": local._follow, "args": (os.getppid(),), "daemon": True}]
     assert pipe.polled == [1.0]
 
 
@@ -207,11 +206,11 @@ class Scripted:
 
 def test_a_worker_ends_when_its_parent_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
     parents = iter([7, 7, 7, 1])
-    monkeypatch.setattr(processes, "os", SimpleNamespace(getppid=lambda: next(parents)))
-    monkeypatch.setattr(processes, "threading", SimpleNamespace(Thread=lambda **_: SimpleNamespace(start=int)))
+    monkeypatch.setattr(local, "os", SimpleNamespace(getppid=lambda: next(parents)))
+    monkeypatch.setattr(local, "threading", SimpleNamespace(Thread=lambda **_: SimpleNamespace(start=int)))
     monkeypatch.setattr(
-        processes, "signal", SimpleNamespace(signal=lambda *_: None, SIGINT=2, SIGTERM=15, SIG_IGN=1, SIG_DFL=0)
+        local, "signal", SimpleNamespace(signal=lambda *_: None, SIGINT=2, SIGTERM=15, SIG_IGN=1, SIG_DFL=0)
     )
     pipe: Any = Scripted([])
-    processes._serve(pipe, doubled, None)
+    local._serve(pipe, doubled, None)
     assert pipe.polled == [1.0, 1.0]

@@ -148,7 +148,7 @@ def test_a_pool_all_of_whose_threads_hang_ends_the_run() -> None:
 
 def _pool() -> Executor:
     """A pool of daemon threads, so that the test's own hung calls do not keep the interpreter alive."""
-    from thresher.run.engines.threads import Threads
+    from thresher.run.engines.local import Threads
 
     class Pool(Executor):
         _max_workers = WORKERS

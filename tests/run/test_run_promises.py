@@ -23,7 +23,7 @@ from thresher.run.command.endings import CommandFailed
 from thresher.run.command.process import Command
 from thresher.run.command.reward import read_reward
 from thresher.run.engines import Engine
-from thresher.run.engines.threads import Threads
+from thresher.run.engines.local import Threads
 from thresher.run.loop import Runner
 from thresher.run.lost import NoWorkers
 from thresher.run.runner import Limits, run_on

@@ -15,9 +15,9 @@ from engines import causes, evaluator, make, until
 
 from thresher.errors import CannotGoOn, InvalidInput
 from thresher.run import signals
-from thresher.run.engines import Engine, open_engine, processes
+from thresher.run.engines import Engine, local, open_engine
 from thresher.run.engines.adapter import Adapter, _broke, _same
-from thresher.run.engines.processes import Process, Processes
+from thresher.run.engines.local import Process, Processes
 from thresher.run.evaluations import Evaluations
 from thresher.run.loop import Runner
 from thresher.run.lost import Suspects, WorkerLost
@@ -241,9 +241,9 @@ def test_the_death_of_a_process_is_noticed_though_its_child_lives(tmp_path: Path
 
 def test_a_worker_looks_every_second_whether_its_parent_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     parents, done = iter([7, 7, 1]), list[object]()
-    monkeypatch.setattr(processes, "os", SimpleNamespace(getppid=lambda: next(parents), _exit=done.append))
-    monkeypatch.setattr(processes, "time", SimpleNamespace(sleep=lambda seconds: done.append(f"{seconds:g} s")))
-    processes._follow(7)
+    monkeypatch.setattr(local, "os", SimpleNamespace(getppid=lambda: next(parents), _exit=done.append))
+    monkeypatch.setattr(local, "time", SimpleNamespace(sleep=lambda seconds: done.append(f"{seconds:g} s")))
+    local._follow(7)
     assert done == ["1 s", "1 s", 1]
 
 

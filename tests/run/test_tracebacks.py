@@ -108,7 +108,7 @@ def test_the_traceback_of_another_process_is_its_text_and_a_command_has_none() -
 
 
 @pytest.mark.parametrize(
-    "file", ["engines/threads.py", "loop.py", "wrapped.py", "pairs.py", "concurrent/futures/thread.py"]
+    "file", ["engines/local.py", "loop.py", "wrapped.py", "pairs.py", "concurrent/futures/thread.py"]
 )
 def test_our_own_frames_are_left_out(file: str) -> None:
     ours = tracebacks._OURS[0].removesuffix("engines")

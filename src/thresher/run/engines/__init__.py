@@ -16,8 +16,8 @@ from ..shared import Shared, Sharing
 from ..shared import checked as checked_shared
 from ..wrapped import Wrapped, WrappedCoroutine, is_coroutine
 from .engine import Engine, Evaluate, EvaluateSharing
+from .local import Processes, Threads
 from .resources import checked
-from .threads import Threads
 
 __all__ = [
     "CHOICES",
@@ -85,8 +85,6 @@ def open_engine(
     if executor is None or executor == "threads":
         return Threads(wrapped, workers or available_cores(), sharing)
     if executor == "processes":
-        from .processes import Processes
-
         return Processes(wrapped, workers or available_cores(), sharing)
     if isinstance(executor, Executor) or callable(executor):
         from .adapter import Adapter
