@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from .text.masking import masked
-from .text.plural import listed
+from .text.phrasing import listed
 
 UNSAID = object()
 PROVED, START_OVER = ": the bounds are wrong", "start over: "  # about rewards outside the bounds

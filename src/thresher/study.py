@@ -24,7 +24,7 @@ from .log.journal import Answer, Draft, Journal
 from .log.keys import Keys, marked
 from .log.leases import Keeper
 from .log.store import Store
-from .text.plural import plural
+from .text.phrasing import plural
 
 __all__ = ["LEASE", "SWEEP", "Pull", "PullRow", "Pulls", "Study"]
 

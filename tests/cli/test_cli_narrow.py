@@ -16,7 +16,7 @@ from thresher.core.verdict_row import Row, row_of
 from thresher.core.wording import SIGNS
 from thresher.run.progress import Progress
 from thresher.study import peek
-from thresher.text.shortening import distinct
+from thresher.text.phrasing import distinct
 
 IDS = [
     f"tests/unit/test_payments.py::TestRefund::test_partial_refund_is_idempotent[{currency}-visa-{number}]"

@@ -7,7 +7,7 @@ from browser import Site
 from narrow import CASES, IDS, MODELS, NIGHTLY, PHONE, PROMPTS, UNBROKEN, broken, cut, make, path, rows
 
 import thresher
-from thresher.text.line_breaks import pieces
+from thresher.text.phrasing import pieces
 
 STUDIES = ["unbroken", "prompts", NIGHTLY, "evals"]
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..text.plural import listed
+from ..text.phrasing import listed
 
 if TYPE_CHECKING:
     from inspect_ai import Task

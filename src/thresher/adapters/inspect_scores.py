@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..errors import InvalidInput
-from ..text.plural import listed
+from ..text.phrasing import listed
 
 Value = Callable[[Any], float]  # turns a score's value into a reward
 WORDS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}

@@ -15,7 +15,7 @@ from ..core.tickets import id_in
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..inner import Telling, ask_for_reply, tell_for_reply
 from ..study import Pull, Study, peek
-from ..text.plural import plural
+from ..text.phrasing import plural
 from . import FINISHED, NOT_MET, print_lines, say, say_done
 from .options import (
     Duration,

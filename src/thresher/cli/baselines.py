@@ -9,7 +9,7 @@ from ..core.spec import Spec
 from ..errors import InvalidInput, shown
 from ..log.imports import Result
 from ..study import Study, import_pulls, peek
-from ..text.plural import plural
+from ..text.phrasing import plural
 from . import say
 from .importing import checked, results_in, with_cases
 

@@ -12,7 +12,7 @@ from ..core.hardest import CaseRow, hardest, seen_cases
 from ..core.ledger import Ledger
 from ..study import Study, peek
 from ..text.escapes import cell, csv_line, visible
-from ..text.plural import listed, plural
+from ..text.phrasing import listed, plural
 from ..text.quantities import amount
 from . import put, read_in_part, standard_output
 from .options import format_option, on_study, option

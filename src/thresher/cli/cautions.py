@@ -14,7 +14,7 @@ from ..run.command.process import CASE
 from ..run.progress import Progress
 from ..study import Study, peek
 from ..text.logs import log
-from ..text.plural import plural
+from ..text.phrasing import plural
 from ..text.quantities import percent
 from .run_checks import placeholders
 

@@ -21,7 +21,7 @@ from ..log.imports import checked as in_numbers
 from ..log.journal import plain, storable
 from ..study import import_pulls, peek
 from ..text.files import read_text
-from ..text.plural import plural
+from ..text.phrasing import plural
 from . import say_done
 from .exporting import rows_of
 from .options import address_of, option, storage_option, store_at, study_at

@@ -19,7 +19,7 @@ from ..run.command.readings import codes_text
 from ..run.command.staying import Staying
 from ..study import Study, peek
 from ..text.masking import masked_words
-from ..text.plural import listed, plural
+from ..text.phrasing import listed, plural
 from . import say
 from .baselines import BaselineResults
 from .code_files import CodeFiles

@@ -11,7 +11,7 @@ from ..core.checks import share
 from ..core.question_checks import BARS
 from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
-from ..text.plural import listed, plural
+from ..text.phrasing import listed, plural
 from ..text.quantities import read
 from . import say
 from .options import Number, Whole, format_option, option, together

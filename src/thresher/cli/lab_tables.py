@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ..core.wording import question
-from ..text.plural import plural
+from ..text.phrasing import plural
 from ..text.quantities import duration
 from . import put, standard_output
 

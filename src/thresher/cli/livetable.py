@@ -22,9 +22,8 @@ from ..core.wording import SIGNS, Look, look_of, pulls_made, question_of
 from ..run.progress import Progress
 from ..study import Study, peek
 from ..text.logs import evaluators
-from ..text.plural import plural
+from ..text.phrasing import distinct, plural
 from ..text.quantities import duration, speed
-from ..text.shortening import distinct
 from . import say
 from .output import COLOURS, STYLES
 from .outside_words import of_run

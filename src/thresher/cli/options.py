@@ -21,7 +21,7 @@ from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy, sh
 from ..log.reader import unknown
 from ..log.store import MemoryStore, Store, open_store
 from ..study import Study
-from ..text.plural import listed
+from ..text.phrasing import listed
 from ..text.quantities import DURATIONS, UNITS, Quantity, read, seconds
 
 DEFAULT = "sqlite:///thresher.db"

@@ -16,7 +16,7 @@ from ..errors import DamagedStudy, UnknownStudy
 from ..log.reader import event_at, pages
 from ..study import Study, peek
 from ..text.masking import masked, one_line
-from ..text.plural import listed
+from ..text.phrasing import listed
 from ..text.quantities import amount, duration
 from . import put
 from .options import FORMATS, Whole, address_of, format_option, on_study, option

@@ -8,7 +8,7 @@ import click
 
 from ..core.verdict import Verdict
 from ..errors import InvalidInput, shown
-from ..text.plural import only, plural
+from ..text.phrasing import only, plural
 from . import say
 
 

@@ -12,7 +12,7 @@ from ..errors import DamagedStudy, InvalidInput, StudyExists, shown
 from ..run.command.timing import MEASURED
 from ..study import Study, peek
 from ..text.masking import one_line
-from ..text.plural import plural
+from ..text.phrasing import plural
 from . import FINISHED, NOT_MET, put, say, say_done
 from .baselines import baseline_results
 from .options import (

@@ -12,7 +12,7 @@ from ..core.replay import verify as verified
 from ..errors import ThresherError, shown
 from ..log.reader import pages
 from ..text.masking import masked, one_line
-from ..text.plural import plural
+from ..text.phrasing import plural
 from . import FINISHED, NOT_MET, put
 from .options import format_option, name_argument, scores_option, storage_option, store_at, study_at, study_or_damage
 

@@ -4,7 +4,7 @@ import numbers
 from functools import cached_property
 
 from ..errors import InvalidInput
-from ..text.plural import MOST_NAMED
+from ..text.phrasing import MOST_NAMED
 
 
 class CaseNames:

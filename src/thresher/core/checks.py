@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from ..errors import InvalidInput, UnknownArm, shown
-from ..text.plural import listed
+from ..text.phrasing import listed
 from ..text.quantities import PERCENT, read
 
 LARGEST = sys.float_info.max  # stands for infinity in a log, because not every store has it

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from ..errors import shown
-from ..text.plural import MOST_NAMED, listed, plural
+from ..text.phrasing import MOST_NAMED, listed, plural
 from ..text.quantities import number, percent
 from .ledger import Ledger
 from .wording import look_of

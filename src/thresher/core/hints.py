@@ -1,6 +1,6 @@
 """Hints: what would help a finished study that still has open arms."""
 
-from ..text.plural import plural
+from ..text.phrasing import plural
 from ..text.quantities import amount, percent
 from . import evidence
 from .evidence import OPEN

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, shown
 from ..text.escapes import text_of
-from ..text.parsing import read_json
-from ..text.plural import either
-from ..text.tables import read_csv
+from ..text.files import read_csv
+from ..text.phrasing import either
+from ..text.quantities import read_json
 from . import checks
 from .arguments import Params
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, overload
 
-from ..text.plural import plural
+from ..text.phrasing import plural
 from . import seeds
 from .cases import Cases
 from .events import Event, Remarks, other_of, remarks_of, when

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..errors import InvalidInput, shown
-from ..text.plural import listed
+from ..text.phrasing import listed
 from . import checks
 from .arguments import DEFAULTS
 from .question import HALF, ROUNDING, Measure

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, shown
-from ..text import parsing
+from ..text import quantities
 from ..text.escapes import text_of
-from ..text.tables import read_csv
+from ..text.files import read_csv
 from .events import FAILED, ONCE, REPEATABLE, STATES
 
 CANCELLED = "cancelled"  # a pull that its own study's certificate leaves out, as long as no later one is told
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 def read_json(text: str, file: str) -> Any:
     """The list or object that a text holds; None: it is not JSON, so it should be CSV."""
     try:
-        return parsing.read_json(text) if text.lstrip()[:1] in ("[", "{") else None
+        return quantities.read_json(text) if text.lstrip()[:1] in ("[", "{") else None
     except ValueError as error:
         raise InvalidInput("file", file, f"cannot be read as JSON ({error})", SHAPES) from None
 

@@ -9,9 +9,8 @@ from typing import Any
 from ..errors import CannotGoOn
 from ..text.escapes import cell, csv_line, remark, visible
 from ..text.escapes import markdown as marked
-from ..text.line_breaks import folded
 from ..text.masking import one_line
-from ..text.plural import plural
+from ..text.phrasing import folded, plural
 from .verdict_row import Row, ranked
 from .wording import SIGNS, Look
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from ..errors import InvalidInput, shown
-from ..text.plural import only, plural
+from ..text.phrasing import only, plural
 from . import checks, policies
 from .arguments import DEFAULTS, Guarantee, Params
 from .named_items import ARMS, CASES, from_python

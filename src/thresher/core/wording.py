@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..errors import shown
 from ..text.escapes import visible
-from ..text.plural import listed, plural
+from ..text.phrasing import listed, plural
 from ..text.quantities import amount, number, percent
 from .spec import Spec
 from .verdict_row import Row, sides

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from ..core import results
 from ..errors import InvalidInput
 from ..text.escapes import text_of
-from ..text.files import read_text
-from ..text.tables import read_csv
+from ..text.files import read_csv, read_text
 from .recorded import Recorded, finite_number
 
 SHAPES = "give a row per arm and a column per case, or columns arm, case and reward"

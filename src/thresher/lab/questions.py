@@ -7,7 +7,7 @@ from ..core import checks, question_checks
 from ..core.question_checks import Asked
 from ..core.wording import Look
 from ..errors import InvalidInput
-from ..text.plural import plural
+from ..text.phrasing import plural
 
 if TYPE_CHECKING:
     from .setup import Setup

@@ -4,7 +4,7 @@ import threading
 import weakref
 from collections.abc import Iterable
 
-from ..text.plural import plural
+from ..text.phrasing import plural
 from .forks import renewed
 from .store import Store
 

@@ -4,7 +4,7 @@ from ..errors import OutsideBounds, shown
 from ..inner import Telling, tell_together
 from ..study import Study
 from ..text.logs import log
-from ..text.plural import listed
+from ..text.phrasing import listed
 from .command.lines import Noted, remarks_of
 from .evaluations import Evaluation
 from .outage import Watch

@@ -13,7 +13,7 @@ from ..errors import Busy, CannotGoOn, InvalidInput, OutsideBounds, told_of
 from ..inner import others_pulls
 from ..study import SWEEP, Study
 from ..text.logs import log
-from ..text.plural import plural
+from ..text.phrasing import plural
 from . import signals
 from .batched_tells import Rewards
 from .command.timing import TimedOut

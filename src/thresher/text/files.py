@@ -1,7 +1,9 @@
 """Files: read as text; written whole or not at all, and never in place of another kind of file by mistake."""
 
 import contextlib
+import csv
 import errno
+import io
 import os
 import stat
 import sys
@@ -127,3 +129,39 @@ def _standard_input() -> contextlib.AbstractContextManager[BinaryIO]:
     if sys.stdin is None:
         raise OSError(errno.EBADF, "it is closed")
     return contextlib.nullcontext(sys.stdin.buffer)
+
+
+# CSV as people write it, row by row, each with its location in the file.
+#
+# >>> columns, rows = read_csv("arm,reward\na,1\n\nb,0\n", "results.csv")
+# >>> columns, list(rows)
+# (['arm', 'reward'], [('line 2 of results.csv', ['a', '1']), ('line 4 of results.csv', ['b', '0'])])
+
+QUOTING = "put cells that hold commas, quotes or line breaks in double quotes"
+
+
+def read_csv(text: str, file: str) -> tuple[list[str], Iterator[tuple[str, list[str]]]]:
+    """The names of the columns, and the rows that are not blank. An error names the line; the header is line 1."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+
+    def lines() -> Iterator[list[str]]:
+        try:
+            yield from reader
+        except csv.Error as error:
+            location = f"line {reader.line_num} of {file}"
+            raise InvalidInput(location, rule=f"is not CSV ({error})", remedy=QUOTING) from None
+
+    found = lines()
+    columns = [column.strip() for column in next(found, [])]
+
+    def rows() -> Iterator[tuple[str, list[str]]]:
+        for cells in found:
+            if not any(cell.strip() for cell in cells):
+                continue
+            location = f"line {reader.line_num} of {file}"
+            if len(cells) != len(columns):
+                rule = f"has {len(cells)} cells, and the first line has {len(columns)} columns"
+                raise InvalidInput(f"{location}:", ",".join(cells), rule, QUOTING)
+            yield location, cells
+
+    return columns, rows()

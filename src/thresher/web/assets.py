@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly
 
-from ..text.line_breaks import breakable
+from ..text.phrasing import breakable
 
 STATIC = Path(__file__).parent / "static"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"

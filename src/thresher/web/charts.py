@@ -13,7 +13,7 @@ from ..core.verdict import Verdict
 from ..core.verdict_row import LABELS, Row
 from ..errors import InvalidInput
 from ..study import Study
-from ..text.line_breaks import folded
+from ..text.phrasing import folded
 from .assets import STATIC
 from .follow import Follower, Point
 from .shapes import axis_of, hover_of, lines_of, short, ticks_of

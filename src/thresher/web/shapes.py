@@ -16,8 +16,8 @@ from ..core.verdict_row import Row
 from ..core.wording import SIGNS, Look, look_of
 from ..core.wording import short as short_name
 from ..text.escapes import visible
+from ..text.phrasing import distinct
 from ..text.quantities import number
-from ..text.shortening import distinct
 from .follow import CODES
 
 LONGEST_NAME = 20  # characters of the baseline's name on an axis

@@ -15,8 +15,7 @@ from ..core.row_text import details, estimate_of, head_of, seen, style_of
 from ..core.verdict_row import Row, ranked
 from ..core.wording import SIGNS, Look
 from ..study import Study
-from ..text.line_breaks import breakable
-from ..text.plural import listed
+from ..text.phrasing import breakable, listed
 from .assets import PLOTLY, STATIC, filled
 from .charts import arms_figure, history_figure
 from .follow import Follower

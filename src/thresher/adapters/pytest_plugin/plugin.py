@@ -15,7 +15,7 @@ from _pytest.terminal import TerminalReporter
 
 from ...core.verdict import Verdict
 from ...errors import StoreFailed, ThresherError
-from ...text.plural import plural
+from ...text.phrasing import plural
 from ...text.quantities import number
 from . import reporting, seeding, summary
 from .one_process import Loop

@@ -10,7 +10,7 @@ import pytest
 from _pytest._code.code import ReprFileLocation, TerminalRepr
 from _pytest._io import TerminalWriter
 
-from ...text.plural import plural
+from ...text.phrasing import plural
 from ...text.quantities import number
 from .sifting import SKIPPED, Result
 

@@ -8,7 +8,7 @@ import pytest
 from ...core.checks import MAX_SECONDS
 from ...core.spec import MAX_SEED, Guarantee
 from ...errors import shown
-from ...text.plural import either
+from ...text.phrasing import either
 from ...text.quantities import DURATIONS, read, seconds
 
 Isolation = Literal["function", "module", "session"]

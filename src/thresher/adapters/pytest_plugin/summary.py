@@ -9,7 +9,7 @@ from _pytest.terminal import TerminalReporter
 from ...core.verdict import Verdict
 from ...core.wording import origin
 from ...text.escapes import markdown, visible
-from ...text.plural import plural
+from ...text.phrasing import plural
 from ...text.quantities import number
 from .reporting import BAD, WORDS, rerun, sentence, traceback
 from .settings import Options

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...errors import shown
-from ...text.parsing import read_json
+from ...text.quantities import read_json
 from .endings import CommandFailed, ending, last_words, no_reward
 
 PASSING, FAILING = frozenset({0}), frozenset({1})  # exit codes, unless --pass and --fail say otherwise

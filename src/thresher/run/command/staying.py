@@ -16,7 +16,7 @@ from ...core.spec import Spec
 from ...errors import CannotGoOn, InvalidInput, shown
 from ...log.forks import renewed
 from ...study import Pull
-from ...text.plural import listed
+from ...text.phrasing import listed
 from ..lost import EvaluatorRefused
 from .endings import CommandFailed, cannot_start
 from .guard import GRACE

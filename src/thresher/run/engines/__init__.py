@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from ...core import checks
 from ...errors import InvalidInput, lacks
 from ...text.machine import available_cores
-from ...text.plural import either
+from ...text.phrasing import either
 from ..shared import Shared, Sharing
 from ..shared import checked as checked_shared
 from ..wrapped import Wrapped, WrappedCoroutine, is_coroutine

@@ -12,7 +12,7 @@ from typing import Any
 from ...errors import CannotGoOn
 from ...study import Pull
 from ...text.logs import log
-from ...text.plural import plural
+from ...text.phrasing import plural
 from ..lost import as_the_evaluators
 from ..shared import Shared, awaited
 from .engine import Engine

@@ -29,7 +29,7 @@ export function make(tag, attributes = {}, ...children) {
   return node;
 }
 
-// A name that may be broken after a separator; text/line_breaks.py has the same rule.
+// A name that may be broken after a separator; text/phrasing.py has the same rule.
 export const pieces = (name) => name.match(/.{3,}?[-/_[,=:\\]+(?=.{2})|.+/gsu) ?? [];
 export const breakable = (name) => pieces(name).flatMap((piece, index) => (index ? [make("wbr"), piece] : [piece]));
 

@@ -1,0 +1,161 @@
+"""How names, counts and lists are written: where a name may be broken, how it is shortened, what is plural."""
+
+import html
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from itertools import takewhile
+
+from rich.cells import cell_len
+
+# web/static/tools.js has the same rule; a piece has at least four characters, so that no line but the last is shorter
+_PIECES = re.compile(r".{3,}?[-/_\[,=:\\]+(?=.{2})|.+", re.DOTALL)
+
+
+def pieces(name: str) -> list[str]:
+    """The pieces of a name: it may be broken after ``/``, ``::``, ``-``, ``_``, ``[`` and the like.
+
+    >>> pieces("tests/test_run.py::test_late[a-1]")
+    ['tests/', 'test_', 'run.py::', 'test_', 'late[', 'a-1]']
+    """
+    return _PIECES.findall(name)
+
+
+def breakable(name: str) -> str:
+    """A name as HTML that a browser may break between its pieces, and need not break between two letters.
+
+    >>> breakable("tests/test_run.py"), breakable("a <b>")
+    ('tests/<wbr>test_<wbr>run.py', 'a &lt;b&gt;')
+    """
+    return "<wbr>".join(html.escape(piece) for piece in pieces(name))
+
+
+def folded(name: str, width: int, measure: Callable[[str], int] = len) -> list[str]:
+    """A name in lines of at most that width, broken between its pieces where possible.
+
+    >>> folded("tests/test_run.py::test_late", 12), folded("abcde", 3)
+    (['tests/test_', 'run.py::', 'test_late'], ['abc', 'de'])
+    """
+    if measure(name) <= width:
+        return [name]
+    lines = [""]
+    for piece in pieces(name):
+        for part in [piece] if measure(piece) <= width else piece:  # a piece that is too long is broken anywhere
+            if lines[-1] and measure(lines[-1] + part) > width:
+                lines.append("")
+            lines[-1] += part
+    return lines
+
+
+# Counts and lists in words.
+
+MOST_NAMED = 5  # names in a sentence
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "arm"), plural(2000, "arm"), plural(0, "pull")
+    ('1 arm', '2,000 arms', '0 pulls')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def only(count: int, noun: str) -> str:
+    """Why there cannot be more.
+
+    >>> only(1, "arm"), only(2, "arm")
+    ('there is only 1 arm', 'there are only 2 arms')
+    """
+    return f"there {'is' if count == 1 else 'are'} only {plural(count, noun)}"
+
+
+def listed(names: Sequence[str], most: int = MOST_NAMED, *, show: Callable[[str], str] = str) -> str:
+    """Names in a sentence; beyond the first few, only how many more there are.
+
+    >>> listed(["a"]), listed(["a", "b", "c"]), listed(["a", "b", "c"], 2)
+    ('a', 'a, b, c', 'a, b and 1 more')
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(map(show, names[:most])) + more
+
+
+def either(words: Sequence[str]) -> str:
+    """Alternatives, as a sentence lists them.
+
+    >>> either(["a", "b", "c"])
+    'a, b or c'
+    """
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+# Names that fit a narrow terminal, or an axis, and still differ.
+
+_WORDS = re.compile(r"[^\W_]+|[\W_]")
+
+
+def shortened(name: str, width: int) -> str:
+    """A name that fits, without its middle: paths and test ids often begin alike and differ at the end.
+
+    >>> shortened("tests/test_run.py::test_a_reward_is_read", 20)
+    'tests/…eward_is_read'
+    """
+    if cell_len(name) <= width:
+        return name
+    head, tail = "", ""
+    for letter in name:
+        if cell_len(head + letter) > (width - 1) // 3:
+            break
+        head += letter
+    for letter in reversed(name):
+        if cell_len(head + letter + tail) > width - 1:
+            break
+        tail = letter + tail
+    return f"{head}…{tail}"
+
+
+@lru_cache(maxsize=16)  # the table is drawn again and again
+def distinct(names: tuple[str, ...], width: int) -> dict[str, str]:
+    """Names as texts that fit and differ: without their middle, otherwise without what all have, otherwise folded.
+
+    >>> distinct(("test_refund[eur-visa-1]", "test_refund[usd-visa-1]", "test_refund[usd-visa-2]"), 10).values()
+    dict_values(['…eur…1…', '…usd…1…', '…usd…2…'])
+    """
+    found = [shortened(name, width) for name in names]
+    if len({*found}) < len(names):
+        found = [shortened(name, width) for name in _different(names)]
+    if len({*found}) < len(names):
+        found = ["\n".join(folded(name, width, cell_len)) for name in names]
+    return dict(zip(names, found, strict=True))
+
+
+def _different(names: Sequence[str]) -> list[str]:
+    """Only the words in which names differ."""
+    words = [_WORDS.findall(name) for name in names]
+    shortest = min(map(len, words))
+    if shortest == max(map(len, words)):
+        differs = [len({*column}) > 1 for column in zip(*words, strict=True)]
+        return [_joined(word if keep else None for word, keep in zip(each, differs, strict=True)) for each in words]
+    before = _shared(words)
+    after = min(_shared([each[::-1] for each in words]), shortest - before)
+    return [
+        _joined(word if before <= at < len(each) - after else None for at, word in enumerate(each)) for each in words
+    ]
+
+
+def _shared(words: Sequence[Sequence[str]]) -> int:
+    """How many words all begin with.
+
+    >>> _shared(["abc", "abd"])
+    2
+    """
+    return sum(1 for _ in takewhile(lambda column: len({*column}) == 1, zip(*words, strict=False)))
+
+
+def _joined(words: Iterable[str | None]) -> str:
+    """Words, with an ellipsis wherever some are left out.
+
+    >>> _joined(["a", None, None, "b"])
+    'a…b'
+    """
+    return re.sub("…+", "…", "".join("…" if word is None else word for word in words))
