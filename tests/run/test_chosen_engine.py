@@ -11,7 +11,7 @@ import pytest
 from thresher.errors import InvalidInput
 from thresher.run import engines
 from thresher.run.engines import check_name, open_engine
-from thresher.run.engines.adapter import Adapter
+from thresher.run.engines.futures import Adapter
 from thresher.run.engines.local import Threads
 from thresher.run.wrapped import Wrapped
 from thresher.study import Pull

@@ -16,7 +16,7 @@ from engines import causes, evaluator, make, until
 from thresher.errors import CannotGoOn, InvalidInput
 from thresher.run import signals
 from thresher.run.engines import Engine, local, open_engine
-from thresher.run.engines.adapter import Adapter, _broke, _same
+from thresher.run.engines.futures import Adapter, _broke, _same
 from thresher.run.engines.local import Process, Processes
 from thresher.run.evaluations import Evaluations
 from thresher.run.loop import Runner

@@ -87,7 +87,7 @@ def open_engine(
     if executor == "processes":
         return Processes(wrapped, workers or available_cores(), sharing)
     if isinstance(executor, Executor) or callable(executor):
-        from .adapter import Adapter
+        from .futures import Adapter
 
         return Adapter(wrapped, executor, workers, available_cores())
     named = ", ".join(map(repr, NAMES))

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from thresher.errors import CannotGoOn
-from thresher.run.engines import adapter
-from thresher.run.engines.adapter import Adapter, _kill, _same, _size
+from thresher.run.engines import futures
+from thresher.run.engines.futures import Adapter, _kill, _same, _size
 from thresher.run.lost import WorkerLost
 from thresher.study import Pull
 
@@ -64,7 +64,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         if pid == 1:
             raise ProcessLookupError
 
-    monkeypatch.setattr(adapter.os, "kill", kill)  # type: ignore[attr-defined]
+    monkeypatch.setattr(futures.os, "kill", kill)  # type: ignore[attr-defined]
     return found
 
 
@@ -175,7 +175,7 @@ def test_a_users_pool_that_broke_is_not_shut_down_but_the_one_in_its_place_is(
     killed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     users, ours = OfProcesses(5), OfProcesses(6)
-    monkeypatch.setattr(adapter, "_same", lambda pool: ours)
+    monkeypatch.setattr(futures, "_same", lambda pool: ours)
     engine = adapted(users)
     engine.stop(engine.submit(pull(1)))
     engine.close(wait=True)
