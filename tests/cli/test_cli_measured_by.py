@@ -168,7 +168,7 @@ def test_a_secret_is_not_part_of_the_identity(tmp_path: Path) -> None:
 
 
 def test_a_start_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
-    impatient = "from thresher.run.engines import dask_client; dask_client.PATIENCE = 0.2"
+    impatient = "from thresher.run.engines import dask; dask.PATIENCE = 0.2"
     failed = checked(tmp_path, "--engine=dask:tcp://127.0.0.1:9", *ONE, first=impatient)
     assert failed.status == 3
     assert list(tmp_path.iterdir()) == []

@@ -205,7 +205,7 @@ def test_pulls_that_never_began_cost_nothing_when_a_run_ends_early(
     ],
 )
 def test_an_address_without_an_answer_is_named(executor: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from thresher.run.engines import dask_client
+    from thresher.run.engines import dask as dask_client
 
     monkeypatch.setattr(dask_client, "PATIENCE", 0.3)
     study = make()

@@ -11,8 +11,7 @@ import pytest
 from engines import Counted, Slow, calls, causes, dask_cluster, evaluator, make, until
 
 import thresher
-from thresher.run.engines.dask import Dask
-from thresher.run.engines.dask_remote import Marks
+from thresher.run.engines.dask import Dask, Marks
 
 
 @pytest.mark.alone

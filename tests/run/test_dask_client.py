@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from thresher.errors import CannotGoOn, InvalidInput
-from thresher.run.engines import dask_client
-from thresher.run.engines.dask_client import PATIENCE, _cluster_here, connected, weakly
+from thresher.run.engines import dask as dask_client
+from thresher.run.engines.dask import PATIENCE, _cluster_here, connected, weakly
 
 
 class Client:

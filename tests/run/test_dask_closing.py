@@ -5,7 +5,7 @@ import contextlib
 from types import SimpleNamespace
 from typing import Any
 
-from thresher.run.engines import dask_remote as remote
+from thresher.run.engines import dask as remote
 from thresher.run.engines.dask import Dask
 
 

@@ -12,7 +12,7 @@ from unconnected import NAME, Client, Scheduler, pull
 
 from thresher.errors import CannotGoOn, InvalidInput
 from thresher.run.engines import dask as engines_dask
-from thresher.run.engines import dask_remote as remote
+from thresher.run.engines import dask as remote
 from thresher.run.engines.dask import Dask
 
 Make = Callable[..., Any]

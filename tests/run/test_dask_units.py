@@ -11,7 +11,7 @@ import pytest
 from distributed import KilledWorker
 
 from thresher.errors import CannotGoOn
-from thresher.run.engines import dask_remote as remote
+from thresher.run.engines import dask as remote
 from thresher.run.engines.dask import Dask
 from thresher.run.engines.engine import opened, outcome
 from thresher.run.lost import WorkerLost

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from unconnected import NAME, pull
 
-from thresher.run.engines import dask_remote as remote
+from thresher.run.engines import dask as remote
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from thresher.errors import CannotGoOn
 
 pytest.importorskip("ray")
 
-from thresher.run.engines import ray_connection
-from thresher.run.engines.ray_connection import Connection
+from thresher.run.engines import ray as ray_connection
+from thresher.run.engines.ray import Connection
 
 AT_FIRST = (Connection._users, Connection._ours)  # nothing has run when this module is imported
 

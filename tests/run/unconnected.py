@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from thresher.run.engines import dask_remote as remote
+from thresher.run.engines import dask as remote
 from thresher.run.engines.engine import outcome
 from thresher.study import Pull
 
