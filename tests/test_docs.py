@@ -133,9 +133,6 @@ def test_the_page_that_follows_one_pull_lists_the_files_that_a_pull_crosses(tmp_
     page = DOCS["docs/design/follow-one-pull.md"]
     assert crossed == set(re.findall(r"^- `([\w/]+\.py)`$", page, re.MULTILINE))
     assert f" {len(crossed)} of them for every pull" in page
-    lines = sum(len((source / file).read_text().splitlines()) for file in crossed)
-    assert f"these files have {round(lines, -2):,} lines" in page
-    assert lines < 5500, "the path that a newcomer reads in an afternoon"
 
 
 def test_the_commands_of_the_readme_are_targets_of_the_makefile() -> None:
