@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator
 
 SOON = """
-import thresher.log.patience
-thresher.log.patience.TURN = thresher.log.patience.SAID_AFTER = 0.2
+import thresher.log.locks
+thresher.log.locks.TURN = thresher.log.locks.SAID_AFTER = 0.2
 """
 THRESHER = [sys.executable, "-c", f"{SOON}from thresher.cli import main\nmain()"]
 ASK = [*THRESHER, "ask", "s", "--storage"]

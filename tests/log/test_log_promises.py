@@ -15,7 +15,7 @@ import pytest
 
 import thresher
 from thresher.core.events import Event
-from thresher.log import forks, postgres_schema, sqlite_waiting
+from thresher.log import locks, postgres_schema, sqlite_waiting
 from thresher.log.chain import chained
 from thresher.log.journal import plain
 from thresher.log.leases import Keeper
@@ -209,7 +209,7 @@ def test_a_forked_child_leaves_the_connection_of_its_parent_alone(tmp_path: Path
     assert session is not None
     store._open_file.begin_in_child()
     assert store._session is None
-    assert forks._PARENTS.pop() is session
+    assert locks._PARENTS.pop() is session
     assert session.connection.in_transaction is False, "it is open"
     session.close()
 

@@ -20,10 +20,10 @@ from psycopg import errors as postgres
 import thresher
 from thresher.core.events import Event
 from thresher.errors import Conflict, InvalidInput, StoreFailed
-from thresher.log import patience, sqlite_session
+from thresher.log import locks, sqlite_session
 from thresher.log import postgres_schema as schema
 from thresher.log.chain import chained
-from thresher.log.filelock import FileLock
+from thresher.log.locks import FileLock
 from thresher.log.postgres import PostgresStore
 from thresher.log.sqlite import SqliteStore
 from thresher.log.store import open_store
@@ -32,7 +32,7 @@ from thresher.log.versions import SCHEMA
 
 @pytest.fixture(autouse=True)
 def _no_hurry_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "_hurry_until", 0.0)
+    monkeypatch.setattr(locks, "_hurry_until", 0.0)
 
 
 # -- PostgreSQL ------------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_a_copy_that_a_reader_holds_up_is_tried_again_later(monkeypatch: pytest.
     for _ in range(2):
         session.flush()
     assert (len(copies), synced) == (1, [tmp_path, 7, 7]), "what was written is on the disk all the same"
-    now.monotonic = lambda: 100.0 + patience.BUSY_WITHOUT_TURN
+    now.monotonic = lambda: 100.0 + locks.BUSY_WITHOUT_TURN
     session._copy = lambda: setattr(session, "is_settled", True)
     session.flush()
     assert (session.is_settled, synced[3:]) == (True, [tmp_path])
@@ -201,13 +201,13 @@ def test_a_lock_that_comes_at_the_last_moment_is_held_or_released(
                 raise KeyboardInterrupt
             return 0.0
 
-        monkeypatch.setattr(patience.Patience, "next_slice", it_comes)
+        monkeypatch.setattr(locks.Patience, "next_slice", it_comes)
         with contextlib.suppress(KeyboardInterrupt), lock.turn() as held:
             assert (held, interrupted) == (True, False)
             with pytest.raises(BlockingIOError):
                 fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    assert patience.in_a_hurry() == interrupted
+    assert locks.in_a_hurry() == interrupted
     os.close(childs)
     lock.close()
 

@@ -13,9 +13,9 @@ import pytest
 
 import thresher
 from thresher.core.events import Event
-from thresher.log import filelock, patience, postgres_connection, sqlite_file
+from thresher.log import locks, postgres_connection, sqlite_file
 from thresher.log.chain import START, Head, chained, link
-from thresher.log.filelock import FileLock
+from thresher.log.locks import FileLock
 from thresher.log.postgres import PostgresStore
 from thresher.log.reader import event_at
 from thresher.log.sqlite import SqliteStore
@@ -28,7 +28,7 @@ def a_study(store: Any) -> thresher.Study:
 
 @pytest.fixture(autouse=True)
 def _no_hurry_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "_hurry_until", 0.0)
+    monkeypatch.setattr(locks, "_hurry_until", 0.0)
 
 
 def _interrupted(*_: Any, **__: Any) -> Any:
@@ -72,17 +72,17 @@ def test_an_event_of_version_0_1_gets_the_digest_that_its_upgrade_will_give_it()
 
 
 def test_a_wait_that_is_interrupted_is_not_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert patience.Patience(5.0).pause(0.001, str)
+    assert locks.Patience(5.0).pause(0.001, str)
     monkeypatch.setattr(time, "sleep", _interrupted)
     with pytest.raises(KeyboardInterrupt):
-        patience.Patience(5.0).pause(0.001, str)
-    assert patience.in_a_hurry()
-    assert not patience.Patience(5.0).pause(0.001, str), "at once"
+        locks.Patience(5.0).pause(0.001, str)
+    assert locks.in_a_hurry()
+    assert not locks.Patience(5.0).pause(0.001, str), "at once"
 
 
 def test_an_interrupted_turn_leaves_no_lock_and_no_open_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lock, before = FileLock(tmp_path / "lock"), len(list(Path("/proc/self/fd").iterdir()))
-    monkeypatch.setattr(filelock, "_acquired_soon", _interrupted)
+    monkeypatch.setattr(locks, "_acquired_soon", _interrupted)
     with pytest.raises(KeyboardInterrupt), lock.turn():
         raise AssertionError("it was interrupted")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
@@ -97,7 +97,7 @@ def test_a_lock_that_comes_after_an_interrupt_is_released(tmp_path: Path, monkey
         fcntl.flock(holder, fcntl.LOCK_EX)
         threads = set(threading.enumerate())
         with monkeypatch.context() as context:
-            context.setattr(patience.Patience, "next_slice", _interrupted)
+            context.setattr(locks.Patience, "next_slice", _interrupted)
             with pytest.raises(KeyboardInterrupt), lock.turn():
                 raise AssertionError("it was interrupted")
         (waiter,) = set(threading.enumerate()) - threads

@@ -15,7 +15,7 @@ from waiters import ASK, LATEST, RUN, THRESHER, ends_at_once, said_by, started
 
 import thresher
 from thresher.errors import StoreFailed
-from thresher.log.patience import Patience
+from thresher.log.locks import Patience
 from thresher.log.postgres_connection import PostgresConnection
 from thresher.log.postgres_waiting import passes
 from thresher.log.store import open_store

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import thresher
-from thresher.log import lockqueue
-from thresher.log.filelock import FileLock
+from thresher.log import locks
+from thresher.log.locks import FileLock
 from thresher.log.sqlite import SqliteStore
 from thresher.study import peek
 
@@ -62,13 +62,13 @@ def test_a_holder_that_hangs_blocks_nobody_for_long(tmp_path: Path) -> None:
 def test_a_lock_that_was_waited_for_in_vain_is_not_waited_for_again_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lockqueue, "TURN", 0.05)
+    monkeypatch.setattr(locks, "TURN", 0.05)
     first, second, before = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock"), waiters()
     with first.turn(), second.turn(patience=0.05) as held:
         assert not held
     until(lambda: waiters() <= before)  # the wait that was given up has ended
     with first.turn():
-        monkeypatch.setattr(lockqueue, "_Waiter", lambda: pytest.fail("it waits"))
+        monkeypatch.setattr(locks, "_Waiter", lambda: pytest.fail("it waits"))
         with second.turn(patience=0.05) as held:
             assert not held
     with second.turn(patience=0.05) as held:
@@ -204,8 +204,8 @@ def handles_of(file: Path) -> int:
 def test_a_holder_that_hangs_costs_the_others_one_thread_however_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lockqueue, "BUSY_WITHOUT_TURN", 0.0)
-    monkeypatch.setattr(lockqueue, "TURN", 0.01)
+    monkeypatch.setattr(locks, "BUSY_WITHOUT_TURN", 0.0)
+    monkeypatch.setattr(locks, "TURN", 0.01)
     holder, other, before = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock"), waiters()
     with holder.turn():
         handles = handles_of(tmp_path / "lock")

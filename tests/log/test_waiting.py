@@ -15,9 +15,9 @@ import storm
 from waiters import ASK, LATEST, RUN, SOON, THRESHER, ends_at_once, said_by, started
 
 import thresher
-from thresher.log import patience
+from thresher.log import locks
 from thresher.log.holders import holders, named
-from thresher.log.patience import Patience
+from thresher.log.locks import Patience
 from thresher.log.sqlite_waiting import BusyHandler
 
 HOLD = """
@@ -30,7 +30,7 @@ with store.turn("s"), store._write("s"):
 HOLD_LOCK = """
 import os, signal, sys
 from pathlib import Path
-from thresher.log.filelock import FileLock
+from thresher.log.locks import FileLock
 with FileLock(Path(sys.argv[1])).turn():
     os.kill(os.getpid(), signal.SIGSTOP)
 """
@@ -77,7 +77,7 @@ def test_waiting_is_logged_within_five_seconds(url: str) -> None:
         began = time.monotonic()
         assert "waiting for" in said_by(waiting)
         assert time.monotonic() - began < LATEST
-    assert patience.TURN + patience.SAID_AFTER < 5.0, "what it waits for if they are as they are"
+    assert locks.TURN + locks.SAID_AFTER < 5.0, "what it waits for if they are as they are"
 
 
 def test_a_stopped_writer_that_continues_is_waited_for(url: str) -> None:
@@ -144,26 +144,26 @@ def test_holders_are_named_if_the_system_shows_them(tmp_path: Path) -> None:
 def test_a_wait_that_many_share_is_logged_once_until_it_changes(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(patience, "SAID_AFTER", 0.01)
-    monkeypatch.setattr(patience, "SLICE", 0.01)
+    monkeypatch.setattr(locks, "SAID_AFTER", 0.01)
+    monkeypatch.setattr(locks, "SLICE", 0.01)
     for what in ("a lock", "a lock", "another", "a lock"):
-        assert not patience.Patience(0.1).pause(60.0, lambda what=what: what)  # type: ignore[misc]
+        assert not locks.Patience(0.1).pause(60.0, lambda what=what: what)  # type: ignore[misc]
 
     def said() -> list[str]:  # threads of earlier tests may be waiting too, for other things
         lines = [line.partition(", ")[0] for line in caplog.messages]
         return [line for line in lines if line in ("waiting for a lock", "waiting for another")]
 
     assert said() == ["waiting for a lock", "waiting for another"]
-    monkeypatch.setattr(patience, "AGAIN", 0.0)  # much later
-    patience.Patience(60).pause(0.03, lambda: "a lock")
+    monkeypatch.setattr(locks, "AGAIN", 0.0)  # much later
+    locks.Patience(60).pause(0.03, lambda: "a lock")
     assert "waiting for a lock" in said()[2:]
 
 
 def test_nothing_is_waited_for_right_after_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "_hurry_until", 0.0)
-    assert patience.Patience(60).pause(0.001, str)
-    patience.hurry()
-    assert not patience.Patience(60).pause(0.001, str)
+    monkeypatch.setattr(locks, "_hurry_until", 0.0)
+    assert locks.Patience(60).pause(0.001, str)
+    locks.hurry()
+    assert not locks.Patience(60).pause(0.001, str)
 
 
 def test_the_pauses_of_a_wait_for_sqlite_grow_to_a_tenth_of_a_second(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from thresher.log.patience import INTERRUPTS
+from thresher.log.locks import INTERRUPTS
 from thresher.run import signals
 
 BOTH = (signal.SIGINT, signal.SIGTERM)

@@ -153,7 +153,7 @@ def test_it_ends_at_once_while_a_write_waits_for_another_process(
 ) -> None:
     storage, log = f"sqlite:///{tmp_path}/s.db", tmp_path / "log"
     thresher.create_study("coins", arms=["a"], at_least=0.5, budget=100, storage=storage)
-    code = "import thresher.log.patience as patience; patience.SAID_AFTER = 0.2; from thresher.cli import main; main()"
+    code = "import thresher.log.locks as locks; locks.SAID_AFTER = 0.2; from thresher.cli import main; main()"
     argv = [sys.executable, "-c", code, "serve", "--storage", storage, "--port", "0"]
     argv += ["--write", "--token", TOKEN, "--write-token", WRITE_TOKEN]
     statuses: list[int] = []

@@ -28,7 +28,7 @@ from ..errors import (
 )
 from ..text.masking import masked
 from .chain import link
-from .forks import renewed
+from .locks import renewed
 from .reader import damaged, event_at, is_there, pages, unknown
 from .store import Store
 

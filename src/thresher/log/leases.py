@@ -5,7 +5,7 @@ import weakref
 from collections.abc import Iterable
 
 from ..text.phrasing import plural
-from .forks import renewed
+from .locks import renewed
 from .store import Store
 
 BEATS = 3  # renewals in the time of one lease: two may fail, or come late

@@ -12,7 +12,7 @@ from ..core.events import Event
 from ..errors import Interrupted
 from . import postgres_schema as schema
 from .chain import Head
-from .patience import BUSY_WITHOUT_TURN, in_a_hurry
+from .locks import BUSY_WITHOUT_TURN, in_a_hurry
 from .postgres_connection import PostgresConnection, Turn
 from .store import beaten, begun_and_over, from_row, taken, to_row
 

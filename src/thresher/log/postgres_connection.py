@@ -18,8 +18,7 @@ from psycopg import errors as postgres
 from ..errors import UNSAID, Interrupted, StoreFailed
 from ..text.masking import masked
 from . import postgres_schema as schema
-from .forks import leave_to_parent, renewed
-from .patience import HURRY, TURN, Patience
+from .locks import HURRY, TURN, Patience, leave_to_parent, renewed
 from .postgres_waiting import blockers, is_leaving, passes
 from .reader import unreadable
 from .versions import SCHEMA

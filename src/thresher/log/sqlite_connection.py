@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 
 from ..errors import StoreFailed
-from .filelock import FileLock
+from .locks import FileLock
 from .reader import unreadable
 from .sqlite_file import beside, create, explanation, is_missing
 from .sqlite_forks import OpenFile

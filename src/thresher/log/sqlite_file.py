@@ -14,8 +14,8 @@ import apsw
 
 from ..errors import StoreFailed
 from ..text.files import sync
-from .filelock import FileLock
 from .holders import WRITER, holders, named
+from .locks import FileLock
 from .sqlite_schema import APPLICATION, NEW, version_of
 from .versions import check_schema, schema_text
 

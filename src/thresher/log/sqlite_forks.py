@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 from ..errors import StoreFailed
-from .forks import leave_to_parent
+from .locks import leave_to_parent
 from .sqlite_session import Session
 
 

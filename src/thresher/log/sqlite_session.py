@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 
 from ..errors import StoreFailed
-from .patience import BUSY_WITHOUT_TURN, TURN
+from .locks import BUSY_WITHOUT_TURN, TURN
 from .sqlite_file import beside, opened, sync_folder
 from .sqlite_waiting import PAUSES, BusyHandler
 

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from .patience import Patience
+from .locks import Patience
 from .sqlite_file import writers
 
 BUSY = 60.0  # seconds to wait for another writer, who usually holds the file for a millisecond

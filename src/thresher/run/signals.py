@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..log.patience import INTERRUPTS
+from ..log.locks import INTERRUPTS
 
 CAUGHT = (signal.SIGINT, signal.SIGTERM)
 

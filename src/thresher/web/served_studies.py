@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ..errors import StoreFailed, UnknownStudy
 from ..log.journal import acting_as
-from ..log.patience import hurry
+from ..log.locks import hurry
 from ..log.store import Store
 from ..study import Study
 from .feed import Feed

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from ...core.question import Measure
 from ...core.spec import Spec
-from ...log.forks import renewed
+from ...log.locks import renewed
 from ...study import Pull
 from . import guard
 from .endings import cannot_start

@@ -7,7 +7,7 @@ import subprocess
 import threading
 from collections.abc import Sequence
 
-from ...log.forks import renewed
+from ...log.locks import renewed
 from ...text.logs import evaluators
 from . import guard
 from .endings import ending, printable

@@ -14,7 +14,7 @@ from ...core import named_items
 from ...core.named_items import ARMS
 from ...core.spec import Spec
 from ...errors import CannotGoOn, InvalidInput, shown
-from ...log.forks import renewed
+from ...log.locks import renewed
 from ...study import Pull
 from ...text.phrasing import listed
 from ..lost import EvaluatorRefused

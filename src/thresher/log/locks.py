@@ -1,0 +1,267 @@
+"""Waiting and taking turns: limited waits, the queue of a file's writers, and what a fork must not copy."""
+
+import contextlib
+import fcntl
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TypeVar
+
+from .holders import holders, named
+
+Thing = TypeVar("Thing")
+SAID_AFTER = 2.0  # seconds until the wait is logged; together with an earlier wait for a turn, less than five
+HURRY = 5.0  # seconds after an interrupted wait in which nothing is waited for: the process is about to end
+TURN = 2.0  # seconds to wait for a turn: its holder hangs, or was stopped
+BUSY_WITHOUT_TURN = 5.0  # seconds without waiting for a turn, after a wait that ended without one
+SLICE = 0.1  # seconds to sleep at most before looking for signals
+AGAIN = 60.0  # seconds without such a wait after which the same one is logged again
+MOMENT = 0.002  # seconds to try for a lock before queueing: a few turns
+
+# Called in the main thread while it waits, with the time at which the wait began: raises if a signal has come since.
+# For signal handlers that raise nothing themselves.
+INTERRUPTS: list[Callable[[float], None]] = []
+_hurry_until = 0.0
+_waited: dict[str, float] = {}  # what was waited for long enough to log it, and until when
+_PARENTS: list[object] = []
+
+
+def renewed(renew: Callable[[Thing], object]) -> "weakref.WeakSet[Thing]":
+    """A set of objects, empty at first: a forked child calls ``renew`` with each object that is still in use."""
+    things: weakref.WeakSet[Thing] = weakref.WeakSet()
+
+    def in_child() -> None:
+        for thing in list(things):
+            renew(thing)
+
+    os.register_at_fork(after_in_child=in_child)
+    return things
+
+
+def leave_to_parent(connection: object) -> None:
+    """In a forked child: never close this connection, not even as garbage; that would end the parent's session."""
+    _PARENTS.append(connection)
+
+
+class Patience:
+    """One wait. Nothing is half done meanwhile, so an exception may end it."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._began = seconds, time.monotonic()
+        self._what = ""  # what is waited for, once that has taken long
+
+    def next_slice(self, what: Callable[[], str], longest: float = SLICE) -> float:
+        """How long to wait before trying again; 0.0 when the time is over. ``what`` names what is waited for.
+
+        A caller that is interrupted, here or while it waits, calls `hurry`.
+        """
+        now = time.monotonic()
+        left = self._began + self._seconds - now
+        if left <= 0 or in_a_hurry():
+            return 0.0
+        if now - self._began >= SAID_AFTER:
+            self._what = self._what or what()
+            _say_once(self._what, now, left)
+        if threading.current_thread() is threading.main_thread():
+            for check in list(INTERRUPTS):
+                check(self._began)
+        return min(left, longest)
+
+    def pause(self, seconds: float, what: Callable[[], str]) -> bool:
+        """Sleep for ``seconds``, or until the wait is over. False if it was over first."""
+        end = time.monotonic() + seconds
+        try:
+            while wait := self.next_slice(what, min(SLICE, seconds)):
+                time.sleep(wait)
+                seconds = end - time.monotonic()
+                if seconds <= 0:
+                    return True
+        except BaseException:  # Ctrl-C
+            hurry()
+            raise
+        return False
+
+
+def in_a_hurry() -> bool:
+    """Whether a wait was interrupted a moment ago."""
+    return time.monotonic() < _hurry_until
+
+
+def hurry() -> None:
+    """A wait was interrupted: later writes must not wait for the same thing, because the user does not want to."""
+    global _hurry_until
+    _hurry_until = time.monotonic() + HURRY
+
+
+def _say_once(what: str, now: float, left: float) -> None:
+    """Log a wait, but not again while others, such as the next requests to a server, wait for the same."""
+    global _waited
+    known = {other: until for other, until in _waited.items() if now - until < AGAIN}
+    _waited = {**known, what: now}
+    if what not in known:
+        from ..text.logs import log  # here: a command that asks or tells hardly ever needs it
+
+        log.warning(f"waiting for {what}, for up to {left:.0f} s more")
+
+
+class FileLock:
+    """A queue of the writers of one file, for a lock on a file beside it. The system frees it if its holder dies.
+
+    One that waited too long continues without the lock: a stopped holder blocks no one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = str(path)
+        self._spare: list[int] = []  # open handles that are not in use
+        self._queue = LockQueue(self._path)
+        _LOCKS.add(self)
+
+    def _begin_in_child(self) -> None:
+        """In a forked child: its parent's handles hold its parent's lock, and threads are not inherited."""
+        self.close()
+        self._queue = LockQueue(self._path)
+
+    @contextlib.contextmanager
+    def turn(self, patience: float | None = None) -> Iterator[bool]:
+        """Hold the lock if it comes within ``patience`` seconds, `TURN` if None. Yields whether it is held."""
+        try:
+            handle = self._taken()
+        except OSError:  # a folder that cannot be written: the write will give a better message
+            yield False
+            return
+        held = False
+        try:
+            held = _acquired_soon(handle) or self._queue.wait(handle, TURN if patience is None else patience)
+            yield held
+        finally:  # unlock: a process forked meanwhile has the handle too, so closing it would not release the lock
+            fcntl.flock(handle, fcntl.LOCK_UN)
+            if held:
+                self._spare.append(handle)
+            else:
+                os.close(handle)
+
+    def close(self, end: Callable[[int], None] = os.close) -> None:
+        try:  # other threads may take some meanwhile
+            while self._spare:
+                end(self._spare.pop())  # an argument: Python may have cleared this module when it ends
+            self._queue.close()
+        except IndexError:
+            pass
+
+    __del__ = close
+
+    def _taken(self) -> int:
+        """A handle for one caller: two threads that share a handle would both have the lock."""
+        with contextlib.suppress(IndexError):  # there is none, or another thread took the last
+            handle = self._spare.pop()
+            if os.fstat(handle).st_nlink:
+                return handle
+            os.close(handle)  # the file was deleted, and others queue at a new one
+        return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+_LOCKS = renewed(FileLock._begin_in_child)
+
+
+def _acquired_soon(handle: int) -> bool:
+    """Whether the lock was free, or was released while other processes ran for a moment.
+
+    A turn takes less time than going to sleep and being woken, so queueing at once would slow all writers down.
+    """
+    end = 0.0
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            now = time.monotonic()
+            end = end or now + MOMENT
+            if now >= end:
+                return False
+            os.sched_yield()
+        else:
+            return True
+
+
+class LockQueue:
+    """The waits of one process for the lock on one file, for a limited time, although flock itself has no timeout.
+
+    Threads are kept for later: starting one takes long.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._idle: list[_Waiter] = []
+        self._given_up: _Waiter | None = None
+        self._impatient_until = 0.0
+
+    def wait(self, handle: int, patience: float) -> bool:
+        """Whether the lock came within ``patience`` seconds. After a wait that failed, the next is skipped."""
+        in_vain = self._given_up is not None and self._given_up.is_alive()
+        if patience == TURN and (in_vain or time.monotonic() < self._impatient_until):
+            return False
+        held = False
+        with contextlib.suppress(OSError, RuntimeError):  # no more handles or threads
+            waiter = self._waiter()
+            try:
+                held = waiter.wait(handle, patience, self._holder)
+            finally:
+                if held:
+                    self._idle.append(waiter)
+                else:
+                    waiter.end()
+                    self._given_up, self._impatient_until = waiter, time.monotonic() + BUSY_WITHOUT_TURN
+        return held
+
+    def close(self) -> None:
+        """End the threads that wait for nothing."""
+        while self._idle:
+            self._idle.pop().end()
+
+    def _waiter(self) -> "_Waiter":
+        with contextlib.suppress(IndexError):  # there is none, or another thread took the last
+            return self._idle.pop()
+        return _Waiter()
+
+    def _holder(self) -> str:
+        return f"another process to release {self._path}{named(holders(self._path))}"
+
+
+class _Waiter(threading.Thread):
+    """A thread that waits for one lock after the other, on its own copies of handles: a lock belongs to both."""
+
+    def __init__(self) -> None:
+        super().__init__(name="thresher-turn", daemon=True)
+        self._inbox: SimpleQueue[tuple[int, threading.Event, threading.Lock] | None] = SimpleQueue()
+        self.start()
+
+    def run(self) -> None:
+        while (wait := self._inbox.get()) is not None:
+            handle, came, outcome = wait
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if outcome.acquire(blocking=False):
+                came.set()
+            else:
+                fcntl.flock(handle, fcntl.LOCK_UN)
+            os.close(handle)
+
+    def end(self) -> None:
+        self._inbox.put(None)
+
+    def wait(self, handle: int, patience: float, what: Callable[[], str]) -> bool:
+        """Whether the lock came in time. If not, or if interrupted, the thread releases it when it comes."""
+        waiting, came = Patience(patience), threading.Event()
+        outcome = threading.Lock()  # taken once: by the thread if the lock came, by the caller if it gave up
+        self._inbox.put((os.dup(handle), came, outcome))
+        try:
+            while slice_ := waiting.next_slice(what):  # in slices, to notice signals
+                if came.wait(slice_):
+                    return True
+        except BaseException:
+            hurry()
+            outcome.acquire(blocking=False)
+            raise
+        return not outcome.acquire(blocking=False)  # it may have come at the last moment
