@@ -12,8 +12,8 @@ from .core.ledger import Ledger
 from .core.pulls import id_of
 from .core.verdict import Verdict
 from .errors import AlreadyTold, OutsideBounds
-from .log import calls
-from .log.calls import Telling
+from .log import commands
+from .log.commands import Telling
 from .log.journal import Draft
 from .study import Pull, Study, peek
 
@@ -47,13 +47,13 @@ def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: s
         named = None if arm is None else ledger.spec.arm(arm)
         found.append((ledger.done, n > 0 and not pulls and ledger.may_take_more(named)))
 
-    pulls = study._ask(n, lease, key, calls.host_for(study.spec, arm), then=note)
+    pulls = study._ask(n, lease, key, commands.host_for(study.spec, arm), then=note)
     return Asked(pulls, *found[-1])
 
 
 def ask_for_cases(study: Study, arm: str, cases: Sequence[int]) -> list[Pull]:
     """Pulls of the arm on these cases, for adapters alone: their host has shuffled the cases."""
-    return study._ask(len(cases), None, None, calls.Host(arm, cases))
+    return study._ask(len(cases), None, None, commands.Host(arm, cases))
 
 
 def others_pulls(study: Study) -> int:
@@ -77,7 +77,7 @@ def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, Outside
         found = {}
         for each in rewards:
             with contextlib.suppress(AlreadyTold):
-                told = calls.tell(draft, each)
+                told = commands.tell(draft, each)
                 if told.outside is not None:
                     found[id_of(each.pull)] = told.outside
         return found
@@ -96,9 +96,9 @@ def verdict_in(study: Study, words: Words) -> Verdict:
 
 def accept(study: Study, evaluator: str) -> None:
     """Record that another evaluator measures the same thing. A repeated call is accepted."""
-    study._journal.commit(lambda draft: calls.accept(draft, evaluator))
+    study._journal.commit(lambda draft: commands.accept(draft, evaluator))
 
 
 def record_files(study: Study, digests: Callable[[Ledger], Mapping[str, str]]) -> None:
     """Record what measures the rewards; ``digests`` checks on the newest state whether it may."""
-    study._journal.commit(lambda draft: calls.record_files(draft, digests(draft.ledger)))
+    study._journal.commit(lambda draft: commands.record_files(draft, digests(draft.ledger)))

@@ -19,9 +19,9 @@ from .core.pulls import Pull, id_of, pull_of
 from .core.tickets import id_in
 from .core.verdict import Verdict
 from .errors import CannotGoOn, InvalidInput, lacks
-from .log import calls, imports
+from .log import commands
+from .log.commands import Keys, marked
 from .log.journal import Answer, Draft, Journal
-from .log.keys import Keys, marked
 from .log.leases import Keeper
 from .log.store import Store
 from .text.phrasing import plural
@@ -75,14 +75,14 @@ class Study(AbstractContextManager["Study"]):
         the caller does. A repeated call with the same ``key``, from any process, returns the same pulls. The log
         records that, and the verdict says that these evaluations may have been repeated.
         """
-        return self._ask(n, lease, key, calls.host_for(self.spec, arm))
+        return self._ask(n, lease, key, commands.host_for(self.spec, arm))
 
     def _ask(
         self,
         n: int,
         lease: float | None,
         key: str | None,
-        host: calls.Host,
+        host: commands.Host,
         then: Callable[[Ledger, list[Pull]], object] | None = None,
     ) -> list[Pull]:
         """`ask_many`; ``then`` is called with the state after these pulls."""
@@ -93,7 +93,7 @@ class Study(AbstractContextManager["Study"]):
 
         def plan(draft: Draft) -> list[Pull]:
             known = None if key is None else self._asked_before(draft, key, seconds)
-            pulls = known or calls.ask(draft, count, host)
+            pulls = known or commands.ask(draft, count, host)
             if then is not None:
                 then(draft.ledger, pulls)
             return pulls
@@ -110,7 +110,7 @@ class Study(AbstractContextManager["Study"]):
             self._journal.on_write = self._keys.follow
         draft.key = marked(checks.text("key", key))
         known = self._keys.pulls(draft.key, draft.ledger.last)
-        calls.ask_again(draft, known)
+        commands.ask_again(draft, known)
         if known:
             self.store.renew(self.name, known, seconds or self._keeper.seconds)
         return [pull_of(draft.ledger, pull) for pull in known]
@@ -133,10 +133,10 @@ class Study(AbstractContextManager["Study"]):
         arm, whose label is then not certified, and raises `OutsideBounds`; the reason of the retirement keeps its note
         and its cost, which does not count in the total.
         """
-        self._tell(calls.Telling(pull, reward, repeatable, note, cost))
+        self._tell(commands.Telling(pull, reward, repeatable, note, cost))
 
-    def _tell(self, given: calls.Telling) -> bool:
-        told = self._journal.commit(lambda draft: calls.tell(draft, given))
+    def _tell(self, given: commands.Telling) -> bool:
+        told = self._journal.commit(lambda draft: commands.tell(draft, given))
         if self.store.leased:
             self._keeper.let_go(id_of(given.pull))
         if told.outside is not None:
@@ -167,7 +167,7 @@ class Study(AbstractContextManager["Study"]):
 
     def add_many(self, results: Iterable[tuple[str, object] | tuple[str, object, str | int | None]]) -> None:
         """The same as `add` for each of the results, in one write: all of them or, if one is wrong, none."""
-        import_pulls(self, map(imports.result, results))
+        import_pulls(self, map(commands.result, results))
 
     # -- lost work ----------------------------------------------------------------------------------------------
 
@@ -188,21 +188,21 @@ class Study(AbstractContextManager["Study"]):
         for pull in peek(self, lambda ledger: [each for each in self._keeper.held if ledger.state_of(each) != PENDING]):
             self._keeper.let_go(pull)  # another process has told or dropped it
         lost = [pull for pull in self.store.expired(self.name) if not self._keeper.holds(pull)]
-        return self._journal.commit(lambda draft: calls.drop_lost(draft, lost)) if lost else 0
+        return self._journal.commit(lambda draft: commands.drop_lost(draft, lost)) if lost else 0
 
     # -- steering -----------------------------------------------------------------------------------------------
 
     def extend(self, *, budget: int) -> None:
         """Give the study a larger budget: the new total. The same total again is accepted, a smaller one is refused."""
-        self._journal.commit(lambda draft: calls.extend(draft, budget))
+        self._journal.commit(lambda draft: commands.extend(draft, budget))
 
     def retire(self, arm: str, *, reason: str = "retired by hand") -> None:
         """Retire an arm: it takes no more pulls. A repeated call is accepted."""
-        self._journal.commit(lambda draft: calls.retire(draft, arm, reason))
+        self._journal.commit(lambda draft: commands.retire(draft, arm, reason))
 
     def restore(self, arm: str) -> None:
         """Let a retired arm take pulls again, with its failures forgiven. A repeated call is accepted."""
-        self._journal.commit(lambda draft: calls.restore(draft, arm))
+        self._journal.commit(lambda draft: commands.restore(draft, arm))
 
     # -- reading: nothing here writes ---------------------------------------------------------------------------
 
@@ -289,12 +289,12 @@ def give_up(study: Study, pull: Pull | int | str, *, cause: Cause, reason: str) 
     """Drop a pull with any cause: for runners alone, which know whether it ever began."""
     number = id_of(pull)
     try:
-        study._journal.commit(lambda draft: calls.drop(draft, pull, cause, reason))
+        study._journal.commit(lambda draft: commands.drop(draft, pull, cause, reason))
     finally:  # if it cannot be written, the lease runs out
         study._keeper.let_go(number)
 
 
-def import_pulls(study: Study, rows: Iterable[imports.Result]) -> None:
+def import_pulls(study: Study, rows: Iterable[commands.Result]) -> None:
     """Add results from elsewhere: all of them or none."""
-    checked = [imports.checked(study.spec, row) for row in rows]
-    study._journal.commit(lambda draft: imports.add(draft, checked))
+    checked = [commands.checked_result(study.spec, row) for row in rows]
+    study._journal.commit(lambda draft: commands.add_results(draft, checked))

@@ -19,7 +19,7 @@ READ = """
 import sys, thresher
 from pathlib import Path
 from thresher.cli.demo import comparison
-from thresher.log.keys import Keys
+from thresher.log.commands import Keys
 study = thresher.open_study("s", storage=sys.argv[1])
 Keys("s", study.store).pulls("again:x", study.events(int(sys.argv[2]))[-1])
 comparison(study, 60.0)

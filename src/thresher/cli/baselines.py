@@ -7,7 +7,7 @@ from ..core.ledger import Ledger
 from ..core.results import OF_ONE_ARM
 from ..core.spec import Spec
 from ..errors import InvalidInput, shown
-from ..log.imports import Result
+from ..log.commands import Result
 from ..study import Study, import_pulls, peek
 from ..text.phrasing import plural
 from . import say

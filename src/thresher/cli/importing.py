@@ -16,8 +16,7 @@ from ..core.results import LOST, SHAPES, SPARE, Row, read_json, read_rows
 from ..core.spec import Spec
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
 from ..log.chain import Head, chained
-from ..log.imports import Result
-from ..log.imports import checked as in_numbers
+from ..log.commands import Result, checked_result
 from ..log.journal import plain, storable
 from ..study import import_pulls, peek
 from ..text.files import read_text
@@ -125,7 +124,7 @@ def checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
                 rule = f"is {'missing' if case is None else 'empty'}: every result of this study needs its case"
                 raise InvalidInput("column", "case", rule, "name the case of each result there")
             given = Result(arm, reward, late, _case(case, spec), origin)
-            _, number, late, known, origin = in_numbers(spec, given)
+            _, number, late, known, origin = checked_result(spec, given)
             yield Result(arm, number, late, None if known is None else spec.case_name(known), origin)
         except ThresherError as error:
             remedy = "" if error.remedy or error.what != "reward" else of_percent(error.value) or WRITE_REWARD

@@ -2,7 +2,7 @@
 
 from ..core.spec import Spec
 from ..errors import Busy, EvaluationFailed, InvalidInput, NoReward, OutsideBounds, told_of
-from ..log.calls import both
+from ..log.commands import both
 from ..study import Pull
 from .command.timing import TimedOut
 from .lost import EvaluatorLost, EvaluatorRefused

@@ -1,21 +1,41 @@
-"""The calls of a study: each decides on the newest ledger and writes events to a draft."""
+"""The commands of a study: each decides on the newest ledger and writes events to a draft.
+
+Asking, telling and dropping, results that are known already, and the keys by which repeated calls find their pulls.
+"""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..core import checks, kernel
-from ..core.events import DROPPED, IGNORED, LATE, OUTSIDE, PENDING, REPEATABLE, TOLD, Cause, EventCause, Remarks
+from ..core.events import (
+    DROPPED,
+    FAILED,
+    IGNORED,
+    LATE,
+    ONCE,
+    OUTSIDE,
+    PENDING,
+    REPEATABLE,
+    TOLD,
+    Cause,
+    Event,
+    EventCause,
+    Remarks,
+)
 from ..core.ledger import Ledger
 from ..core.pulls import Pull, pull_of
 from ..core.spec import Spec
 from ..core.tickets import id_in
-from ..errors import AlreadyTold, InvalidInput, OutsideBounds
+from ..errors import AlreadyTold, DamagedStudy, InvalidInput, OutsideBounds
 from ..text.masking import masked
 from .journal import Draft, plain
+from .reader import pages
+from .store import Store
 
 LOST = "its agent did not renew its lease"  # the reason of a drop
 NO_REMARKS = Remarks()
+MARK = "again:"  # keys that callers chose; the others were made up by a journal
 
 
 class Told(NamedTuple):
@@ -250,3 +270,112 @@ def _prove_wrong(draft: Draft, pull: int, arm: int, error: OutsideBounds, remark
 
 def _arm(ledger: Ledger, pull: int) -> int:
     return ledger.pull_arm[pull - 1]
+
+
+# -- results that are known already, from elsewhere: as a caller gives them, checked, and written
+
+
+class Result(NamedTuple):
+    """A result that is already known."""
+
+    arm: str
+    reward: object  # None: the pull has no reward
+    late: bool = False  # the reward came after its pull was dropped
+    case: object = None  # its name or number, where the study has cases
+    origin: int = ONCE  # how the reward came about
+
+
+def result(given: object) -> Result:
+    """A result, from a pair of arm and reward, or with its case."""
+    if not isinstance(given, tuple | list) or len(given) not in (2, 3):
+        raise InvalidInput("result", given, "must be a pair of arm and reward, or with the case as third")
+    return Result(given[0], given[1], case=given[2] if len(given) == 3 else None)
+
+
+Checked = tuple[int, float | None, bool, int | None, int]  # arm, reward (None: there is none), late, case, origin
+
+
+def checked_result(spec: Spec, given: Result) -> Checked:
+    """A result as numbers. A failure that counted as a reward is one here only if it counts as the same number."""
+    if spec.pairs:
+        rule = "with a baseline and without cases, results come in pairs, which cannot be imported"
+        raise InvalidInput("result", given.reward, rule, "start without them")
+    if given.case is None and spec.cases is not None:
+        rule = "is missing: every result of this study needs its case"
+        raise InvalidInput("case", rule=rule, remedy="name the case of each result")
+    case = None if given.case is None else spec.case(given.case)
+    value = None if given.reward is None else spec.reward(given.reward)
+    if given.origin & FAILED and value != spec.failure:
+        return spec.arm(given.arm), None, False, case, ONCE
+    return spec.arm(given.arm), value, given.late, case, given.origin
+
+
+def add_results(draft: Draft, results: Sequence[Checked]) -> None:
+    """Record results from elsewhere. Those without a reward are dropped, and late ones too, before they are told."""
+    ledger = draft.ledger
+    for arm, value, late, case, origin in results:
+        if case is not None and value is None:
+            continue  # it uses up no case
+        late = late and case is None  # a case's reward is the same whenever it came
+        reason = None if case is None else str(case)
+        draft.write("asked", pull=ledger.issued + 1, arm=arm, cause="imported", reason=reason)
+        pull = ledger.issued
+        if origin & REPEATABLE:
+            mark_repeated(draft, pull)
+        if value is None or late:
+            draft.write("dropped", pull=pull, arm=arm, cause="lost", reason="imported without a reward")
+        if value is not None:
+            cause: EventCause = "failed" if origin & FAILED else "imported"
+            why = "imported" if origin & FAILED else None
+            draft.write("told", pull=pull, arm=arm, reward=value, cause=cause, reason=why, late=late or None)
+
+
+# -- keys of repeated calls: the pulls that a caller's key stands for, so that asking again returns the same ones
+
+
+def marked(key: str) -> str:
+    """A caller's key as an event carries it: of fixed length and printable, whatever the caller chose.
+
+    >>> marked("job 17")
+    'again:2454fc94bb29bb346c1228bb7464e0ea'
+    """
+    import hashlib  # here: most processes see no such key
+
+    return MARK + hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+class Keys:
+    """The pulls of every key, read from the log as it grows. The first call reads all of it."""
+
+    def __init__(self, study: str, store: Store) -> None:
+        self._study, self._store = study, store
+        self._pulls: dict[str, list[int]] = {}
+        self._last: Event | None = None  # the last event that was taken in
+
+    def pulls(self, key: str, end: Event) -> list[int]:
+        """The pulls that were asked for with this key, in the log whose last event is ``end``."""
+        if self._last is not None and self._last.digest != end.digest:
+            try:
+                self._read(self._last)
+            except DamagedStudy:  # or it lost its end in a crash: reading the whole log shows which
+                self._last = None
+        if self._last is None:
+            self._pulls.clear()
+            self._read(None)
+        return list(self._pulls.get(key, ()))
+
+    def follow(self, before: Event, events: Sequence[Event]) -> None:
+        """Take in what this process wrote after event ``before``, so that it need not be read."""
+        if self._last is not None and self._last.digest == before.digest:
+            self._add(events)
+
+    def _read(self, last: Event | None) -> None:
+        for page in pages(self._store, self._study, last):
+            self._add(page)
+
+    def _add(self, page: Sequence[Event]) -> None:
+        self._last = None  # half a page is never kept
+        for event in page:
+            if event.kind == "asked" and event.pull and event.key and event.key.startswith(MARK):
+                self._pulls.setdefault(event.key, []).append(event.pull)
+        self._last = page[-1]
