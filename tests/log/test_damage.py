@@ -112,12 +112,11 @@ def test_a_study_whose_beginning_is_lost_is_not_created_again(url: str) -> None:
     study.store.close()
     if url.startswith("sqlite"):
         connection = apsw.Connection(url.removeprefix("sqlite:///"))
-        connection.execute("DROP TRIGGER deletes_head_first; DELETE FROM events WHERE seq = 1")
+        connection.execute("DELETE FROM events WHERE seq = 1")
         connection.close()
     else:
         psycopg = pytest.importorskip("psycopg")
         with psycopg.connect(url, autocommit=True) as session:
-            session.execute("DROP TRIGGER thresher_head_first ON thresher_events")
             session.execute("DELETE FROM thresher_events WHERE seq = 1")
     store = open_store(url)
     assert store.studies() == ["s"]

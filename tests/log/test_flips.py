@@ -11,13 +11,12 @@ import thresher
 from thresher.log.store import open_store
 
 WHERE = "WHERE study = 's' AND seq"
-UNGUARDED = "DROP TRIGGER deletes_head_first"  # SQLite refuses this to programs; a disk can do it
 CHANGES = {
     "the last event is lost": f"DELETE FROM events {WHERE} = 401",
     "the last hundred are lost": f"DELETE FROM events {WHERE} > 301",
     "all but the first are lost": f"DELETE FROM events {WHERE} > 1",
-    "the first is lost": f"{UNGUARDED}; DELETE FROM events {WHERE} = 1",
-    "all are lost": f"{UNGUARDED}; DELETE FROM events",
+    "the first is lost": f"DELETE FROM events {WHERE} = 1",
+    "all are lost": "DELETE FROM events",
     "one in the middle is lost": f"DELETE FROM events {WHERE} = 200",
     "rewards are others": "UPDATE events SET reward = 1 - reward",
     "a time is another": f"UPDATE events SET time = time + 1 {WHERE} = 2",
@@ -88,19 +87,18 @@ def change(url: str, query: str) -> None:
     """Change a table without going through the store."""
     if url.startswith("sqlite"):
         connection = apsw.Connection(url.removeprefix("sqlite:///"))
-        connection.execute(query.format(events="events", heads="heads", unguarded=UNGUARDED))
+        connection.execute(query.format(events="events", heads="heads"))
         connection.close()
     else:
         psycopg = pytest.importorskip("psycopg")
         with psycopg.connect(url, autocommit=True) as session:
-            unguarded = "DROP TRIGGER thresher_head_first ON thresher_events"
-            session.execute(query.format(events="thresher_events", heads="thresher_heads", unguarded=unguarded))
+            session.execute(query.format(events="thresher_events", heads="thresher_heads"))
 
 
 LOST = {
     "the end": ("DELETE FROM {events} WHERE seq > 3", "event 4: is missing, as is all up to event 7"),
     "the head": ("DELETE FROM {heads}", "the log's head is missing"),
-    "everything": ("{unguarded}; DELETE FROM {events}", "event 1: is missing, as is all up to event 7"),
+    "everything": ("DELETE FROM {events}", "event 1: is missing, as is all up to event 7"),
     "a part": ("DELETE FROM {events} WHERE seq = 3", "event 3: is missing"),
     "a reward": ("UPDATE {events} SET reward = 0.25 WHERE seq = 5", "event 5: does not match its digest"),
 }

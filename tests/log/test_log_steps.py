@@ -1,4 +1,4 @@
-"""Steps of the stores that only races, interrupts and old tables show, one at a time."""
+"""Steps of the stores that only races and interrupts show, one at a time."""
 
 import contextlib
 import fcntl
@@ -7,7 +7,6 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,13 +20,11 @@ import thresher
 from thresher.core.events import Event
 from thresher.errors import Conflict, InvalidInput, StoreFailed
 from thresher.log import locks, sqlite_session
-from thresher.log import postgres_schema as schema
 from thresher.log.chain import chained
 from thresher.log.locks import FileLock
 from thresher.log.postgres import PostgresStore
 from thresher.log.sqlite import SqliteStore
 from thresher.log.store import open_store
-from thresher.log.versions import SCHEMA
 
 
 @pytest.fixture(autouse=True)
@@ -46,29 +43,9 @@ def test_an_agent_that_lost_the_race_decides_again(lost: str, monkeypatch: pytes
         return SimpleNamespace(fetchone=lambda: (0,))
 
     store: Any = PostgresStore("postgresql://nobody@127.0.0.1:1/nothing")
-    monkeypatch.setattr(store, "_upgrade", lambda connection: None)
     monkeypatch.setattr(store, "_do", lambda work, *_, **__: work(SimpleNamespace(execute=execute)))
     with pytest.raises(Conflict):
         store.append("s", chained([Event(1, "created", key="k")]))
-
-
-def test_tables_are_upgraded_by_one_agent_which_locks_them_first() -> None:
-    did: list[str] = []
-
-    @contextlib.contextmanager
-    def transaction() -> Iterator[None]:
-        did.append("begin")
-        yield
-        did.append("end")
-
-    def execute(query: str) -> Any:
-        did.append(query)
-        return SimpleNamespace(fetchone=lambda: (SCHEMA,))
-
-    connection: Any = SimpleNamespace(transaction=transaction, execute=execute)
-    schema.upgrade(connection)
-    assert did[:2] == ["begin", "LOCK TABLE thresher_events IN ACCESS EXCLUSIVE MODE"]
-    assert did[3:] == ["end"], "another agent was quicker"
 
 
 @pytest.mark.parametrize(

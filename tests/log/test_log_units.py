@@ -1,4 +1,4 @@
-"""Units of the log that interrupts, forks and old stores meet, one at a time."""
+"""Units of the log that interrupts and forks meet, one at a time."""
 
 import errno
 import fcntl
@@ -14,10 +14,9 @@ import pytest
 import thresher
 from thresher.core.events import Event
 from thresher.log import locks, postgres_connection, sqlite_file
-from thresher.log.chain import START, Head, chained, link
+from thresher.log.chain import START, link
 from thresher.log.locks import FileLock
 from thresher.log.postgres import PostgresStore
-from thresher.log.reader import event_at
 from thresher.log.sqlite import SqliteStore
 from thresher.log.store import MemoryStore
 
@@ -52,20 +51,6 @@ def test_an_event_without_a_digest_is_not_kept() -> None:
     with pytest.raises(thresher.InvalidInput, match="has no digest"):
         store.append("s", [Event(1, "created")])
     assert store.studies() == []
-
-
-def test_an_event_of_version_0_1_gets_the_digest_that_its_upgrade_will_give_it() -> None:
-    class Old(MemoryStore):
-        def read(self, *args: Any, **options: Any) -> list[Event]:
-            return [event._replace(digest=None) for event in super().read(*args, **options)]
-
-        def head(self, study: str) -> Head | None:
-            found = super().head(study)
-            return found and found._replace(digest=None)
-
-    store, events = Old(), chained([Event(1, "created", key="k"), Event(2, "asked", 1, 0), Event(3, "asked", 2, 1)])
-    store.append("s", events)
-    assert [event_at(store, "s", seq) for seq in (0, 1, 2, 3, 4)] == [None, *events, None]
 
 
 # -- interrupts ------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 import storm
 from postgres import Server
-from waiters import ASK, LATEST, RUN, THRESHER, ends_at_once, said_by, started
+from waiters import ASK, RUN, THRESHER, ends_at_once, said_by, started
 
 import thresher
 from thresher.errors import StoreFailed
@@ -198,67 +198,6 @@ def test_a_run_that_waits_for_a_lock_ends_with_ctrl_c(study_url: str, tmp_path: 
             assert "waiting for another session" in said_by(run)
             ends_at_once(run, signal.SIGINT, seconds=5.0)  # a statement waits for two seconds at most
             assert run.returncode != 0
-
-
-@pytest.fixture
-def old_url(study_url: str) -> str:
-    """A study in tables of version 0.1."""
-    with psycopg.connect(study_url, autocommit=True) as session:
-        session.execute("ALTER TABLE thresher_events DROP COLUMN digest; DROP TABLE thresher_heads")
-        session.execute("UPDATE thresher_schema SET version = 1")
-    return study_url
-
-
-def schema_of(url: str) -> str:
-    store = open_store(url)
-    found = store.describe()["schema"]
-    store.close()
-    return found
-
-
-READING = "SELECT count(*) FROM thresher_events"  # as pg_dump or an open psql does, in a transaction that stays open
-
-
-def test_an_upgrade_logs_within_five_seconds_what_it_waits_for(old_url: str) -> None:
-    script = "from thresher.cli import main, studies; from thresher.log import postgres; print(flush=True); main()"
-    argv = [sys.executable, "-c", script, "ask", "s", "--storage", old_url]
-    with locked(old_url, READING) as holder, started(argv) as agent:
-        assert agent.stdout
-        agent.stdout.readline()  # Python has started
-        began = time.monotonic()
-        line = said_by(agent)
-        assert time.monotonic() - began < LATEST
-        assert "waiting for another session to release a lock on the tables" in line
-        assert f"(server process {holder.info.backend_pid}, maintenance), for up to" in line
-        assert schema_of(old_url).startswith("1")
-        holder.commit()
-        out, said = agent.communicate(timeout=60)
-        assert (agent.returncode, said) == (0, ""), said
-        assert out.startswith("2")
-    assert schema_of(old_url) == "2"
-
-
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)])
-def test_an_upgrade_that_waits_ends_with_a_signal(old_url: str, number: signal.Signals, status: int) -> None:
-    with locked(old_url, READING), started([*ASK, old_url]) as agent:
-        assert "waiting for another session" in said_by(agent)
-        assert ends_at_once(agent, number).strip() == ""
-        assert agent.returncode == status
-    assert schema_of(old_url).startswith("1")
-    assert thresher.open_study("s", storage=old_url).ask()
-
-
-def test_an_upgrade_that_waits_in_vain_names_its_blocker(old_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.log.postgres_connection.TURN", 0.1)
-    monkeypatch.setattr("thresher.log.postgres_connection.PATIENCE", 1.3)  # who only reads is named after a second
-    study = thresher.open_study("s", storage=old_url)
-    with locked(old_url, READING) as holder:
-        rule = rf"another session holds a lock on its tables \(server process {holder.info.backend_pid}, maintenance\)"
-        with pytest.raises(StoreFailed, match=rule):
-            study.tell(1, 1)
-    study.tell(1, 1)
-    assert study.store.describe()["schema"] == "2"
-    study.store.close()
 
 
 def test_deleting_waits_for_a_lock_and_says_so(study_url: str) -> None:

@@ -99,15 +99,13 @@ def test_an_sqlite_file_of_another_program_is_not_touched(tmp_path: Path) -> Non
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize(("version", "words"), [(0, "older than"), (3, "newer than"), (99, "update thresher")])
-def test_another_schema_is_named(tmp_path: Path, version: int, words: str) -> None:
+@pytest.mark.parametrize("version", [0, 2, 99])
+def test_another_schema_is_refused(tmp_path: Path, version: int) -> None:
     path = filled(tmp_path / "thresher.db", 2)
     connection = apsw.Connection(str(path))
     connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    message = fails(path)
-    assert words in message
-    assert f"schema {version}" in message
+    assert f"has schema {version}, but this thresher knows only schema 1; update thresher" in fails(path)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.1, 0.5, 0.9, 0.99])

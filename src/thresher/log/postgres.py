@@ -33,8 +33,7 @@ class PostgresStore(PostgresConnection):
 
     def _rows(self, query: str, study: str | None = None, *values: object) -> list[Any]:
         def work(connection: "psycopg.Connection[Any]") -> list[Any]:
-            query_now = schema.OLD.get(query, query) if self._is_old(connection) else query
-            return connection.execute(query_now, () if study is None else (study, *values)).fetchall()
+            return connection.execute(query, () if study is None else (study, *values)).fetchall()
 
         return self._do(work, study=study)
 
@@ -50,7 +49,6 @@ class PostgresStore(PostgresConnection):
 
         def work(connection: "psycopg.Connection[Any]") -> None:
             self._is_flushed = False
-            self._upgrade(connection)
             try:
                 written = connection.execute(query, values).fetchone()
             except postgres.UniqueViolation:
@@ -129,13 +127,11 @@ class PostgresStore(PostgresConnection):
         """Change all rows of a study, its head first. The lock waits for running appends and blocks new ones."""
 
         def work(connection: "psycopg.Connection[Any]") -> None:
-            if name is not None:  # a damaged study can be deleted as it is
-                self._upgrade(connection)
             with connection.transaction():
                 connection.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
                 if name is not None and (name,) in connection.execute(schema.NAMES):
                     raise taken(name)
-                for table in (*(() if self._is_old(connection) else ("heads",)), "events", "leases", "agents"):
+                for table in ("heads", "events", "leases", "agents"):
                     connection.execute(query.format(f"thresher_{table}"), {"study": study, "name": name})
             self._is_flushed = False
 

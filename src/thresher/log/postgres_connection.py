@@ -21,7 +21,6 @@ from . import postgres_schema as schema
 from .locks import HURRY, TURN, Patience, leave_to_parent, renewed
 from .postgres_waiting import blockers, is_leaving, passes
 from .reader import unreadable
-from .versions import SCHEMA
 
 Answer = TypeVar("Answer")
 PATIENCE = 60.0  # seconds to wait for a server to come up, or for a lock on its tables
@@ -52,7 +51,6 @@ class PostgresConnection:
         self._level = "on"  # the server's own synchronous_commit
         self._turn: Turn | None = None
         self._impatient_until = self._given_up_until = 0.0
-        self._schema = 0  # of the tables, as far as we know
         _SERVERS.add(self)
 
     def close(self) -> None:
@@ -60,17 +58,6 @@ class PostgresConnection:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-
-    def _is_old(self, connection: "psycopg.Connection[Any]") -> bool:
-        """Whether the tables are still those of version 0.1; another agent may upgrade them at any time."""
-        if self._schema != SCHEMA:
-            self._schema = schema.version_of(connection)
-        return self._schema != SCHEMA
-
-    def _upgrade(self, connection: "psycopg.Connection[Any]") -> None:
-        """Upgrade old tables before the first write: only the current format is written."""
-        if self._is_old(connection):
-            schema.upgrade(connection)
 
     def _do(
         self, work: "Callable[[psycopg.Connection[Any]], Answer]", *, study: str | None = None, writes: bool = False

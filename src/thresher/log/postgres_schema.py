@@ -1,7 +1,6 @@
 """The tables in PostgreSQL, the statements on them, and its URLs, whose passwords are never shown."""
 
 import functools
-import itertools
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,33 +11,19 @@ from psycopg import conninfo
 from ..core.events import Event
 from ..errors import InvalidInput
 from ..text.masking import masked
-from . import versions
-from .chain import Head
-from .store import COLUMNS
-from .versions import OLD_COLUMNS, SCHEMA
+from .store import COLUMNS, SCHEMA, check_schema, queries
 
 KEY = 0x74687273  # the first half of our advisory locks: other programs use other numbers
-HEADS = """CREATE TABLE IF NOT EXISTS thresher_heads (
-    study text COLLATE "C" NOT NULL PRIMARY KEY, seq bigint NOT NULL, digest bytea NOT NULL
-);"""
-GUARD = f"""CREATE OR REPLACE FUNCTION thresher_guard() RETURNS trigger LANGUAGE plpgsql
-SET search_path FROM CURRENT AS $$ BEGIN
-    IF EXISTS (SELECT 1 FROM thresher_heads WHERE study = OLD.study) THEN RAISE EXCEPTION '{versions.TOO_OLD}'; END IF;
-    IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
-    RETURN NEW;
-END $$;
-DROP TRIGGER IF EXISTS thresher_head_first ON thresher_events;
-CREATE TRIGGER thresher_head_first BEFORE DELETE OR UPDATE OF study ON thresher_events
-FOR EACH ROW WHEN (OLD.seq = 1) EXECUTE FUNCTION thresher_guard();"""  # noqa: S608 - of our own words
-TABLES = f"""
+TABLES = """
 CREATE TABLE IF NOT EXISTS thresher_events (
     study text COLLATE "C" NOT NULL, seq bigint NOT NULL, kind text NOT NULL, pull bigint, arm bigint,
     reward double precision, reason text, cause text, late bigint, budget bigint, spec text, key text,
     time double precision, agent text, digest bytea NOT NULL,
     PRIMARY KEY (study, seq)
 );
-{HEADS}
-{GUARD}
+CREATE TABLE IF NOT EXISTS thresher_heads (
+    study text COLLATE "C" NOT NULL PRIMARY KEY, seq bigint NOT NULL, digest bytea NOT NULL
+);
 CREATE TABLE IF NOT EXISTS thresher_leases (
     study text COLLATE "C" NOT NULL, pull bigint NOT NULL, until timestamptz NOT NULL, PRIMARY KEY (study, pull)
 );
@@ -55,7 +40,7 @@ _CASTS = {name: _TYPES.get(name, "bigint") for name in Event._fields}
 _ONE = f"(VALUES ({', '.join(f'%({name})s::{cast}' for name, cast in _CASTS.items())}))"
 _MANY = f"unnest({', '.join(f'%({name})s::{cast}[]' for name, cast in _CASTS.items())})"  # a list a column
 
-READ, HEAD, NAMES, OLD = versions.queries("thresher_", "%s")
+READ, HEAD, NAMES = queries("thresher_", "%s")
 
 
 @functools.cache
@@ -84,10 +69,6 @@ def append(*, one: bool, begins_log: bool, begins: bool, ends: bool) -> str:
     return f"WITH {parts} SELECT count(*) FROM written"  # noqa: S608 - of our own column names
 
 
-BATCH = 10_000  # events that are upgraded at once
-SEAL = """UPDATE thresher_events AS old SET digest = new.digest
-FROM unnest(%s::text[], %s::bigint[], %s::bytea[]) AS new (study, seq, digest)
-WHERE old.study = new.study AND old.seq = new.seq"""
 TURN = f"SELECT pg_advisory_lock({KEY}, hashtext(%s))"
 TRY_TURN = f"SELECT pg_try_advisory_lock({KEY}, hashtext(%s))"
 END_TURN = f"SELECT pg_advisory_unlock({KEY}, hashtext(%s))"
@@ -146,7 +127,7 @@ def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> st
             connection.execute(TABLES)  # IF NOT EXISTS: another agent may have made them while we waited
             query = "INSERT INTO thresher_schema SELECT %s WHERE NOT EXISTS (TABLE thresher_schema)"
             connection.execute(query, (SCHEMA,))
-    versions.check_schema(version_of(connection))
+    check_schema(version_of(connection))
     return str(level[0]) if level else "on"
 
 
@@ -154,33 +135,6 @@ def version_of(connection: "psycopg.Connection[Any]") -> int:
     """The schema that the tables have now."""
     row = connection.execute("SELECT version FROM thresher_schema").fetchone()
     return int(row[0]) if row else 0
-
-
-def upgrade(connection: "psycopg.Connection[Any]") -> None:
-    """Give tables of version 0.1 digests and heads, in one transaction, by one agent: see `versions.py`.
-
-    If another session holds a lock, this fails after ``lock_timeout``: the caller logs what it waits for and retries.
-    """
-    heads: dict[str, Head] = {}
-    with connection.transaction():
-        connection.execute("LOCK TABLE thresher_events IN ACCESS EXCLUSIVE MODE")
-        if version_of(connection) == SCHEMA:  # another agent was quicker
-            return
-        connection.execute(f"ALTER TABLE thresher_events ADD COLUMN digest bytea; {HEADS} {GUARD}")
-        with connection.cursor("old_events") as cursor:  # on the server: all of it need not fit into memory
-            cursor.itersize = BATCH
-            cursor.execute(f"SELECT study, {OLD_COLUMNS} FROM thresher_events ORDER BY study, seq")  # noqa: S608
-            sealed = versions.sealed(cursor, heads)
-            try:
-                while batch := list(itertools.islice(sealed, BATCH)):
-                    connection.execute(SEAL, [[row[at] for row in batch] for at in (0, 1, -1)])
-            except UnicodeDecodeError:
-                raise versions.not_upgraded(heads) from None
-        connection.cursor().executemany(
-            "INSERT INTO thresher_heads VALUES (%s, %s, %s)", [(study, *head) for study, head in heads.items()]
-        )
-        connection.execute("ALTER TABLE thresher_events ALTER COLUMN digest SET NOT NULL")
-        connection.execute("UPDATE thresher_schema SET version = %s", (SCHEMA,))
 
 
 def examine(connection: "psycopg.Connection[Any]") -> dict[str, str]:
@@ -195,7 +149,7 @@ def examine(connection: "psycopg.Connection[Any]") -> dict[str, str]:
     version, commit, fsync, pages, size, clock, tables = row
     found = {
         "server": f"PostgreSQL {version} (psycopg {psycopg.__version__})",
-        "schema": versions.schema_text(tables),
+        "schema": str(tables),
         "events": str(size),
         "durability": f"synchronous_commit {commit}, fsync {fsync}, full_page_writes {pages}",
         "clock": f"the server's is {clock - time.time():+.1f} s from this machine's; leases follow the server's",

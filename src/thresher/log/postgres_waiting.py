@@ -35,7 +35,7 @@ PASSING = (
 _NAMES = re.compile(r'"[^"]*"')  # of databases, users and hosts: they may contain any word
 
 # Sessions that hold an exclusive lock on one of our tables. If there are none, sessions that have held any lock for a
-# second: an upgrade or a deletion waits for these, too.
+# second: a deletion waits for these, too.
 BLOCKERS = """WITH held AS (
     SELECT pid, application_name, xact_start,
         bool_or(mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')) AS strong

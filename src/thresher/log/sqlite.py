@@ -9,11 +9,10 @@ from ..core.events import Event
 from .chain import Head
 from .sqlite_connection import SqliteConnection
 from .sqlite_file import examine
-from .store import COLUMNS, beaten, begun_and_over, from_row, taken, to_row
-from .versions import queries
+from .store import COLUMNS, beaten, begun_and_over, from_row, queries, taken, to_row
 
 _MARKS = ", ".join("?" * len(Event._fields))
-_READ, _HEAD, _NAMES, _OLD = queries("", "?")
+_READ, _HEAD, _NAMES = queries("", "?")
 _BEGIN = """INSERT INTO heads SELECT ?1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM events WHERE study = ?1)
 ON CONFLICT DO NOTHING"""
 _MOVE = "UPDATE heads SET seq = ?2, digest = ?3 WHERE study = ?1 AND seq = ?4"
@@ -38,7 +37,6 @@ class SqliteStore(SqliteConnection):
         if self._is_missing():
             return []
         with self._use(study) as connection:
-            query = _OLD.get(query, query) if self._is_old(connection) else query
             return connection.execute(query, () if study is None else (study, *values)).fetchall()  # type: ignore[no-any-return]
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
@@ -82,8 +80,8 @@ class SqliteStore(SqliteConnection):
     def delete(self, study: str) -> None:
         if self._is_missing():
             return
-        with self._write(study, upgrades=False) as connection:
-            for table in (*(() if self._is_old(connection) else ("heads",)), "events", "leases", "agents"):
+        with self._write(study) as connection:
+            for table in ("heads", "events", "leases", "agents"):
                 connection.execute(f"DELETE FROM {table} WHERE study = ?", (study,))  # noqa: S608
         self.flush()
 

@@ -18,9 +18,7 @@ from .locks import FileLock
 from .reader import unreadable
 from .sqlite_file import beside, create, explanation, is_missing
 from .sqlite_forks import OpenFile
-from .sqlite_schema import upgrade, version_of
 from .sqlite_session import Session, broken
-from .versions import SCHEMA
 
 _FSYNC = (apsw.SQLITE_IOERR_FSYNC, apsw.SQLITE_IOERR_DIR_FSYNC)
 
@@ -34,7 +32,6 @@ class SqliteConnection:
         self._turns = FileLock(beside(self.path, "lock"))
         self._open_file = OpenFile(self.path)
         self._unflushed: tuple[int, int] | None = None  # the file to which something was written since the last flush
-        self._schema: int  # of the file, as far as we know
 
     def flush(self) -> None:
         """Bring the write-ahead log to the disk: as durable as synchronous=FULL, but no other process waits meanwhile.
@@ -105,28 +102,18 @@ class SqliteConnection:
             create(self.path, self._turns)
         file = self._open_file
         file.session = session = Session(self.path, file.fail, syncs=self.durability == "full")
-        self._schema = version_of(session.connection)
         if self._unflushed not in (None, session.file):
             raise file.fail("was deleted or replaced while it was in use; rewards may be lost", "start again")
 
     @contextlib.contextmanager
-    def _write(self, study: str, *, upgrades: bool = True) -> Iterator[Any]:
-        """The connection, in a transaction. A store of version 0.1 is upgraded first, except to delete from it."""
+    def _write(self, study: str) -> Iterator[Any]:
+        """The connection, in a transaction."""
         self._raise_if_failed()
         with self._use(study) as connection:
             self._session.check_index()  # type: ignore[union-attr]
-            if upgrades and self._is_old(connection):
-                with _transaction(connection):
-                    upgrade(connection)
             with _transaction(connection):
                 yield connection
             self._unflushed = self._session.file  # type: ignore[union-attr]
-
-    def _is_old(self, connection: Any) -> bool:
-        """Whether the file is still one of version 0.1; another process may upgrade it at any time."""
-        if self._schema != SCHEMA:
-            self._schema = version_of(connection)
-        return self._schema != SCHEMA
 
     def _raise_if_failed(self) -> None:
         if self._open_file.failed is not None:

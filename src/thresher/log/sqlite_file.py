@@ -16,8 +16,8 @@ from ..errors import StoreFailed
 from ..text.files import sync
 from .holders import WRITER, holders, named
 from .locks import FileLock
-from .sqlite_schema import APPLICATION, NEW, version_of
-from .versions import check_schema, schema_text
+from .sqlite_schema import APPLICATION, NEW
+from .store import check_schema
 
 WITHOUT_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # file systems that say so
 PAGE = 4096  # bytes
@@ -155,7 +155,7 @@ def opened(path: Path, wait: Callable[[int], bool]) -> apsw.Connection:
             time.sleep(0.1)  # another process may have been writing to it
             if _is_cut(path):
                 raise StoreFailed("storage", str(path), *_CORRUPT)
-        check_schema(version_of(connection), str(path))
+        check_schema(connection.pragma("user_version"), str(path))
         connection.execute("PRAGMA synchronous = NORMAL")  # consistent always; `flush` makes it durable
     except BaseException:
         connection.close()
@@ -253,7 +253,7 @@ def examine(path: Path, connection: apsw.Connection, durability: str) -> dict[st
     found = {
         "store": f"SQLite {apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})",
         "file": f"{path} ({path.stat().st_size:,} bytes, mode {mode:o})",
-        "schema": schema_text(version_of(connection)),
+        "schema": str(connection.pragma("user_version")),
         "journal": str(connection.pragma("journal_mode")),
         "durability": LEVELS[durability],
     }

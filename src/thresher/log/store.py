@@ -10,12 +10,18 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 from ..core.events import Event
-from ..errors import Conflict, InvalidInput, StoreFailed, lacks
+from ..errors import UNSAID, Conflict, InvalidInput, StoreFailed, lacks
 from .chain import Head
 
 KINDS = "memory, sqlite:///file.db or postgresql://user@host/database"
 COLUMNS = ", ".join(Event._fields)
+SCHEMA = 1  # the version of the tables; increases with every change of their columns
 LATE, SPEC = Event._fields.index("late"), Event._fields.index("spec")
+# From one name to the next, by the primary key: never every event.
+_NAMES = """WITH RECURSIVE names (study) AS (
+    SELECT min(study) FROM {events}
+    UNION ALL SELECT (SELECT min(study) FROM {events} WHERE study > names.study) FROM names WHERE study IS NOT NULL
+) SELECT study FROM names WHERE study IS NOT NULL UNION SELECT study FROM {heads}"""
 _tuple = tuple.__new__
 
 
@@ -230,6 +236,24 @@ class MemoryStore:
 
 
 # -- events as rows of a table: what the durable stores have in common ----------------------------------------
+
+
+def queries(prefix: str, mark: str) -> tuple[str, str, str]:
+    """How to read a log, its head and the names of all studies.
+
+    Tables have that prefix, and ``mark`` stands for a parameter.
+    """
+    events, heads = f"{prefix}events", f"{prefix}heads"
+    read = f"SELECT {COLUMNS} FROM {events} WHERE study = {mark} AND seq > {mark} ORDER BY seq LIMIT {mark}"  # noqa: S608
+    head = f"SELECT seq, digest FROM {heads} WHERE study = {mark}"  # noqa: S608
+    return read, head, _NAMES.format(events=events, heads=heads)
+
+
+def check_schema(version: int, location: object = UNSAID) -> None:
+    """Raise unless tables of that version can be read."""
+    if version != SCHEMA:
+        rule = f"has schema {version}, but this thresher knows only schema {SCHEMA}"
+        raise StoreFailed("storage", location, rule, "update thresher, or restore the store from a copy")
 
 
 def to_row(event: Event) -> tuple[Any, ...]:
