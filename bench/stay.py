@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import thresher
+from thresher.run.command.persistent_pool import Staying
 from thresher.run.command.process import Command
-from thresher.run.command.staying import Staying
 
 from .report import Figure, fastest
 

@@ -71,7 +71,7 @@ COMMANDS = (
 )
 IMPORTED = (
     *(f"cli.{name}" for name in COMMANDS),
-    *("study", "core.replay", "log.sqlite", "run.loop", "run.outage", "run.command.staying"),
+    *("study", "core.replay", "log.sqlite", "run.loop", "run.failures", "run.command.persistent_pool"),
 )
 
 

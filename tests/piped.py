@@ -10,10 +10,11 @@ from typing import TypeVar
 import pytest
 from engines import until
 
-from thresher.run.command import resident, waiting
-from thresher.run.command.endings import CommandFailed
-from thresher.run.command.lines import Greeting
-from thresher.run.command.resident import Resident
+from thresher.run.command import persistent_process as resident
+from thresher.run.command import persistent_process as waiting
+from thresher.run.command.exit_status import CommandFailed
+from thresher.run.command.persistent_process import Resident
+from thresher.run.command.protocol import Greeting
 from thresher.study import Pull
 
 Timer = TypeVar("Timer")

@@ -14,7 +14,7 @@ ARGV = (sys.executable, "-I", "-S", __file__)
 
 def evaluator(*words: str, **given: Any) -> Any:
     """This program as an evaluator, called with these words."""
-    from thresher.run.command.staying import Staying
+    from thresher.run.command.persistent_pool import Staying
 
     return Staying((*ARGV, *words), **given)
 

@@ -56,8 +56,8 @@ if TYPE_CHECKING:
         UnknownStudy,
     )
     from .log.store import Store
-    from .run.progress import Progress
-    from .run.runner import arun, run
+    from .run.arun import arun
+    from .run.runner import Progress, run
     from .study import Pull, Study
 
 __all__ = [
@@ -82,8 +82,8 @@ _HOME = {  # in which module each name is, as the imports above say for tools th
         ".errors": "AlreadyTold Busy CannotGoOn DamagedStudy InvalidInput NoScore OutsideBounds ScoreFailed "
         "StoreFailed StudyDeleted StudyExists ThresherError UnknownArgument UnknownArm UnknownPull UnknownStudy",
         ".log.store": "Store",
-        ".run.progress": "Progress",
-        ".run.runner": "arun run",
+        ".run.arun": "arun",
+        ".run.runner": "Progress run",
         ".study": "Pull Study",
     }.items()
     for name in names.split()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from program import PLAIN_PYTEST, complaint, run
 
-from thresher.run.command.endings import CommandFailed
+from thresher.run.command.exit_status import CommandFailed
 from thresher.run.command.process import Command
 from thresher.study import Pull
 

@@ -14,7 +14,7 @@ from thresher.cli.livetable import Screen, arms_table
 from thresher.core.ledger import Ledger
 from thresher.core.verdict_row import Row, row_of
 from thresher.core.wording import SIGNS
-from thresher.run.progress import Progress
+from thresher.run.runner import Progress
 from thresher.study import peek
 from thresher.text.phrasing import distinct
 

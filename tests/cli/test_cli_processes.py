@@ -13,7 +13,7 @@ import pytest
 from program import ENVIRONMENT, THRESHER, pids, run, runs, until
 
 from thresher.errors import NoReward
-from thresher.run.command.endings import CommandFailed
+from thresher.run.command.exit_status import CommandFailed
 from thresher.run.command.process import TAIL, Command
 from thresher.study import Pull
 

@@ -17,8 +17,8 @@ from engines import FOREVER, Clock, causes, make
 import thresher
 from thresher.errors import CannotGoOn, InvalidInput
 from thresher.log.store import MemoryStore
-from thresher.run import awaiting
-from thresher.run.progress import Progress
+from thresher.run import arun as awaiting
+from thresher.run.runner import Progress
 from thresher.study import Pull
 
 

@@ -13,7 +13,7 @@ import pytest
 from engines import PLENTY, make, until
 
 import thresher
-from thresher.run import awaiting
+from thresher.run import arun as awaiting
 from thresher.run.engines import coroutines
 from thresher.study import Pull
 

@@ -10,10 +10,9 @@ from engines import make
 
 import thresher
 from thresher.errors import InvalidInput
-from thresher.run.awaiting import Awaited, _all_done, _in_thread, _until_done
+from thresher.run.arun import Awaited, _all_done, _in_thread, _until_done
 from thresher.run.engines.coroutines import Coroutines
-from thresher.run.progress import Progress
-from thresher.run.runner import Limits
+from thresher.run.runner import Limits, Progress
 from thresher.study import Pull
 
 SECONDS = 20.0

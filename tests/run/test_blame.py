@@ -6,9 +6,8 @@ import pytest
 from engines import causes, make
 
 import thresher
-from thresher.run.outage import Watch
+from thresher.run.failures import OUTSIDE, WINDOW, Failure, SameError, Start, Watch
 from thresher.run.pairs import BASELINE
-from thresher.run.starting import OUTSIDE, WINDOW, Failure, SameError, Start
 from thresher.study import Pull
 
 NOBODY = float("inf")

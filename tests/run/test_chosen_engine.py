@@ -13,7 +13,7 @@ from thresher.run import engines
 from thresher.run.engines import check_name, open_engine
 from thresher.run.engines.futures import Adapter
 from thresher.run.engines.local import Threads
-from thresher.run.wrapped import Wrapped
+from thresher.run.evaluators import Wrapped
 from thresher.study import Pull
 from thresher.text.machine import available_cores
 

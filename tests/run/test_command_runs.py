@@ -15,9 +15,9 @@ from engines import until
 from program import runs
 
 from thresher.run.command import process
-from thresher.run.command.endings import CommandFailed, cannot_start
+from thresher.run.command.exit_status import CommandFailed, cannot_start
 from thresher.run.command.process import Command, Run, Runs, _was_killed, fill, pull_values
-from thresher.run.command.timing import measured
+from thresher.run.command.reward import measured
 from thresher.study import Pull
 
 PULL = Pull(7, "a", 3, {"depth": 2, "text": "x", "arm": "hidden"}, 5)

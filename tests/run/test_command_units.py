@@ -13,9 +13,9 @@ from program import runs
 
 from thresher.errors import Busy, EvaluationFailed, NoReward
 from thresher.run.command import guard
-from thresher.run.command.endings import CommandFailed
-from thresher.run.command.lines import Answer, Greeting, NotAnAnswer, Noted, read_line, remarks_of, reward_in
+from thresher.run.command.exit_status import CommandFailed
 from thresher.run.command.process import TAIL, Command, _follow
+from thresher.run.command.protocol import Answer, Greeting, NotAnAnswer, Noted, read_line, remarks_of, reward_in
 from thresher.study import Pull
 
 

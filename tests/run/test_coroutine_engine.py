@@ -12,8 +12,7 @@ import pytest
 from thresher.errors import CannotGoOn
 from thresher.run.engines import coroutines
 from thresher.run.engines.coroutines import Coroutines, Loop, log_left
-from thresher.run.shared import Shared
-from thresher.run.wrapped import WrappedCoroutine
+from thresher.run.evaluators import Shared, WrappedCoroutine
 from thresher.study import Pull
 
 SECONDS = 20.0

@@ -14,7 +14,7 @@ from thresher.errors import CannotGoOn
 from thresher.run.engines import dask as remote
 from thresher.run.engines.dask import Dask
 from thresher.run.engines.engine import opened, outcome
-from thresher.run.lost import WorkerLost
+from thresher.run.lost_workers import WorkerLost
 from thresher.study import Pull
 
 PULL = Pull(1, "a", 1, {}, 7)

@@ -7,9 +7,9 @@ import pytest
 from engines import causes, make
 
 from thresher.errors import AlreadyTold, CannotGoOn
-from thresher.run import evaluations as evaluations_module
-from thresher.run.evaluations import Evaluation, Evaluations
-from thresher.run.lost import Suspects
+from thresher.run import loop as evaluations_module
+from thresher.run.loop import Evaluation, Evaluations
+from thresher.run.lost_workers import Suspects
 from thresher.study import Pull
 
 

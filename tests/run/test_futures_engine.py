@@ -10,7 +10,7 @@ import pytest
 from thresher.errors import CannotGoOn
 from thresher.run.engines import futures
 from thresher.run.engines.futures import Adapter, _kill, _same, _size
-from thresher.run.lost import WorkerLost
+from thresher.run.lost_workers import WorkerLost
 from thresher.study import Pull
 
 

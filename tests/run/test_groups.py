@@ -14,7 +14,7 @@ import thresher
 from thresher.errors import StoreFailed
 from thresher.run import loop
 from thresher.run.engines import Engine
-from thresher.run.lost import WorkerLost
+from thresher.run.lost_workers import WorkerLost
 from thresher.run.runner import Limits, run_on
 from thresher.study import Pull, give_up
 

@@ -9,10 +9,10 @@ from steps import Still, Told, a_run, reasons
 
 from thresher.errors import Busy, CannotGoOn, StoreFailed
 from thresher.run import loop
+from thresher.run.failures import WINDOW, Failure
 from thresher.run.loop import Runner
-from thresher.run.lost import WorkerLost
+from thresher.run.lost_workers import WorkerLost
 from thresher.run.runner import Limits
-from thresher.run.starting import WINDOW, Failure
 
 
 @pytest.fixture(autouse=True)

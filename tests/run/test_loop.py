@@ -10,9 +10,9 @@ from steps import Still, Told, a_run
 
 from thresher.errors import Busy, CannotGoOn
 from thresher.run import loop
+from thresher.run.failures import WINDOW, Failure
 from thresher.run.loop import Runner
 from thresher.run.runner import Limits
-from thresher.run.starting import WINDOW, Failure
 from thresher.study import Pull
 
 

@@ -7,8 +7,8 @@ import pytest
 from engines import make
 from steps import Still
 
-from thresher.run import progress
-from thresher.run.progress import Meter, Progress
+from thresher.run import runner as progress
+from thresher.run.runner import Meter, Progress
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import pytest
 from engines import causes, make
 
 import thresher
-from thresher.run.outage import Watch
-from thresher.run.starting import Failure, Start
+from thresher.run.failures import Failure, Start, Watch
 
 
 def a_watch(study: thresher.Study, window: int = 4) -> Watch:

@@ -12,8 +12,8 @@ from engines import until
 from thresher.errors import CannotGoOn
 from thresher.run.engines import local
 from thresher.run.engines.local import Process, Processes, Threads
-from thresher.run.lost import WorkerLost
-from thresher.run.shared import Shared
+from thresher.run.evaluators import Shared
+from thresher.run.lost_workers import WorkerLost
 from thresher.study import Pull
 
 SECONDS = 20.0

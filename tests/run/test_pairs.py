@@ -12,8 +12,8 @@ from engines import causes
 import thresher
 from thresher.errors import EvaluationFailed
 from thresher.run.engines.engine import opened, outcome
-from thresher.run.tracebacks import traceback_text
-from thresher.run.wrapped import Wrapped, WrappedCoroutine
+from thresher.run.evaluator_errors import traceback_text
+from thresher.run.evaluators import Wrapped, WrappedCoroutine
 
 ARMS = ("old", "a", "b", "c")
 PULL = thresher.Pull(1, "a", 1, {}, 7, baseline="old")
@@ -232,7 +232,7 @@ def test_the_traceback_of_a_baseline_that_fails_has_hardly_a_frame_of_ours() -> 
         files = [line.split('"')[1] for line in text.splitlines() if line.strip().startswith("File ")]
         assert "ValueError: broken" in text
         ours = [name for name in (Path(file).name for file in files) if name != "test_pairs.py"]
-        assert ours == ["wrapped.py", "pairs.py"], "where the evaluator is called, and where the error is named"
+        assert ours == ["evaluators.py", "pairs.py"], "where the evaluator is called, and where the error is named"
 
 
 @pytest.mark.parametrize("error", [thresher.Busy, KeyboardInterrupt, asyncio.CancelledError])

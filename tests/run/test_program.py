@@ -10,8 +10,9 @@ import pytest
 from engines import until
 from program import runs
 
-from thresher.run.command import guard, program
-from thresher.run.command.program import Program
+from thresher.run.command import guard
+from thresher.run.command import persistent_process as program
+from thresher.run.command.persistent_process import Program
 
 LATER = 20.0  # seconds; far more than anything takes
 

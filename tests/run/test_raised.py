@@ -9,7 +9,7 @@ from failing import ARMS, ended, wrong_key
 
 import thresher
 from thresher.errors import NoReward
-from thresher.run.command.endings import CommandFailed
+from thresher.run.command.exit_status import CommandFailed
 from thresher.run.command.process import Command
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from thresher.errors import CannotGoOn, EvaluationFailed
-from thresher.run.lost import WorkerLost
+from thresher.run.lost_workers import WorkerLost
 from thresher.study import Pull
 
 pytest.importorskip("ray")

@@ -3,9 +3,8 @@
 import pytest
 
 from thresher.errors import InvalidInput, NoReward
-from thresher.run.command.endings import CommandFailed, ending, last_lines, last_words, printable
-from thresher.run.command.readings import codes_text
-from thresher.run.command.reward import read_reward
+from thresher.run.command.exit_status import CommandFailed, ending, last_lines, last_words, printable
+from thresher.run.command.reward import codes_text, read_reward
 
 
 def found(reward: str, out: str, code: int = 0, err: str = "") -> float:

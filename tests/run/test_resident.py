@@ -7,12 +7,11 @@ import pytest
 from engines import Clock, until
 from piped import SECONDS, Piped, Stands, begun, failure, pull, timed_by
 
-from thresher.run.command import resident
-from thresher.run.command.endings import CommandFailed
-from thresher.run.command.lines import Greeting, line_of
-from thresher.run.command.resident import Resident
-from thresher.run.command.timing import TimedOut
-from thresher.run.command.waiting import Gone
+from thresher.run.command import persistent_process as resident
+from thresher.run.command.exit_status import CommandFailed
+from thresher.run.command.persistent_process import Gone, Resident
+from thresher.run.command.protocol import Greeting, line_of
+from thresher.run.command.reward import TimedOut
 
 
 @pytest.fixture

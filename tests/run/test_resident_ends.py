@@ -11,10 +11,10 @@ from engines import until
 from piped import SECONDS, Piped, Pipes, Stands, begun, failure, pull
 
 from thresher.errors import EvaluationFailed
-from thresher.run.command import resident
-from thresher.run.command.timing import TimedOut
-from thresher.run.command.waiting import Gone, Waiter
-from thresher.run.lost import EvaluatorLost
+from thresher.run.command import persistent_process as resident
+from thresher.run.command.persistent_process import Gone, Waiter
+from thresher.run.command.reward import TimedOut
+from thresher.run.lost_workers import EvaluatorLost
 from thresher.study import Pull
 
 # -- how long to wait ------------------------------------------------------------------------------------------------

@@ -12,9 +12,8 @@ from steps import Told
 
 import thresher
 from thresher.errors import CannotGoOn, InvalidInput
+from thresher.run.evaluators import Shared, awaited, checked, entered, is_coroutine
 from thresher.run.runner import Limits, run_on
-from thresher.run.shared import Shared, awaited, checked, entered
-from thresher.run.wrapped import is_coroutine
 from thresher.study import Pull
 
 

@@ -17,15 +17,16 @@ from engines import causes, make
 import thresher
 from thresher.errors import CannotGoOn
 from thresher.log.store import MemoryStore
-from thresher.run import progress, signals, starting
+from thresher.run import runner as progress
+from thresher.run import signals, starting
 from thresher.run.command import guard
-from thresher.run.command.endings import CommandFailed
+from thresher.run.command.exit_status import CommandFailed
 from thresher.run.command.process import Command
 from thresher.run.command.reward import read_reward
 from thresher.run.engines import Engine
 from thresher.run.engines.local import Threads
 from thresher.run.loop import Runner
-from thresher.run.lost import NoWorkers
+from thresher.run.lost_workers import NoWorkers
 from thresher.run.runner import Limits, run_on
 from thresher.study import SWEEP, Pull
 

@@ -18,11 +18,10 @@ from thresher.run import signals
 from thresher.run.engines import Engine, local, open_engine
 from thresher.run.engines.futures import Adapter, _broke, _same
 from thresher.run.engines.local import Process, Processes
-from thresher.run.evaluations import Evaluations
-from thresher.run.loop import Runner
-from thresher.run.lost import Suspects, WorkerLost
+from thresher.run.failures import WINDOW, Failure, Start
+from thresher.run.loop import Evaluations, Runner
+from thresher.run.lost_workers import Suspects, WorkerLost
 from thresher.run.runner import Limits, run_on
-from thresher.run.starting import WINDOW, Failure, Start
 from thresher.study import Pull
 
 

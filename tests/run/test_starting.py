@@ -15,7 +15,7 @@ from program import until
 
 import thresher
 from thresher.run.command.process import Command
-from thresher.run.starting import Start
+from thresher.run.failures import Start
 
 
 async def wrong_key_later(pull: thresher.Pull) -> object:

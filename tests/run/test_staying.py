@@ -10,9 +10,9 @@ from program import runs
 
 import thresher
 from thresher.core.seeds import seed_of
-from thresher.run.command import staying
-from thresher.run.command.resident import Resident
-from thresher.run.command.staying import Staying
+from thresher.run.command import persistent_pool as staying
+from thresher.run.command.persistent_pool import Staying
+from thresher.run.command.persistent_process import Resident
 
 ENGINES = ("threads", "thread-pool", "process-pool", "dask", "processes", "ray")
 each_engine = pytest.mark.parametrize("engine", ENGINES)

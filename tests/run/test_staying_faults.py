@@ -17,10 +17,12 @@ from program import runs
 import thresher
 from thresher import Pull
 from thresher.errors import Busy, EvaluationFailed, NoReward
-from thresher.run.command import program, resident, waiting
-from thresher.run.command.staying import Staying
-from thresher.run.command.timing import TimedOut
-from thresher.run.lost import EvaluatorLost
+from thresher.run.command import persistent_process as program
+from thresher.run.command import persistent_process as resident
+from thresher.run.command import persistent_process as waiting
+from thresher.run.command.persistent_pool import Staying
+from thresher.run.command.reward import TimedOut
+from thresher.run.lost_workers import EvaluatorLost
 
 PATIENCE = 20.0
 

@@ -8,14 +8,14 @@ import pytest
 from engines import make
 
 from thresher.errors import CannotGoOn, InvalidInput
-from thresher.run.command import staying
-from thresher.run.command.endings import CommandFailed
+from thresher.run.command import persistent_pool as staying
+from thresher.run.command.exit_status import CommandFailed
 from thresher.run.command.guard import GRACE
-from thresher.run.command.lines import Greeting
-from thresher.run.command.staying import Pool, Slot, Staying
-from thresher.run.command.timing import TimedOut
-from thresher.run.command.waiting import Gone
-from thresher.run.lost import EvaluatorRefused
+from thresher.run.command.persistent_pool import Pool, Slot, Staying
+from thresher.run.command.persistent_process import Gone
+from thresher.run.command.protocol import Greeting
+from thresher.run.command.reward import TimedOut
+from thresher.run.lost_workers import EvaluatorRefused
 from thresher.study import Pull
 
 

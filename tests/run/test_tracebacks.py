@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from thresher.errors import CannotGoOn, EvaluationFailed
-from thresher.run import tracebacks
+from thresher.run import evaluator_errors as tracebacks
 from thresher.run.engines.resources import with_queue
-from thresher.run.lost import EvaluatorLost, EvaluatorRefused, WorkerLost, as_the_evaluators
-from thresher.run.tracebacks import is_transient, log_first, same_error, traceback_text
+from thresher.run.evaluator_errors import is_transient, log_first, same_error, traceback_text
+from thresher.run.lost_workers import EvaluatorLost, EvaluatorRefused, WorkerLost, as_the_evaluators
 
 
 def raised(error: BaseException, depth: int = 1) -> BaseException:
@@ -108,7 +108,7 @@ def test_the_traceback_of_another_process_is_its_text_and_a_command_has_none() -
 
 
 @pytest.mark.parametrize(
-    "file", ["engines/local.py", "loop.py", "wrapped.py", "pairs.py", "concurrent/futures/thread.py"]
+    "file", ["engines/local.py", "loop.py", "evaluators.py", "pairs.py", "concurrent/futures/thread.py"]
 )
 def test_our_own_frames_are_left_out(file: str) -> None:
     ours = tracebacks._OURS[0].removesuffix("engines")

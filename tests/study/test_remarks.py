@@ -10,8 +10,8 @@ import thresher
 from thresher.core.events import Event, Remarks, remarks_of
 from thresher.core.ledger import Ledger
 from thresher.core.validity import check
-from thresher.run.command.lines import Noted
-from thresher.run.command.lines import remarks_of as spoken
+from thresher.run.command.protocol import Noted
+from thresher.run.command.protocol import remarks_of as spoken
 from thresher.study import peek
 
 

@@ -17,8 +17,8 @@ from ..core.arguments import Named
 from ..core.named_items import ARMS, from_python
 from ..create import read_items
 from ..errors import Busy, InvalidInput, told_of
-from ..run.command.lines import PROTOCOL
-from ..run.tracebacks import traceback_text
+from ..run.command.protocol import PROTOCOL
+from ..run.evaluator_errors import traceback_text
 from ..study import Pull
 
 FIELDS = ("reward", "note", "cost")  # that a function may return

@@ -161,7 +161,7 @@ def main() -> None:
         status = UNREAD
     except Exception as error:
         if os.environ.get("THRESHER_TRACEBACK"):
-            say(importlib.import_module("..run.tracebacks", __package__).traceback_text(error))
+            say(importlib.import_module("..run.evaluator_errors", __package__).traceback_text(error))
         printed = _is_written()  # if not, that was the error, and it has been reported
         status = _complain(_unexpected(error), COULD_NOT_GO_ON) if printed else COULD_NOT_GO_ON
     status = status if isinstance(status, int) else FINISHED  # a command that returns nothing

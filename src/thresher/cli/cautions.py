@@ -11,7 +11,7 @@ from ..core.spec import Params
 from ..core.wording import look_of
 from ..errors import shown
 from ..run.command.process import CASE
-from ..run.progress import Progress
+from ..run.runner import Progress
 from ..study import Study, peek
 from ..text.logs import log
 from ..text.phrasing import plural

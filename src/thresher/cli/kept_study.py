@@ -14,9 +14,9 @@ from ..errors import Conflict, StudyExists, UnknownStudy
 from ..inner import record_files
 from ..log.journal import plain
 from ..log.store import Store
+from ..run.command.persistent_pool import Staying
 from ..run.command.process import Command
-from ..run.command.readings import codes_text
-from ..run.command.staying import Staying
+from ..run.command.reward import codes_text
 from ..study import Study, peek
 from ..text.masking import masked_words
 from ..text.phrasing import listed, plural

@@ -19,7 +19,7 @@ from ..core.ledger import Ledger
 from ..core.row_text import certainty, estimate_of, head_of, seen, style_of
 from ..core.verdict_row import Row, openness, row_of
 from ..core.wording import SIGNS, Look, look_of, pulls_made, question_of
-from ..run.progress import Progress
+from ..run.runner import Progress
 from ..study import Study, peek
 from ..text.logs import evaluators
 from ..text.phrasing import distinct, plural

@@ -14,7 +14,7 @@ from ..core.spec import Params, Spec
 from ..create import read_items
 from ..errors import InvalidInput
 from ..run.command.process import PULL_FIELDS
-from ..run.command.timing import MEASURED, SECONDS
+from ..run.command.reward import MEASURED, SECONDS
 from ..text.quantities import PERCENT, Quantity
 from . import say
 from .cautions import arms_caution

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core import policies, question_checks, spec_checks
 from ..errors import UNSAID, CannotGoOn, InvalidInput
-from ..run.command.endings import ending
+from ..run.command.exit_status import ending
 from ..run.engines import NAME_CLUSTER
 from ..text.quantities import Quantity
 

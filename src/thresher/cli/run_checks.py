@@ -11,8 +11,7 @@ from pathlib import Path
 from ..core.spec import Params
 from ..errors import InvalidInput, shown
 from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS, fill, pull_values
-from ..run.command.readings import FAILING, PASSING, codes_text
-from ..run.command.timing import MEASURED
+from ..run.command.reward import FAILING, MEASURED, PASSING, codes_text
 from ..run.engines import resources
 from ..study import Pull
 from ..text.quantities import SCALES

@@ -6,12 +6,11 @@ import click
 
 from ..core.spec import Params
 from ..errors import CannotGoOn
+from ..run.command.persistent_pool import Staying
 from ..run.command.process import Command
-from ..run.command.staying import Staying
-from ..run.command.timing import MEASURED
+from ..run.command.reward import MEASURED
 from ..run.engines import CHOICES, check_name, check_workers, open_engine
-from ..run.progress import Progress
-from ..run.runner import Limits, run_on
+from ..run.runner import Limits, Progress, run_on
 from ..run.signals import until_stopped
 from ..study import Study, peek
 from . import say

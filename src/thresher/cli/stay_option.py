@@ -10,8 +10,8 @@ from ..core import checks
 from ..core.named_items import SHAPES, listed
 from ..core.spec import Params
 from ..errors import InvalidInput
+from ..run.command.persistent_pool import Staying
 from ..run.command.process import CASE, PULL_FIELDS
-from ..run.command.staying import Staying
 from ..text.machine import available_cores
 from .question_options import ARMS_OF_COMMANDS, arms_given
 from .run_checks import check_program, placeholders

@@ -9,7 +9,7 @@ import click
 from ..core.wording import pulls_made
 from ..create import create as create_new
 from ..errors import DamagedStudy, InvalidInput, StudyExists, shown
-from ..run.command.timing import MEASURED
+from ..run.command.reward import MEASURED
 from ..study import Study, peek
 from ..text.masking import one_line
 from ..text.phrasing import plural

@@ -4,9 +4,9 @@ from ..core.spec import Spec
 from ..errors import Busy, EvaluationFailed, InvalidInput, NoReward, OutsideBounds, told_of
 from ..log.commands import both
 from ..study import Pull
-from .command.timing import TimedOut
-from .lost import EvaluatorLost, EvaluatorRefused
-from .tracebacks import is_transient, same_error
+from .command.reward import TimedOut
+from .evaluator_errors import is_transient, same_error
+from .lost_workers import EvaluatorLost, EvaluatorRefused
 
 BASELINE = "the baseline failed: "  # begins the reason and the kind of such failures
 

@@ -1,25 +1,29 @@
-"""`thresher.run`: evaluate pulls, many at once, until the study is done.
+"""`thresher.run`: evaluate pulls, many at once, until the study is done; its progress, its speed and its limits.
 
-`import thresher` loads this file, so the loop and the engines are imported when a run begins.
+The loop and the engines are imported when a run begins.
 """
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core import checks
 from ..core.arguments import named_arguments
+from ..core.ledger import Ledger
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
 from ..study import Pull, Study, peek
 
 if TYPE_CHECKING:
     from .engines import AnyExecutor, Engine, Evaluate, EvaluateSharing
-    from .progress import Progress
-    from .shared import Sharing
+    from .evaluators import Sharing
+
+TICK = 0.1  # seconds between two reports
 
 
 @named_arguments
@@ -73,69 +77,14 @@ def run(
     from .engines import open_engine
 
     limits = Limits(in_flight=in_flight, timeout=timeout, attempts=attempts, seconds=seconds, give_up=give_up)
-    _check_study(study, "run")
+    check_study(study, "run")
     peek(study, lambda ledger: ledger.seq)  # fail before an engine is started if the study cannot be read
     engine = open_engine(evaluate, workers=workers, executor=executor, resources=resources, shared=shared)
     run_on(engine, study, limits, on_progress)
     return study.verdict()
 
 
-@named_arguments
-async def arun(
-    study: Study,
-    evaluate: Callable[..., Awaitable[object]],
-    *,
-    workers: int = 16,
-    in_flight: int | None = None,
-    timeout: float | None = None,
-    attempts: int = 1,
-    seconds: float | None = None,
-    on_progress: Callable[[Progress], object] | None = None,
-    give_up: float = 600.0,
-    shared: Sharing | None = None,
-) -> Verdict:
-    """The same as `run` in the event loop that awaits it, with its clients: in a server, in a notebook.
-
-    The arguments:
-        study: what `create_study` or `open_study` gave.
-        evaluate: a coroutine function that takes a `Pull` and returns a number or a bool, or raises. It runs in this
-            event loop, in tasks with a copy of the caller's context variables.
-        workers: how many at once.
-        in_flight: as in `run`, and so are the next three.
-        timeout: seconds for one evaluation, which is then cancelled.
-        attempts: how often a failing evaluation is tried.
-        seconds: issue no more pulls after this many seconds.
-        on_progress: a plain function, called in this event loop with a `Progress`, at most ten times a second.
-        give_up: seconds of an outage after which `CannotGoOn` is raised, as in `run`.
-        shared: what evaluators share, as in `run`: an async context manager, a context manager or a pair of functions
-            or coroutine functions.
-
-    Decisions and writes to the store are made in a thread, so they do not block the event loop.
-
-    When the task that awaits it is cancelled, no more pulls are issued, running evaluations are cancelled, and
-    ``CancelledError`` is raised once no pull is pending: pulls that had begun are dropped as lost. An evaluation that
-    does not end within 3 seconds is left behind. `arun` handles no signals: ``asyncio.run`` turns Ctrl-C into a
-    cancellation.
-
-    >>> import asyncio, thresher
-    >>> async def main():
-    ...     study = thresher.create_study("dice", arms=["d4", "d8"], at_least=3, bounds=(1, 8), budget=400, seed=0)
-    ...     client = {"d4": 4, "d8": 8}  # in real life, an httpx.AsyncClient() of this event loop
-    ...     async def roll(pull):
-    ...         await asyncio.sleep(0)
-    ...         return pull.seed % client[pull.arm] + 1
-    ...     return await thresher.arun(study, roll, workers=64)
-    >>> asyncio.run(main()).above
-    ['d8']
-    """
-    from .awaiting import run_here
-
-    limits = Limits(in_flight=in_flight, timeout=timeout, attempts=attempts, seconds=seconds, give_up=give_up)
-    _check_study(study, "arun")
-    return await run_here(study, evaluate, limits, workers=workers, on_progress=on_progress, shared=shared)
-
-
-def _check_study(study: object, name: str) -> None:
+def check_study(study: object, name: str) -> None:
     if not isinstance(study, Study):
         raise InvalidInput("study", study, "must be a Study", f"write {name}(study, evaluate), in this order")
 
@@ -180,3 +129,52 @@ def run_on(engine: Engine, study: Study, limits: Limits, on_progress: Callable[[
         raise KeyboardInterrupt
     if runner.signal is not None:
         signal.raise_signal(runner.signal)
+
+
+# -- Progress and speed -----------------------------------------------------------------------------------------------
+
+
+class Progress(NamedTuple):
+    """What `run` passes to ``on_progress``."""
+
+    issued: int
+    told: int
+    pending: int
+    settled: int
+    rate: float  # rewards a second, recently
+    seconds_left: float | None  # None: unknown
+    paused: bool = False  # everything fails, and one pull is tried from time to time
+
+
+class Meter:
+    """Calls ``tell`` at most ten times a second; the rate is measured over the last hundred calls."""
+
+    def __init__(
+        self,
+        study: Study,
+        tell: Callable[[Progress], object] | None,
+        end: float | None,
+        paused: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._study, self.tell, self._paused = study, tell, paused
+        self._end = end  # when `run` stops issuing pulls
+        self._told_at = 0.0
+        self._recent: deque[tuple[float, int]] = deque(maxlen=100)
+
+    def report(self, *, last: bool = False) -> None:
+        if self.tell is None:
+            return
+        now = time.monotonic()
+        if last or now - self._told_at >= TICK:
+            self._told_at = now
+            self.tell(peek(self._study, lambda ledger: self._read(ledger, now)))
+
+    def _read(self, ledger: Ledger, now: float) -> Progress:
+        self._recent.append((now, ledger.told))
+        then, told = self._recent[0]
+        rate = (ledger.told - told) / (now - then) if now > then else 0.0
+        waits = [] if self._end is None else [max(0.0, self._end - now)]
+        if ledger.left is not None and rate > 0:
+            waits.append(ledger.left / rate)
+        left, counts = min(waits, default=None), (ledger.issued, ledger.told, ledger.pending, ledger.certified)
+        return Progress(*counts, rate, left, self._paused())

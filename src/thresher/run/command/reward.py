@@ -1,13 +1,27 @@
-"""Finding the reward of a command's run: by default, the last number on the last line, or True, False, pass or fail."""
+"""Finding the reward of a command's run: what it printed, its exit code, or how long it took.
 
+By default it is the last number on the last line, or True, False, pass or fail.
+
+The seconds are measured with a monotonic clock, from just before the program is executed until its exit is noticed:
+they include starting it (fork, exec, loading). Waiting for a worker or for other programs to be started, and reading
+what is left in the pipes, are not included. The CPU seconds are what the system counted for the program and for the
+children that it waited for, in user and in system mode.
+"""
+
+import contextlib
+import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from ...errors import EvaluationFailed, InvalidInput
-from .endings import COLOURS, CommandFailed, ending, last_lines, last_words, no_reward
-from .readings import FAILING, PASSING, in_json, of_exit
-from .timing import MEASURED, measured
+from ...core import checks
+from ...core.question import Measure, count
+from ...errors import EvaluationFailed, InvalidInput, shown
+from ...text.quantities import read_json
+from .exit_status import COLOURS, CommandFailed, ending, last_lines, last_words, no_reward
 
+PASSING, FAILING = frozenset({0}), frozenset({1})  # exit codes, unless --pass and --fail say otherwise
+SECONDS, CPU_SECONDS = MEASURED = ("seconds", "cpu-seconds")  # how to find a reward, besides reading one
 NUMBER = re.compile(r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)(e[-+]?\d+)?|[-+]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 WORDS = {"true": 1.0, "pass": 1.0, "false": 0.0, "fail": 0.0}
 BETWEEN = re.compile(r"[\s=()\[\]{}<>\"'`;|]+")  # words
@@ -74,3 +88,110 @@ def _last_float(text: str) -> float:
     if not NUMBER.fullmatch(like[-1]):
         raise no_reward("printed as the last number of its last line something that is not a plain number,", like[-1])
     return float(like[-1])
+
+
+# -- Exit codes and JSON ----------------------------------------------------------------------------------------------
+
+
+def of_exit(code: int, err: bytes, passing: frozenset[int], failing: frozenset[int]) -> float:
+    """1 for a passing exit code, 0 for a failing one. A program that was killed, not found or misused has none."""
+    if code in passing or code in failing:
+        return float(code in passing)
+    how, words = ending(code), last_words(err)
+    if code < 0 or code in (126, 127):
+        raise CommandFailed(f"{how}{words}", kind=how)
+    rule = f"which is neither --pass {codes_text(passing)} nor --fail {codes_text(failing)}"
+    raise CommandFailed(f"{how}, {rule}{words}; add --fail {code} if that means failed", kind=how)
+
+
+def codes_text(codes: Iterable[int]) -> str:
+    """Exit codes as ``--pass`` and ``--fail`` take them.
+
+    >>> codes_text({7, 5, 6, 0, 2, 3})
+    '0,2-3,5-7'
+    """
+    runs: list[list[int]] = []
+    for code in sorted(codes):
+        if runs and runs[-1][-1] == code - 1:
+            runs[-1].append(code)
+        else:
+            runs.append([code])
+    return ",".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def in_json(texts: Sequence[str], path: str) -> float:
+    """The number at this path in the first of the texts that is JSON."""
+    value = _first_parsed(texts)
+    keys = [path] if isinstance(value, Mapping) and path in value else path.split(".")
+    for key in keys:
+        if not isinstance(value, Mapping) or key not in value:
+            raise no_reward(f"printed JSON without {shown(path)}:", value)
+        value = value[key]
+    if isinstance(value, int | float):
+        with contextlib.suppress(OverflowError):
+            return float(value)
+    raise no_reward(f"printed no number for {shown(path)}, but {type(value).__name__}", value)
+
+
+def _first_parsed(texts: Sequence[str]) -> object:
+    for text in texts:
+        try:
+            return read_json(text)
+        except json.JSONDecodeError:
+            continue
+        except ValueError as error:
+            raise no_reward(f"printed JSON that cannot be read ({error})") from None
+    raise no_reward("printed no JSON:", texts[-1])
+
+
+# -- Times ------------------------------------------------------------------------------------------------------------
+
+
+def measured(times: Mapping[str, float], reward: str) -> float:
+    """The reward of a run that has ended; ``times`` is empty if the system did not tell."""
+    if reward not in times:
+        text = "ended, but the system did not say what it used: another part of this process waits for all children"
+        raise CommandFailed(text, kind="not measured")
+    return times[reward]
+
+
+class TimedOut(CommandFailed):
+    """A run was killed because it took too long. Had it continued, its reward would have been at least ``least``.
+
+    ``took`` is its time until it was gone, ``measure`` what rewards count as.
+    """
+
+    def __init__(
+        self, timeout: float, *, least: float | None = None, took: float = 0.0, measure: Measure | None = None
+    ) -> None:
+        super().__init__(f"timed out after {timeout:g} s and was killed", kind="timed out", transient=True)
+        self._least, self._took, self._measure = least, took, measure
+
+    def reward(self, other: object = 0.0) -> float:
+        """The reward that stands for every longer time, if all of them count the same; ``other`` is the baseline's.
+
+        >>> within = Measure(sign=-1.0, within=True, limit=-0.2)
+        >>> TimedOut(0.5, least=0.5, took=0.51, measure=within).reward()
+        0.51
+        >>> TimedOut(0.1, least=0.1, took=0.21, measure=within).reward()
+        Traceback (most recent call last):
+        thresher.run.command.reward.TimedOut: timed out after 0.1 s and was killed
+        """
+        theirs = checks.as_float(other)
+        if self._least is None or self._measure is None or not self._measure.within or theirs is None:
+            raise self
+        if count(self._measure, self._least, theirs) != count(self._measure, math.inf, theirs):
+            raise self
+        return max(self._least, self._took)
+
+
+def cut_off(times: Mapping[str, float], timeout: float, reward: str, measure: Measure | None) -> TimedOut:
+    """The failure of a run that was killed after ``timeout`` seconds.
+
+    It was still running then, so its time is longer than the timeout. Nobody knows how much longer, because the kill
+    takes time too. The CPU time that it had used could only have grown.
+    """
+    if reward == SECONDS:
+        least = math.nextafter(timeout, math.inf)
+        return TimedOut(timeout, least=least, took=times.get(SECONDS, 0.0), measure=measure)
+    return TimedOut(timeout, least=times.get(reward), measure=measure)

@@ -12,9 +12,8 @@ from ...core import checks
 from ...errors import InvalidInput, lacks
 from ...text.machine import available_cores
 from ...text.phrasing import either
-from ..shared import Shared, Sharing
-from ..shared import checked as checked_shared
-from ..wrapped import Wrapped, WrappedCoroutine, is_coroutine
+from ..evaluators import Shared, Sharing, Wrapped, WrappedCoroutine, is_coroutine
+from ..evaluators import checked as checked_shared
 from .engine import Engine, Evaluate, EvaluateSharing
 from .local import Processes, Threads
 from .resources import checked

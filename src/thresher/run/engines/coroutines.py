@@ -13,8 +13,8 @@ from ...errors import CannotGoOn
 from ...study import Pull
 from ...text.logs import log
 from ...text.phrasing import plural
-from ..lost import as_the_evaluators
-from ..shared import Shared, awaited
+from ..evaluators import Shared, awaited
+from ..lost_workers import as_the_evaluators
 from .engine import Engine
 
 WIND_UP = 3.0  # seconds in which a cancelled coroutine must end

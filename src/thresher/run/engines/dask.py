@@ -30,7 +30,7 @@ from ...errors import CannotGoOn, InvalidInput, told_of
 from ...study import Pull
 from ...text.logs import log
 from .. import signals
-from ..lost import WorkerLost
+from ..lost_workers import WorkerLost
 from .engine import Engine, Evaluate, opened, outcome
 from .resources import fits, sought, with_queue
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from ...errors import Busy, EvaluationFailed, NoReward, told_of
 from ...study import Pull
-from ..lost import EvaluatorLost, EvaluatorRefused
-from ..tracebacks import is_transient, same_error, traceback_text
+from ..evaluator_errors import is_transient, same_error, traceback_text
+from ..lost_workers import EvaluatorLost, EvaluatorRefused
 
 Evaluate = Callable[[Pull], object]
 EvaluateSharing = Callable[[Pull, Any], object]  # with what evaluators share

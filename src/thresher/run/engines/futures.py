@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import CannotGoOn, InvalidInput, told_of
 from ...study import Pull
-from ..lost import WorkerLost
+from ..lost_workers import WorkerLost
 from .engine import Engine, Evaluate, opened, outcome
 
 

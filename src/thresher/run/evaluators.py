@@ -1,6 +1,10 @@
-"""What evaluators share, such as a client or a database: set up before the first pull, cleaned up after the last."""
+"""Evaluators as engines call them: with a pull, and with what they share, such as a client or a database.
+
+What is shared is set up before the first pull, and cleaned up after the last.
+"""
 
 import contextlib
+import functools
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
@@ -8,11 +12,72 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import CannotGoOn, InvalidInput, told_of
+from ..study import Pull
 from ..text.logs import log
-from .wrapped import is_coroutine
+from .pairs import Pair
 
-Pair = tuple[Callable[[], Any], Callable[[Any], Any]]  # set_up, clean_up
-Sharing = AbstractAsyncContextManager[Any] | AbstractContextManager[Any] | Pair
+
+class Wrapped:
+    """Calls the evaluator, with what evaluators share if there is any; for a pair, once for each side.
+
+    >>> pull = Pull(1, "new", 1, {}, 7, baseline="old", baseline_first=True)
+    >>> Wrapped(lambda one: len(one.arm))(pull), Wrapped(lambda one: one.seed)(Pull(1, "new", 1, {}, 7))
+    ((3, 3), 7)
+    """
+
+    def __init__(self, evaluate: Callable[..., object]) -> None:
+        self.evaluate: Callable[..., Any] = evaluate
+        self.more: tuple[object, ...] = ()  # what evaluators share, once it is set up
+
+    def __call__(self, pull: Pull) -> object:
+        if pull.baseline is None:
+            return self.evaluate(pull, *self.more)
+        pair = Pair(pull)
+        for one in pull.both():
+            with pair.side(one):
+                pair.rewards[one.arm] = self.evaluate(one, *self.more)
+        return pair.both()
+
+    def rest(self) -> None:
+        """The run is over: an evaluator with processes here ends the idle ones."""
+        if (rest := getattr(self.evaluate, "rest", None)) is not None:
+            rest()
+
+    def __repr__(self) -> str:
+        return repr(self.evaluate)
+
+
+class WrappedCoroutine(Wrapped):
+    """The same for a coroutine function."""
+
+    async def __call__(self, pull: Pull) -> object:
+        if pull.baseline is None:
+            return await self.evaluate(pull, *self.more)
+        pair = Pair(pull)
+        for one in pull.both():
+            with pair.side(one):
+                pair.rewards[one.arm] = await self.evaluate(one, *self.more)
+        return pair.both()
+
+
+def is_coroutine(function: object) -> bool:
+    """Whether calling it gives a coroutine. It may also be a partial function, or an object with ``__call__``.
+
+    >>> async def evaluate(pull): ...
+    >>> is_coroutine(functools.partial(evaluate)), is_coroutine(len)
+    (True, False)
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    plain = inspect.isroutine(function)
+    return inspect.iscoroutinefunction(function if plain else type(function).__call__)
+
+
+# -- What they share --------------------------------------------------------------------------------------------------
+
+
+Functions = tuple[Callable[[], Any], Callable[[Any], Any]]  # set_up, clean_up
+Sharing = AbstractAsyncContextManager[Any] | AbstractContextManager[Any] | Functions
 More = tuple[object, ...]  # further arguments of the evaluator, after the pull: what is shared, or none
 
 

@@ -17,13 +17,12 @@ from ...errors import CannotGoOn, InvalidInput, shown
 from ...log.locks import renewed
 from ...study import Pull
 from ...text.phrasing import listed
-from ..lost import EvaluatorRefused
-from .endings import CommandFailed, cannot_start
+from ..lost_workers import EvaluatorRefused
+from .exit_status import CommandFailed, cannot_start
 from .guard import GRACE
-from .lines import PROTOCOL, Greeting
-from .resident import Resident
-from .timing import TimedOut
-from .waiting import Gone
+from .persistent_process import Gone, Resident
+from .protocol import PROTOCOL, Greeting
+from .reward import TimedOut
 
 PATIENCE = 60.0  # seconds in which an evaluator that is to name the arms must do so
 NAME_THEM = 'name them with --arms FILE or --arm NAME, or let it print {"arms": [...]} first'

@@ -1,4 +1,4 @@
-"""A run inside the caller's event loop: the loop of `run` in a thread, and the evaluations in the caller's loop."""
+"""`thresher.arun`, a run in the caller's event loop: the loop of `run` in a thread, the evaluations in the caller's."""
 
 import asyncio
 import contextlib
@@ -7,31 +7,70 @@ import threading
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, TypeVar
 
+from ..core.arguments import named_arguments
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
 from ..study import Study, peek
 from .engines import check_evaluator
 from .engines.coroutines import WIND_UP, Coroutines, log_left
+from .evaluators import Sharing, WrappedCoroutine, awaited, checked, is_coroutine
 from .loop import Runner
-from .progress import Progress
-from .runner import Limits
-from .shared import Sharing, awaited, checked
-from .wrapped import WrappedCoroutine, is_coroutine
+from .runner import Limits, Progress, check_study
 
 Tell = Callable[[Progress], object]
 Answer = TypeVar("Answer")
 
 
-async def run_here(
+@named_arguments
+async def arun(
     study: Study,
     evaluate: Callable[..., Awaitable[object]],
-    limits: Limits,
     *,
-    workers: int,
-    on_progress: Tell | None,
-    shared: Sharing | None,
+    workers: int = 16,
+    in_flight: int | None = None,
+    timeout: float | None = None,
+    attempts: int = 1,
+    seconds: float | None = None,
+    on_progress: Tell | None = None,
+    give_up: float = 600.0,
+    shared: Sharing | None = None,
 ) -> Verdict:
-    """The same as `thresher.arun`, which documents the arguments."""
+    """The same as `run` in the event loop that awaits it, with its clients: in a server, in a notebook.
+
+    The arguments:
+        study: what `create_study` or `open_study` gave.
+        evaluate: a coroutine function that takes a `Pull` and returns a number or a bool, or raises. It runs in this
+            event loop, in tasks with a copy of the caller's context variables.
+        workers: how many at once.
+        in_flight: as in `run`, and so are the next three.
+        timeout: seconds for one evaluation, which is then cancelled.
+        attempts: how often a failing evaluation is tried.
+        seconds: issue no more pulls after this many seconds.
+        on_progress: a plain function, called in this event loop with a `Progress`, at most ten times a second.
+        give_up: seconds of an outage after which `CannotGoOn` is raised, as in `run`.
+        shared: what evaluators share, as in `run`: an async context manager, a context manager or a pair of functions
+            or coroutine functions.
+
+    Decisions and writes to the store are made in a thread, so they do not block the event loop.
+
+    When the task that awaits it is cancelled, no more pulls are issued, running evaluations are cancelled, and
+    ``CancelledError`` is raised once no pull is pending: pulls that had begun are dropped as lost. An evaluation that
+    does not end within 3 seconds is left behind. `arun` handles no signals: ``asyncio.run`` turns Ctrl-C into a
+    cancellation.
+
+    >>> import asyncio, thresher
+    >>> async def main():
+    ...     study = thresher.create_study("dice", arms=["d4", "d8"], at_least=3, bounds=(1, 8), budget=400, seed=0)
+    ...     client = {"d4": 4, "d8": 8}  # in real life, an httpx.AsyncClient() of this event loop
+    ...     async def roll(pull):
+    ...         await asyncio.sleep(0)
+    ...         return pull.seed % client[pull.arm] + 1
+    ...     return await thresher.arun(study, roll, workers=64)
+    >>> asyncio.run(main()).above
+    ['d8']
+    """
+    limits = Limits(in_flight=in_flight, timeout=timeout, attempts=attempts, seconds=seconds, give_up=give_up)
+    check_study(study, "arun")
     _check(evaluate, workers, on_progress)
     sharing = checked(shared, awaits=True)
     await _until_done(_in_thread(lambda: peek(study, lambda ledger: ledger.seq)))  # before anything is set up
@@ -52,7 +91,9 @@ def _check(evaluate: object, workers: int, on_progress: object) -> None:
 class Awaited:
     """One run, seen from the caller's loop."""
 
-    def __init__(self, study: Study, engine: Coroutines, limits: Limits, on_progress: Tell | None) -> None:
+    def __init__(
+        self, study: Study, engine: Coroutines, limits: Limits, on_progress: Callable[[Progress], object] | None
+    ) -> None:
         self._study, self._engine, self._on_progress = study, engine, on_progress
         self._loop = asyncio.get_running_loop()
         self._runner = Runner(study, engine, limits, None if on_progress is None else self._send)

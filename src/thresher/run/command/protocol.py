@@ -7,7 +7,7 @@ from ...core import checks
 from ...core.events import total_cost
 from ...errors import Busy, EvaluationFailed, NoReward, shown
 from ...study import Pull
-from ..tracebacks import PASSING_NAMES
+from ..evaluator_errors import PASSING_NAMES
 
 PROTOCOL = 1
 VARIABLE = "THRESHER_PROTOCOL"  # in the environment of evaluators

@@ -8,7 +8,7 @@ from ..core.events import Cause
 from ..errors import CannotGoOn, EvaluationFailed, told_of
 from ..study import Pull
 from ..text.logs import log
-from .tracebacks import same_error
+from .evaluator_errors import same_error
 
 WARN_AFTER = 10.0  # seconds without a worker after which a warning is logged
 

@@ -18,7 +18,7 @@ NETWORK = {
     errno.ENOTCONN, errno.EADDRNOTAVAIL, errno.ENOBUFS,
 }  # fmt: skip
 PASSING_NAMES = ("timeout", "connect", "ratelimit")  # in the names of the errors of many libraries
-_OURS = tuple(str(Path(__file__).parent / name) for name in ("engines", "loop.py", "wrapped.py", "pairs.py"))
+_OURS = tuple(str(Path(__file__).parent / name) for name in ("engines", "loop.py", "evaluators.py", "pairs.py"))
 
 
 def same_error(error: BaseException) -> str:
