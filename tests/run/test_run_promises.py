@@ -17,8 +17,9 @@ from engines import causes, make
 import thresher
 from thresher.errors import CannotGoOn
 from thresher.log.store import MemoryStore
+from thresher.run import failures as starting
 from thresher.run import runner as progress
-from thresher.run import signals, starting
+from thresher.run import signals
 from thresher.run.command import guard
 from thresher.run.command.exit_status import CommandFailed
 from thresher.run.command.process import Command
