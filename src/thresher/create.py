@@ -131,7 +131,7 @@ def create(
     if if_exists not in ("error", "join"):
         raise InvalidInput("if_exists", if_exists, "must be 'error' or 'join'")
     store, seconds = open_store(storage), checks.seconds("lease", lease)
-    check_policy(spec.policy, store, is_new=spec.policy.ignored_setting is not None and not store.read(name, 0, 1))
+    check_policy(spec.policy, store)
     if not _created(name, store, spec):
         if if_exists == "error":
             raise StudyExists("study", name, "already exists", "open it with open_study, or if_exists='join'")
@@ -139,13 +139,11 @@ def create(
     return Study(name, store, lease=seconds)
 
 
-def check_policy(policy: Policy, store: Store, *, is_new: bool) -> None:
-    """Raise if the store cannot keep a study with this policy, or if a new study has a setting that it ignores."""
+def check_policy(policy: Policy, store: Store) -> None:
+    """Raise if the store cannot keep a study with this policy."""
     if store.leased and (obstacle := policy.obstacle):
         remedy = "write it with def at the top of a module, with numbers as constants, or keep the study in memory"
         raise InvalidInput("policy", policy.formula, f"cannot be kept in a store: {obstacle}", remedy)
-    if is_new and (ignored := policy.ignored_setting):
-        raise ignored
 
 
 def _created(name: str, store: Store, spec: Spec) -> bool:

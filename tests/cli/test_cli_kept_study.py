@@ -14,7 +14,6 @@ from program import ENVIRONMENT, FORKED, PATIENCE, THRESHER, Result, complaint, 
 from workdir import only_study
 
 import thresher as library
-from thresher.create import create
 from thresher.log.store import open_store
 
 HERE = {key: value for key, value in ENVIRONMENT.items() if key != "THRESHER_STORAGE"}
@@ -34,21 +33,6 @@ def run(folder: Path, *args: str) -> Result:
 def verdict(result: Result, status: int = 0) -> Any:
     assert result.status == status, result
     return json.loads(result.out)
-
-
-def test_a_policy_that_new_studies_cannot_have_leaves_the_old_one_where_it_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A log may hold a setting without effect that the next version refuses: --fresh cannot create another."""
-    (tmp_path / "idle.py").write_text("import thresher\npolicy = thresher.uniform(slack=0.1)\n")
-    monkeypatch.setattr(library.Policy, "ignored_setting", None)
-    spec = library.Spec(arms=["a"], at_least=0.5, budget=6, policy=library.uniform(slack=0.1))
-    create("mine", spec, storage=f"sqlite:///{tmp_path}/thresher.db")
-    monkeypatch.undo()
-    again = ["--study=mine", "--budget=6", "--policy=idle:policy", *ECHO]
-    line = complaint(run(tmp_path, "--fresh", *again))
-    assert "slack 0.1" in line
-    assert open_store(f"sqlite:///{tmp_path}/thresher.db").studies() == ["mine"], "it was not renamed"
 
 
 def test_a_study_is_kept_here_under_a_name_made_from_the_question(tmp_path: Path) -> None:

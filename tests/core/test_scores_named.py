@@ -24,7 +24,6 @@ def test_a_policy_is_data_equal_to_what_its_json_says() -> None:
     assert policy.to_json()["formula"] == "rewritten:thirds"
     assert len(policy.to_json()["digest"]) == 32
     assert policy != custom(rewritten.thirds)
-    assert "digest" not in policies.evt().to_json()
 
 
 def test_a_policy_is_written_as_its_call() -> None:

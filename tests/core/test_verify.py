@@ -135,4 +135,4 @@ def test_the_digest_is_this_one_on_every_machine() -> None:
     assert digest(fold(history())) == DIGEST
 
 
-DIGEST = "e477d2edf57cda0f56308980f463eb58ae5541721590130966e9d7f5c476d8e1"
+DIGEST = "76e11bdc6cca44ef0cb0be34cf54c2425ca2bd632c6b50df6eb289ee37aaeb4f"

@@ -70,9 +70,7 @@ class Kept:
         self.fresh, self.same_code, self.is_measured = fresh, same_code, is_measured
         self.name = name or f"run-{fingerprint(self.spec)}"
         self.pulls = 0  # that the study had made when it was resumed
-        found = self._found()
-        resumes = found is not None and self._why_over(found) is None
-        check_policy(spec.policy, store, is_new=not resumes)
+        check_policy(spec.policy, store)
 
     def begin(self) -> Study:
         """The study: a new one, or the one that is there; a larger budget extends it."""

@@ -114,7 +114,7 @@ def committed(study: State, arm: int, *, after: int = 0, sums: Sums | None = Non
             )
             (imported if pull <= study.imported else rest).append(found)
         pull = docket.following[pull]
-    if study.shuffle:  # logs of version 0.1 have none
+    if study.shuffle:
         random.Random(study.shuffle).shuffle(imported)  # noqa: S311 - not for secrets
     return imported + rest
 

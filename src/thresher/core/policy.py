@@ -10,7 +10,6 @@ from .kernel import Formula
 from .scores import FORMULAS
 
 DOUBLING: Literal["doubling"] = "doubling"
-YOUNGER = ("pending_ratio", "digest")  # fields that old logs do not have
 Exploration = float | Literal["doubling"] | None
 
 
@@ -31,7 +30,7 @@ class Policy:
     slack: float = 0.0
     variant: Literal["main", "supplement"] = "main"
     second: Literal["cheapest"] | None = None
-    pending_ratio: float | None = None  # None by default, so that logs older than this field keep their meaning
+    pending_ratio: float | None = None
     digest: str | None = None
 
     def __post_init__(self) -> None:
@@ -53,6 +52,15 @@ class Policy:
             raise InvalidInput("second", self.second, "must be 'cheapest' or None")
         if self.pending_ratio is not None:
             checks.number("pending_ratio", self.pending_ratio, 1e-6, 1e6)
+        ignored = {
+            "exploration": not self._explores,
+            "slack": self.formula == "uniform" and self.second is None,
+            "pending_ratio": self.formula == "cheapest",
+            "second": self.formula == "cheapest",
+        }
+        for name, is_ignored in ignored.items():
+            if is_ignored and (value := getattr(self, name)):
+                raise InvalidInput(name, value, f"has no effect on the formula {self.formula}", "leave it out")
 
     @property
     def is_custom(self) -> bool:
@@ -67,20 +75,6 @@ class Policy:
     @property
     def _explores(self) -> bool:
         return self.formula == "evt" or self.is_custom
-
-    @property
-    def ignored_setting(self) -> InvalidInput | None:
-        """The error for a setting that this policy ignores. Only new studies are refused: old logs may have one."""
-        ignored = {
-            "exploration": not self._explores,
-            "slack": self.formula == "uniform" and self.second is None,
-            "pending_ratio": self.formula == "cheapest",
-            "second": self.formula == "cheapest",
-        }
-        for name, is_ignored in ignored.items():
-            if is_ignored and (value := getattr(self, name)):
-                return InvalidInput(name, value, f"has no effect on the formula {self.formula}", "leave it out")
-        return None
 
     @property
     def follows_budget(self) -> bool:
@@ -153,12 +147,12 @@ class Policy:
         return self.formula if plain else str(self)
 
     def to_json(self) -> dict[str, Any]:
-        """The policy as JSON-ready data. Fields that old logs do not have are left out if they are None.
+        """The policy as JSON-ready data.
 
         >>> Policy("apt").to_json()["formula"]
         'apt'
         """
-        return {key: value for key, value in asdict(self).items() if value is not None or key not in YOUNGER}
+        return asdict(self)
 
     def __str__(self) -> str:
         """The constructor of this policy, with the arguments that differ from its defaults.

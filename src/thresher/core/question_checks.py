@@ -34,10 +34,7 @@ class Asked(NamedTuple):
     measure: Measure
 
     def reach(self, *, cases: bool) -> float:
-        """The bar for means that are known exactly; `ROUNDING` must not decide.
-
-        Plain bars without cases keep what logs of version 0.1 were decided by.
-        """
+        """The bar for exact means, lowered by the rounding error; a plain bar without cases stays as it is."""
         if self.limits is None or self.share is not None:
             return self.bar
         if self.baseline is None and not self.lower_is_better and not cases:

@@ -87,8 +87,6 @@ bernoulli, beta, normal, clipped, constant
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "policy", policies.policy(self.policy, certificates=self.certifies, finds=self.find is not None))
-        if ignored := self.rules.ignored_setting:
-            raise ignored
         put(self, "delay", delays.parse(self.delay) if isinstance(self.delay, str) else delays.checked(self.delay))
         if families.family(self.family).recorded != (self.recorded is not None):
             rule = "recorded rewards and the family 'recorded' go together"
