@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from thresher import lab
-from thresher.core import columns, evidence
+from thresher.core import certificate, state
 
 from .report import Figure
 
@@ -110,13 +110,13 @@ def several(studies: int) -> Pool:
 
 def cases(chance: float, together: int, *, studies: int = 60) -> float:
     """How many cases an arm of 100 needs to be settled against 0.9, when a pull is the mean of this many."""
-    stakes, total = columns.stakes(0.9, 0.0, SMALL, 0.95), 0
+    stakes, total = state.stakes(0.9, 0.0, SMALL, 0.95), 0
     for seed in range(studies):
-        draw, capital = random.Random(seed), evidence.fresh(stakes)
-        settled = evidence.OPEN
-        while settled == evidence.OPEN:
+        draw, capital = random.Random(seed), certificate.fresh(stakes)
+        settled = certificate.OPEN
+        while settled == certificate.OPEN:
             mean = sum(draw.random() < chance for _ in range(together)) / together
-            settled = evidence.commit(capital, stakes, mean, mean)
+            settled = certificate.commit(capital, stakes, mean, mean)
             total += together
     return total / studies
 

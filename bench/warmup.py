@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from thresher.core import columns
-from thresher.core.evidence import CHARGED
+from thresher.core import state
+from thresher.core.certificate import CHARGED
 from thresher.lab import Setup, compiler, formulas
 from thresher.lab.parallel import aside, available_cores, share_out
 from thresher.lab.proofs import blank_proof
@@ -63,8 +63,8 @@ def play(policy: str, way: int, times: int, pool: tuple[int, int, int], repetiti
     rows = np.zeros((repetitions, 5))
 
     def work(chunk: tuple[int, int]) -> None:
-        board = columns.board(count, zeros)
-        boards = board, columns.second(board, zeros)
+        board = state.board(count, zeros)
+        boards = board, state.second(board, zeros)
         proof = blank_proof(count if certifies else 0, setup.budget if certifies else 0, setup.stakes, CHARGED)
         drawn: tuple[Any, ...] = (np.zeros(count), np.zeros(4, np.uint64), np.zeros(4, np.uint64))
         fixed = (boards, numbered, blank_arms(setup), proof, blank_slots(workers), *drawn, rows)

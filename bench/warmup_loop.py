@@ -6,9 +6,17 @@ may hang, which the laboratory's own delays do not offer.
 
 import math
 
-from thresher.core.evidence import OPEN
-from thresher.core.kernel import FAR, Board, assign, release
-from thresher.core.steps import choose_for, rescore_asked, rescore_both, rescore_everything
+from thresher.core.certificate import OPEN
+from thresher.core.kernel import (
+    FAR,
+    Board,
+    assign,
+    choose_for,
+    release,
+    rescore_asked,
+    rescore_both,
+    rescore_everything,
+)
 from thresher.lab.families import Reals
 from thresher.lab.loops import draw_instance, drawn
 from thresher.lab.proofs import Proof, issue, learn, mislabelled, open_proof

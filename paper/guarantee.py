@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from thresher.lab import Setup, evidence, simulate, trace
+from thresher.lab import Setup, certificate, simulate, trace
 from thresher.lab.pictures import BLUE, GREY, ORANGE, RED, percent, picture
 
 from .plots import note
@@ -41,19 +41,19 @@ def label_by_arrival(setup: Setup, *, repetition: int, seed: int = 0) -> int:
     bar looks as if it were above.
 
     >>> sure = Setup("uniform", "bernoulli", 1, 0.5, means=1.0, budget=99, confidence=0.95, delay="workers:4")
-    >>> label_by_arrival(sure, repetition=0) == evidence.ABOVE
+    >>> label_by_arrival(sure, repetition=0) == certificate.ABOVE
     True
     """
     played = trace(setup.but(confidence=None, tolerance=0.0, policy=setup.policy), repetition=repetition, seed=seed)
     stakes, (low, high) = setup.stakes, setup.bounds
-    capital = evidence.fresh(stakes)
+    capital = certificate.fresh(stakes)
     for pull, reward in zip(played.pull, played.reward, strict=True):
         if pull < 0 and reward == reward:  # NaN: lost
             scaled = (reward - low) / (high - low)
-            label = evidence.commit(capital, stakes, scaled, scaled)
-            if label != evidence.OPEN:
+            label = certificate.commit(capital, stakes, scaled, scaled)
+            if label != certificate.OPEN:
                 return label
-    return evidence.OPEN
+    return certificate.OPEN
 
 
 def orders(repetitions: int, seed: int) -> Iterator[dict[str, Any]]:
@@ -62,7 +62,7 @@ def orders(repetitions: int, seed: int) -> Iterator[dict[str, Any]]:
         for workers in WORKERS:
             setup = bad_arm(workers, slower)
             arrival = sum(
-                label_by_arrival(setup, repetition=run, seed=seed) == evidence.ABOVE for run in range(repetitions)
+                label_by_arrival(setup, repetition=run, seed=seed) == certificate.ABOVE for run in range(repetitions)
             )
             issue = simulate(setup, repetitions=repetitions, seed=seed).measures.mislabelled[:, -1].sum()
             yield {
@@ -86,14 +86,14 @@ def growth(seed: int, run: int) -> Growth:
     setup = Setup(policy="uniform", family="bernoulli", arms=1, means=0.6, at_least=0.5, budget=BUDGET)
     setup = setup.but(delay="workers:1")  # the same as no delay, in machine code that exists already
     stakes = setup.but(confidence=0.95).stakes._replace(level=LEVEL)
-    capital = evidence.fresh(stakes)
+    capital = certificate.fresh(stakes)
     found = Growth([1.0], [1.0])
     played = trace(setup, repetition=run, seed=seed)
     for reward in played.reward[::2]:  # every reward is in the trace twice: asked, told
-        label = evidence.commit(capital, stakes, reward, reward)
-        found.above.append(evidence.mean_of(capital, 0))
-        found.below.append(evidence.mean_of(capital, evidence.BETS))
-        if label != evidence.OPEN:
+        label = certificate.commit(capital, stakes, reward, reward)
+        found.above.append(certificate.mean_of(capital, 0))
+        found.below.append(certificate.mean_of(capital, certificate.BETS))
+        if label != certificate.OPEN:
             break
     return found
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from thresher.core import kernel, steps
+from thresher.core import kernel
 from thresher.lab import compiler, delayed_loop, formulas, loops, simulator, warming
 
 COMPILED = compiler.loop
 LOCK = threading.Lock()
-MODULES = (kernel, steps, formulas, loops, delayed_loop)
+MODULES = (kernel, kernel, formulas, loops, delayed_loop)
 LARGE = 15_000  # pulls of a game that is compiled all the same
 
 

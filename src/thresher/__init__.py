@@ -33,9 +33,9 @@ if TYPE_CHECKING:
         uniform,
     )
     from .core.replay import verify
+    from .core.rows import Row
     from .core.spec import Spec
     from .core.verdict import Verdict
-    from .core.verdict_row import Row
     from .create import create_study, open_study
     from .errors import (
         AlreadyTold,
@@ -75,7 +75,7 @@ _HOME = {  # in which module each name is, as the imports above say for tools th
         ".core.events": "Event",
         ".core.policies": "Policy anytime_evt ap_evt ap_evt_pf apt balanced cheapest custom evt evt_pf lsa uniform",
         ".core.replay": "verify",
-        ".core.verdict_row": "Row",
+        ".core.rows": "Row",
         ".core.spec": "Spec",
         ".core.verdict": "Verdict",
         ".create": "create_study open_study",

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Unpack
 
 from .core import checks
-from .core.arguments import Params, SpecArguments, named_arguments
-from .core.differences import differences
+from .core.custom_scores import register
 from .core.events import Event
 from .core.kernel import Formula
 from .core.ledger import Ledger
-from .core.named_items import ARMS, CASES, Kind, from_text
-from .core.policy import Policy
-from .core.scores import register
-from .core.spec import Spec
+from .core.named_items import ARMS, CASES, Kind, Params, from_text
+from .core.parameters import SpecArguments, named_arguments
+from .core.policies import Policy
+from .core.spec import Spec, differences
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
 from .inner import accept
 from .log.chain import chained

@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from .core.guarantees import Words
 from .core.ledger import Ledger
 from .core.pulls import id_of
+from .core.sentences import Words
 from .core.verdict import Verdict
 from .errors import AlreadyTold, OutsideBounds
 from .log import commands

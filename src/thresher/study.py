@@ -11,12 +11,11 @@ from typing import Any, Literal, NoReturn
 from .core import checks
 from .core import verdict as verdicts
 from .core.events import CALLERS, CAUSES, PENDING, Cause, Event
-from .core.guarantees import USUAL, Words
-from .core.hardest import CaseRow, hardest
+from .core.hard_cases import CaseRow, hardest
 from .core.ledger import Ledger
-from .core.pull_rows import PullRow, Pulls, pulls_in
-from .core.pulls import Pull, id_of, pull_of
-from .core.tickets import id_in
+from .core.pulls import Pull, id_in, id_of, pull_of
+from .core.row_text import PullRow, Pulls, pulls_in
+from .core.sentences import USUAL, Words
 from .core.verdict import Verdict
 from .errors import CannotGoOn, InvalidInput, lacks
 from .log import commands

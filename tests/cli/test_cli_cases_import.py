@@ -11,7 +11,7 @@ from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
 import thresher as library
 from thresher.cli import cli
-from thresher.core.hardest import hardest
+from thresher.core.hard_cases import hardest
 from thresher.study import peek
 
 CASES = ["one", "two", " three", "=4"]

@@ -12,8 +12,8 @@ from rich.live import Live
 import thresher
 from thresher.cli.livetable import Screen, arms_table
 from thresher.core.ledger import Ledger
-from thresher.core.verdict_row import Row, row_of
-from thresher.core.wording import SIGNS
+from thresher.core.rows import Row, row_of
+from thresher.core.sentences import SIGNS
 from thresher.run.runner import Progress
 from thresher.study import peek
 from thresher.text.phrasing import distinct

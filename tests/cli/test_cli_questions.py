@@ -7,7 +7,7 @@ import pytest
 from inside import inside, refused
 
 import thresher as library
-from thresher.core.wording import question_of
+from thresher.core.sentences import question_of
 
 TWO = ["--arm=a", "--arm=b"]
 

@@ -9,7 +9,7 @@ import thresher as library
 from thresher.cli.cautions import labels_cautions, rewards_cautions
 from thresher.cli.livetable import arms_table, gauge_of
 from thresher.core.row_text import head_of
-from thresher.core.verdict_row import row_of
+from thresher.core.rows import row_of
 from thresher.study import peek
 
 Reward = Callable[[library.Pull], object]

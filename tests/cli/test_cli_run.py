@@ -8,7 +8,7 @@ import pytest
 from program import run, thresher
 from rows import ROW_NAMES
 
-from thresher.core.verdict_row import Row
+from thresher.core.rows import Row
 
 TWO_ARMS = ["--arm", "0.2", "--arm", "0.8", "--budget", "8"]
 ECHO = ["--", "echo", "{arm}"]

@@ -3,7 +3,7 @@
 import pytest
 
 import thresher
-from thresher.core.wording import origin
+from thresher.core.sentences import origin
 
 
 @pytest.mark.parametrize(("confidence", "certified"), [(None, ""), (0.9, " (0 certified)")])

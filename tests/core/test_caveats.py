@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from thresher.core.guarantees import _caveats
+from thresher.core.sentences import _caveats
 
 
 def caveats(**given: Any) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from thresher.core import checks
 from thresher.core.events import LAST, when
-from thresher.core.wording import short
+from thresher.core.sentences import short
 from thresher.errors import InvalidInput
 
 

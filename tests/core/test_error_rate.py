@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thresher
-from thresher.core import columns, error_rate, evidence
+from thresher.core import certificate, error_rate, state
+from thresher.core.certificate import ABOVE, BELOW, CLOSE, OPEN
 from thresher.core.events import Event
-from thresher.core.evidence import ABOVE, BELOW, CLOSE, OPEN
 from thresher.core.kernel import SKIPPED
 from thresher.core.ledger import Ledger, begun
 from thresher.study import Study, give_up, peek
@@ -31,13 +31,13 @@ class ByHand:
         """Over the arm's places in order: told as told, everything else as the worst. Committed charges stay."""
         if arm not in ledger.capitals:
             return [0.0, 0.0, 0.0]
-        capital, docket = evidence.fresh(ledger.stakes), ledger.docket
+        capital, docket = certificate.fresh(ledger.stakes), ledger.docket
         low_sum = high_sum = ledger.imported_sum(arm)
         left = ledger.sheet.places[arm] if ledger.cases else 0
         pull = ledger.first_pull[arm]
         while pull:
-            if docket.outcome[pull] != evidence.LEFT_OUT:
-                told = docket.outcome[pull] == evidence.TOLD
+            if docket.outcome[pull] != certificate.LEFT_OUT:
+                told = docket.outcome[pull] == certificate.TOLD
                 low, high = (docket.reward[pull],) * 2 if told else (0.0, 1.0)
                 low_bar = high_bar = ledger.stakes.threshold
                 tolerance = ledger.stakes.tolerance
@@ -45,7 +45,7 @@ class ByHand:
                     needed = ledger.cases.count * ledger.stakes.threshold
                     low_bar, high_bar = (needed - low_sum) / left, (needed - high_sum) / left
                     tolerance = ledger.cases.count * tolerance / left
-                evidence.bet(capital, ledger.stakes, low, high, low_bar, high_bar, tolerance)
+                certificate.bet(capital, ledger.stakes, low, high, low_bar, high_bar, tolerance)
                 low_sum, high_sum, left = low_sum + low, high_sum + high, left - 1
             pull = docket.following[pull]
         return [error_rate.e_value(capital, which, ledger.stakes) for which in range(3)]
@@ -134,7 +134,7 @@ def test_the_lists_are_those_of_brute_force(cases: int | None, tolerance: float)
 @given(st.lists(st.tuples(st.integers(0, 11), st.floats(0, 1e4)), max_size=60), st.sampled_from([12, 40]))
 def test_ranks_and_the_largest_list(changes: "list[tuple[int, float]]", level: int) -> None:
     """Any capitals that go up and down: the tree finds the same k as sorting."""
-    ranking, values = columns.ranking(12, float(level), 32), [0.0] * 12
+    ranking, values = state.ranking(12, float(level), 32), [0.0] * 12
     for arm, value in changes:
         values[arm] = value
         rank = error_rate.rank_of(ranking, value)
@@ -213,7 +213,7 @@ def listed(ranking: error_rate.Ranking, which: int, rank: int) -> list[int]:
 @pytest.mark.parametrize("gone", [0, 1, 2, 3])
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_an_arm_that_leaves_its_rank_leaves_the_others_there(which: int, gone: int) -> None:
-    ranking = columns.ranking(5, 20.0, 32)
+    ranking = state.ranking(5, 20.0, 32)
     for arm in range(4):
         assert error_rate.enter(ranking, which, arm, 3)
     assert listed(ranking, which, 3) == [3, 2, 1, 0]

@@ -2,20 +2,20 @@
 
 import pytest
 
-from thresher.core import evidence
-from thresher.core.evidence import BETS, Stakes, bet, bets
+from thresher.core import certificate
+from thresher.core.certificate import BETS, Stakes, bet, bets
 
 BARS = [0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999]
 
 
 def stakes(threshold: float, tolerance: float = 0.0) -> Stakes:
-    levels = (40.0, evidence.UNREACHED)
+    levels = (40.0, certificate.UNREACHED)
     return Stakes(threshold, tolerance, *levels, bets(threshold), bets(1.0 - threshold))
 
 
 def after(one: Stakes, reward: float, low_bar: float, high_bar: float) -> list[float]:
     """By how much each product grows with one reward; a product of 0 counts as 0."""
-    capital = evidence.fresh(one)
+    capital = certificate.fresh(one)
     before = list(capital)
     bet(capital, one, reward, reward, low_bar, high_bar, one.tolerance)
     return [new / old for new, old in zip(capital[: 2 * BETS], before[: 2 * BETS], strict=True)]

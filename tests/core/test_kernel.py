@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.core import kernel
-from thresher.core.columns import board
-from thresher.core.kernel import Rule
-from thresher.core.steps import doubled
+from thresher.core.kernel import Rule, doubled
+from thresher.core.state import board
 
 FORMULAS = [kernel.uniform, kernel.apt, kernel.evt, kernel.evt_supplement, kernel.evt_pf, kernel.lsa, kernel.cheapest]
 gaps = st.floats(0, 1)

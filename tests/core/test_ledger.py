@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.core import seeds
+from thresher.core import places
 from thresher.core import spec as specs
 from thresher.core.events import CAUSES
 from thresher.core.ledger import Ledger, fold
-from thresher.core.stored import from_json
+from thresher.core.spec import from_json
 from thresher.study import give_up, peek
 
 
@@ -73,13 +73,13 @@ def test_a_log_keeps_the_constant_that_it_was_written_with() -> None:
 
 @pytest.mark.parametrize("bit", [32, 33, 63, 64, 100, 127])
 def test_every_bit_of_a_study_seed_counts(bit: int) -> None:
-    assert seeds.pull_seed(1, 7) != seeds.pull_seed(1, 7 + (1 << bit))
+    assert places.pull_seed(1, 7) != places.pull_seed(1, 7 + (1 << bit))
     one, other = (make(seed=seed).ask_many(20) for seed in (7, 7 + (1 << bit)))
     assert not {pull.seed for pull in one} & {pull.seed for pull in other}
 
 
 def test_seeds_never_change() -> None:
-    found = [seeds.pull_seed(1, seed) for seed in (0, 7, 7 + 2**32, 2**127)]
+    found = [places.pull_seed(1, seed) for seed in (0, 7, 7 + 2**32, 2**127)]
     assert found == [
         1075906205,
         2421355081,

@@ -3,7 +3,7 @@
 import pytest
 
 import thresher
-from thresher.core.evidence import BETS
+from thresher.core.certificate import BETS
 from thresher.study import peek
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from thresher.core import row_text
-from thresher.core.verdict_row import Row
-from thresher.core.wording import Look
+from thresher.core.rows import Row
+from thresher.core.sentences import Look
 
 LOOK = Look(0.5)
 

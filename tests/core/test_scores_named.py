@@ -11,9 +11,9 @@ import rewritten
 from test_decisions import study_of
 
 import thresher
-from thresher.core import policies, scores
-from thresher.core.differences import differences
+from thresher.core import custom_scores, policies
 from thresher.core.policies import Policy, custom
+from thresher.core.spec import differences
 from thresher.errors import InvalidInput
 
 
@@ -60,7 +60,7 @@ SCORE = "def score(gap, scatter, seen, weight, exploration):\n    return {}\n"
 def test_a_study_asks_only_with_the_file_it_was_created_with(
     before: str, after: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scores, "KNOWN", {})
+    monkeypatch.setattr(custom_scores, "KNOWN", {})
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(sys.modules, "mine", ModuleType("mine"))
@@ -69,7 +69,7 @@ def test_a_study_asks_only_with_the_file_it_was_created_with(
     assert str(first) == str(second)
     text = "the file that defines mine:score has changed"
     assert differences(*(study_of(policy, 2, 4).spec for policy in (first, second))) == [text]
-    monkeypatch.setattr(scores, "KNOWN", {})
+    monkeypatch.setattr(custom_scores, "KNOWN", {})
     custom(module(tmp_path, after).score)
     study = study_of(first, 2, 4)
     with pytest.raises(thresher.NoScore, match="has changed since the study was created; restore it"):

@@ -6,7 +6,7 @@ import pytest
 
 import thresher
 from thresher.core import spec as specs
-from thresher.core.stored import from_json
+from thresher.core.spec import from_json
 
 
 def written() -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.core.wording import Look, claim, question, quoted
+from thresher.core.sentences import Look, claim, question, quoted
 from thresher.text.quantities import amount, percent
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from thresher.core import kernel, policies, steps
+from thresher.core import kernel, policies
 from thresher.lab import Setup, trace
 from thresher.lab.simulator import rules
 
@@ -56,7 +56,7 @@ class Plain:
         kernel.assign(self.board, arm)
         if self.setup.rules.exploration == "doubling":
             self.rule = self.rule._replace(
-                exploration=steps.doubled(self.rule.exploration, self.issued, self.setup.arms)
+                exploration=kernel.doubled(self.rule.exploration, self.issued, self.setup.arms)
             )
             self.rescore_all()
         self.rescore(arm)

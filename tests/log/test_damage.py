@@ -13,7 +13,7 @@ from logs import append
 import thresher
 from thresher.core import spec as specs
 from thresher.core.events import Event
-from thresher.core.stored import from_json
+from thresher.core.spec import from_json
 from thresher.errors import Conflict, StoreFailed
 from thresher.log.store import Store, open_store
 

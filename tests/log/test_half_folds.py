@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.core import docket, kernel, steps
+from thresher.core import certificate, kernel
 from thresher.core.ledger import fold
 from thresher.core.replay import verify
 from thresher.log.store import MemoryStore, Store
@@ -19,9 +19,9 @@ STEPS = [
     (kernel, "assign"),
     (kernel, "observe"),
     (kernel, "release"),
-    (docket, "advance"),
-    (docket, "tell"),
-    (steps, "rescore"),
+    (certificate, "advance"),
+    (certificate, "tell"),
+    (kernel, "rescore"),
 ]
 ERRORS = [KeyboardInterrupt, SystemExit, MemoryError]
 

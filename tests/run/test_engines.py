@@ -26,9 +26,8 @@ from engines import (
 )
 
 import thresher
-from thresher.core.places import mixed
+from thresher.core.places import mixed, seed_of
 from thresher.core.policies import Policy, custom
-from thresher.core.seeds import seed_of
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
 each_kind_of_engine = pytest.mark.parametrize("engine", [e for e in ENGINES if e not in ("thread-pool", "loky")])

@@ -9,7 +9,7 @@ from engines import causes, make, until
 from program import runs
 
 import thresher
-from thresher.core.seeds import seed_of
+from thresher.core.places import seed_of
 from thresher.run.command import persistent_pool as staying
 from thresher.run.command.persistent_pool import Staying
 from thresher.run.command.persistent_process import Resident

@@ -15,9 +15,8 @@ from logs import append
 from studying import make
 
 import thresher
-from thresher.core.docket import settle_by_count
+from thresher.core.certificate import ABOVE, BELOW, CLOSE, settle_by_count
 from thresher.core.events import Event
-from thresher.core.evidence import ABOVE, BELOW, CLOSE
 from thresher.core.replay import verify
 from thresher.errors import ThresherError
 from thresher.log.store import MemoryStore

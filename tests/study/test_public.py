@@ -13,8 +13,8 @@ import pytest
 
 import thresher
 from thresher.core import events
-from thresher.core.arguments import DEFAULTS, SpecArguments
 from thresher.core.events import moment
+from thresher.core.parameters import DEFAULTS, SpecArguments
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAVY = (

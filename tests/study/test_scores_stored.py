@@ -10,7 +10,7 @@ import pytest
 import rewritten
 
 import thresher
-from thresher.core import scores
+from thresher.core import custom_scores
 from thresher.core.policies import Policy, custom
 from thresher.errors import InvalidInput, NoScore, ScoreFailed, StudyExists
 from thresher.study import peek
@@ -23,7 +23,7 @@ def create(url: str, policy: Policy, **given: Any) -> thresher.Study:
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a new process: no function was passed in."""
-    monkeypatch.setattr(scores, "KNOWN", {})
+    monkeypatch.setattr(custom_scores, "KNOWN", {})
 
 
 def play(study: thresher.Study, pulls: int) -> None:

@@ -43,7 +43,7 @@ def test_a_pull_says_what_to_do() -> None:
 
 @given(st.integers(0, 2**80), st.integers(1, 2**32 - 500))
 def test_no_two_pulls_share_a_seed(study_seed: int, first: int) -> None:
-    seeds = [thresher.core.seeds.pull_seed(pull, study_seed) for pull in range(first, first + 500)]
+    seeds = [thresher.core.places.pull_seed(pull, study_seed) for pull in range(first, first + 500)]
     assert len(set(seeds)) == 500
     assert all(0 <= seed < 2**32 for seed in seeds)
 

@@ -11,7 +11,7 @@ from studying import finish, make
 
 import thresher
 from thresher.core.ledger import fold
-from thresher.core.stored import from_json
+from thresher.core.spec import from_json
 from thresher.errors import Conflict
 from thresher.log.store import MemoryStore
 from thresher.study import peek

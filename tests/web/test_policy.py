@@ -6,7 +6,7 @@ from asgi import server
 from coins import COINS, get, post
 
 import thresher
-from thresher.core import scores
+from thresher.core import custom_scores
 from thresher.core.policies import Policy, custom
 from thresher.log.store import MemoryStore
 
@@ -23,7 +23,7 @@ def test_agents_create_and_ask_by_the_name_of_a_function_that_the_server_knows()
 
 
 def test_a_name_that_the_server_does_not_know_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scores, "KNOWN", {})
+    monkeypatch.setattr(custom_scores, "KNOWN", {})
     for name in ("os:system", "rewritten:thirds"):
         reply = post(server(), "", {**COINS, "policy": name})
         assert reply.status == 422

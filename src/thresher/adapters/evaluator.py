@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core import checks
-from ..core.arguments import Named
 from ..core.named_items import ARMS, from_python
+from ..core.parameters import Named
 from ..create import read_items
 from ..errors import Busy, InvalidInput, told_of
 from ..run.command.protocol import PROTOCOL

@@ -13,10 +13,10 @@ import contextlib
 import threading
 from collections.abc import Iterable
 
+from ..core.certificate import OPEN
 from ..core.events import Cause
-from ..core.evidence import OPEN
 from ..core.ledger import Ledger
-from ..core.verdict_row import settled_label
+from ..core.rows import settled_label
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from ..inner import ask_for_cases
 from ..study import Pull, Study, give_up, peek

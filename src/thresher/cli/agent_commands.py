@@ -10,8 +10,7 @@ import click
 
 from ..core.events import CALLERS, CAUSES, PENDING
 from ..core.ledger import Ledger
-from ..core.pulls import TICKET, id_of, pull_json
-from ..core.tickets import id_in
+from ..core.pulls import TICKET, id_in, id_of, pull_json
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..inner import Telling, ask_for_reply, tell_for_reply
 from ..study import Pull, Study, peek

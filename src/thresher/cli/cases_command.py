@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import click
 
-from ..core.hardest import CaseRow, hardest, seen_cases
+from ..core.hard_cases import CaseRow, hardest, seen_cases
 from ..core.ledger import Ledger
 from ..study import Study, peek
 from ..text.escapes import cell, csv_line, visible

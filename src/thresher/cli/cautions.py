@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..core.events import LATE, TOLD
 from ..core.ledger import Ledger
+from ..core.sentences import look_of
 from ..core.spec import Params
-from ..core.wording import look_of
 from ..errors import shown
 from ..run.command.process import CASE
 from ..run.runner import Progress

@@ -8,7 +8,7 @@ from itertools import chain, islice
 
 import click
 
-from ..core import evidence
+from ..core import certificate
 from ..core.events import DROPPED, LATE, ONCE, OUTSIDE, STATES, TOLD, Event, Remarks, remarks_of, to_json
 from ..core.ledger import Ledger
 from ..core.pulls import pull_of
@@ -108,7 +108,7 @@ def _states(ledger: Ledger) -> list[str]:
     followed = set()  # arms with a later pull that was told: cancelled pulls before it are charged
     for pull in range(ledger.issued, 0, -1):
         state, outcome, arm = ledger.pull_state[pull - 1], ledger.docket.outcome[pull], ledger.pull_arm[pull - 1]
-        if outcome == evidence.TOLD or state == OUTSIDE:  # such a reward counts where it is imported, if at all
+        if outcome == certificate.TOLD or state == OUTSIDE:  # such a reward counts where it is imported, if at all
             followed.add(arm)
         elif state == TOLD:  # charged while it was pending, because too many rewards waited for it
             states[pull - 1] = "late"
@@ -118,4 +118,4 @@ def _states(ledger: Ledger) -> list[str]:
 
 
 def _is_left_out(ledger: Ledger, outcome: int, followed: bool) -> bool:
-    return outcome == evidence.CANCELLED and not followed
+    return outcome == certificate.CANCELLED and not followed

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..core.question_checks import BARS
+from ..core.parameters import BARS
 from ..errors import InvalidInput
 from . import lab_options as lab
 from . import say

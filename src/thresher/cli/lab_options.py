@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..core.checks import share
-from ..core.question_checks import BARS
+from ..core.parameters import BARS
 from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
 from ..text.phrasing import listed, plural

@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING, Any
 
-from ..core.wording import question
+from ..core.sentences import question
 from ..text.phrasing import plural
 from ..text.quantities import duration
 from . import put, standard_output

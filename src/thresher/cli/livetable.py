@@ -17,8 +17,8 @@ from rich.text import Text
 
 from ..core.ledger import Ledger
 from ..core.row_text import certainty, estimate_of, head_of, seen, style_of
-from ..core.verdict_row import Row, openness, row_of
-from ..core.wording import SIGNS, Look, look_of, pulls_made, question_of
+from ..core.rows import Row, openness, row_of
+from ..core.sentences import SIGNS, Look, look_of, pulls_made, question_of
 from ..run.runner import Progress
 from ..study import Study, peek
 from ..text.logs import evaluators

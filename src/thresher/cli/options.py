@@ -13,8 +13,8 @@ from typing import Any, NoReturn, TypeVar
 import click
 
 from ..core import policies
-from ..core.arguments import DEFAULTS
 from ..core.checks import MAX_SECONDS, nearest
+from ..core.parameters import DEFAULTS
 from ..core.policies import Policy
 from ..create import open_study
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy, shown, told_of

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from ..core import policies
-from ..core.arguments import DEFAULTS, SpecArguments
 from ..core.named_items import ARMS, CASES, checked
+from ..core.parameters import BARS, DEFAULTS, SpecArguments
 from ..core.question import HALF
-from ..core.question_checks import BARS
 from ..core.spec import Params, Spec
 from ..create import read_items
 from ..errors import InvalidInput

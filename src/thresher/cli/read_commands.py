@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..core import wording
+from ..core import sentences
 from ..core.checks import MAX_WHOLE
 from ..core.events import Event, moment, remarks_of, to_json
 from ..core.ledger import Ledger
@@ -112,7 +112,7 @@ def summary_of(study: Study) -> dict[str, Any]:
         return {
             "study": study.name,
             "arms": len(spec.arms),
-            "question": wording.question_of(spec),
+            "question": sentences.question_of(spec),
             **{name: getattr(spec, name) for name in ASKED},
             "policy": str(spec.policy),
             "cases": spec.case_count or None,

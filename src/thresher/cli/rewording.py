@@ -5,22 +5,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ..core import policies, question_checks, spec_checks
+from ..core import parameters, policies
 from ..errors import UNSAID, CannotGoOn, InvalidInput
 from ..run.command.exit_status import ending
 from ..run.engines import NAME_CLUSTER
 from ..text.quantities import Quantity
 
-ARGUMENTS = re.compile(rf"\b({'|'.join(question_checks.BARS)}|lower_is_better)\b")
+ARGUMENTS = re.compile(rf"\b({'|'.join(parameters.BARS)}|lower_is_better)\b")
 PAIR = re.compile(r"\(([^(), ]+), ([^(), ]+)\)")
 WORDS = {  # the library's text: the command line's
-    question_checks.NAME_BASELINE: "name one of the arms with --baseline",
-    question_checks.MARGIN_TOO: "--margin is given too",
-    question_checks.MARGIN_OR_RATIO: "give --margin or --ratio",
-    spec_checks.WARM_UP: "give a larger --budget or fewer arms",
-    spec_checks.GIVE_BUDGET: "give a --budget, or --policy anytime-evt",
+    parameters.NAME_BASELINE: "name one of the arms with --baseline",
+    parameters.MARGIN_TOO: "--margin is given too",
+    parameters.MARGIN_OR_RATIO: "give --margin or --ratio",
+    parameters.WARM_UP: "give a larger --budget or fewer arms",
+    parameters.GIVE_BUDGET: "give a --budget, or --policy anytime-evt",
     policies.YOUR_OWN: "or module:function, a score of your own",
-    spec_checks.NO_GUARANTEE: "leave --guarantee out",
+    parameters.NO_GUARANTEE: "leave --guarantee out",
     NAME_CLUSTER: "leave it out, or name a cluster with --engine",
 }
 

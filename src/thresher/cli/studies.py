@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ..core.wording import pulls_made
+from ..core.sentences import pulls_made
 from ..create import create as create_new
 from ..errors import DamagedStudy, InvalidInput, StudyExists, shown
 from ..run.command.reward import MEASURED

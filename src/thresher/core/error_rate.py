@@ -17,12 +17,11 @@ many arms have a rank of at most k, less k.
 from collections.abc import MutableSequence
 from typing import NamedTuple
 
-from .docket import Docket, commit_to
-from .evidence import BETS, LEFT_OUT, OPEN, TOLD, Stakes, mean_of
+from .certificate import BETS, LEFT_OUT, OPEN, TOLD, Docket, Stakes, commit_to, mean_of
 from .kernel import SHUT, SKIPPED
 from .places import Sheet, is_used_up
 
-LISTS = 3  # above, below, close: the labels 1, 2 and 3 of `evidence.py`
+LISTS = 3  # above, below, close: the labels 1, 2 and 3 of `certificate.py`
 CERTAIN = 1e308  # the e-value of an arm whose label is certain
 FULL = -(1 << 60)  # in the tree: no rank
 

@@ -10,7 +10,7 @@ import random
 from collections.abc import MutableSequence
 from typing import NamedTuple
 
-from .evidence import ABOVE, BETS, CHARGED, CLOSE, OPEN, TOLD, mean_of
+from .certificate import ABOVE, BETS, CHARGED, CLOSE, OPEN, TOLD, mean_of
 from .spec import Spec
 from .state import State
 

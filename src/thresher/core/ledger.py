@@ -3,16 +3,120 @@
 Nothing here reads a clock, a random number or the store. A ledger folded from the log equals the live one bit for bit.
 """
 
+from array import array
 from collections.abc import Iterable
 from typing import Any
 
 from ..errors import InvalidInput
-from . import docket, error_rate, evidence, kernel, steps, validity
-from .events import DROPPED, FAILED, LATE, OUTSIDE, PENDING, REPEATABLE, TOLD, Event, other_of, remarks_of, total_cost
-from .imported import weigh_imported
-from .settling import Settling
-from .spec import Spec
-from .stored import from_json
+from . import certificate, error_rate, kernel, places, validity
+from .certificate import weigh_imported
+from .events import (
+    DROPPED,
+    FAILED,
+    LATE,
+    OUTSIDE,
+    PENDING,
+    REPEATABLE,
+    TOLD,
+    Event,
+    imported_case,
+    named_case,
+    other_of,
+    remarks_of,
+    total_cost,
+)
+from .spec import Spec, from_json
+from .state import Cases, State
+
+# How rewards settle arms: the part of the fold that passes them to the certificates and to the tournaments.
+
+
+class Settling(State):
+    """The state of a study that weighs its rewards."""
+
+    def _weigh(self, arm: int) -> None:
+        """Commit every pull of the arm that can be committed."""
+        pending = self.board.pending[arm]
+        if self.unweighed:
+            return
+        known = arm in self.capitals or certificate.ready(
+            self.docket, arm, pending
+        )  # capitals are made at the first commit
+        if known and certificate.weigh(self.docket, self.sheet, arm, pending, self._capital(arm), self.stakes):
+            self._settle(arm)
+        if self.ranking.level:
+            self._rank(arm)
+
+    def _rank(self, arm: int, *, counted: bool = False) -> None:
+        """Where the error rate is bounded: rank the arm again, and settle what its list has reached."""
+        if (arm not in self.capitals and not counted) or arm in self.outside:
+            return
+        capital = self._capital(arm)
+        for at in range(error_rate.update(self.ranking, self.docket, self.sheet, arm, capital, self.stakes, counted)):
+            other = self.ranking.found[at]
+            self._settle(other)
+            self._rescore(other)
+        self._shut(arm)
+
+    def _leave(self, arm: int) -> None:
+        """The arm proved the bounds wrong: it counts in no list, and what was settled on its strength is open again."""
+        error_rate.leave(self.ranking, arm)
+        for which in range(error_rate.LISTS):
+            self.ranking.reached[which] = error_rate.largest(self.ranking, which)
+        for other, label in enumerate(self.docket.settled):
+            rank = self.ranking.rank[(label - 1) * len(self.spec.arms) + other]
+            if label != certificate.OPEN and other not in self.outside and rank > self.ranking.reached[label - 1]:
+                self.docket.settled[other] = certificate.OPEN
+                self.settled -= 1
+                self.settled_above -= label == certificate.ABOVE
+                self._shut(other)
+                self._rescore(other)
+
+    def _capital(self, arm: int) -> "array[float]":
+        capital = self.capitals.get(arm)
+        if capital is None:
+            capital = self.capitals[arm] = self.untouched[:]
+        return capital
+
+    def _settle(self, arm: int) -> None:
+        """The arm was just settled: it takes no further pulls."""
+        self.settled += 1
+        self.settled_above += self.docket.settled[arm] == certificate.ABOVE
+        self.due = None if self.due == arm else self.due
+        self._shut(arm)
+
+    def _shut(self, arm: int) -> None:
+        """Retired and settled arms take no further pulls, nor do those without a free case.
+
+        If the baseline proved the bounds wrong, nothing can be certified any longer, so the others take none either.
+        """
+        waits = self.awaits or self.base in self.outside
+        if arm in self.retired or kernel.stays_shut(arm, self.base, self.sheet.cases, waits):
+            shut = kernel.SHUT
+        elif self.certifies:
+            capital, pending = self.capitals.get(arm, self.untouched), self.board.pending[arm]
+            shut = error_rate.closed(self.ranking, self.docket, self.sheet, arm, pending, capital, self.stakes)
+        else:
+            shut = kernel.SHUT if places.is_used_up(self.sheet, arm) else 0
+        self.open += (self.board.shut[arm] == kernel.SHUT) - (shut == kernel.SHUT)
+        self.board.shut[arm] = shut
+
+    def _rescore(self, arm: int) -> None:
+        if self.stale is not None:
+            self.stale.add(arm)
+        elif not self.folding:
+            kernel.rescore_both(self.board, self.second, arm, self.rule, self.second_rule)
+
+    def _rescore_asked(self, arm: int) -> None:
+        """After a pull of the arm was asked for: a user's function is called only before the next decision."""
+        if self.stale is not None:
+            self.stale.add(arm)
+            if self.rule.doubles and (rule := self.rule_for(self.budget, self.issued)) != self.rule:
+                self.rule = rule
+                self.stale.update(range(len(self.spec.arms)))
+        elif not self.folding:
+            board, second = self.board, self.second
+            self.rule = kernel.rescore_asked(board, second, arm, self.rule, self.second_rule, self.issued)
 
 
 class Ledger(Settling):
@@ -61,7 +165,7 @@ class Ledger(Settling):
         kernel.assign(self.board, arm)
         if self.certifies:
             self.docket.following.append(0)
-            self.docket.outcome.append(evidence.PENDING)
+            self.docket.outcome.append(certificate.PENDING)
             self.docket.reward.append(0.0)
         self._issue(arm, event)
         if self.ranking.level and error_rate.is_ranked(self.ranking, arm):  # a pending pull only lowers its arm
@@ -77,7 +181,7 @@ class Ledger(Settling):
             self._enqueue(arm)
 
     def _enqueue(self, arm: int) -> None:
-        docket.enqueue(self.docket, arm, self.issued)
+        certificate.enqueue(self.docket, arm, self.issued)
         self.first_pull[arm] = self.first_pull[arm] or self.issued
 
     def _told(self, event: Event) -> None:
@@ -125,7 +229,7 @@ class Ledger(Settling):
         scaled = spec.scale(counted)
         kernel.observe(self.board, arm, scaled, counted)
         if self.certifies:
-            docket.tell(self.docket, arm, pull, scaled)
+            certificate.tell(self.docket, arm, pull, scaled)
             self._weigh(arm)
 
     def _keep(self, arm: int, reward: float, other: float) -> None:
@@ -159,8 +263,8 @@ class Ledger(Settling):
         """Say what the dropped pull means to the certificate. Returns whether the drop is a failure of its arm."""
         if self.certifies:
             ignored = self.spec.failure == "ignore"
-            outcome = evidence.CANCELLED if cause == "cancelled" else evidence.CHARGED
-            docket.give_up(self.docket, pull, evidence.LEFT_OUT if ignored else outcome)
+            outcome = certificate.CANCELLED if cause == "cancelled" else certificate.CHARGED
+            certificate.give_up(self.docket, pull, certificate.LEFT_OUT if ignored else outcome)
         return cause == "failed"
 
     def _weigh_dropped(self, arm: int) -> None:
@@ -213,7 +317,7 @@ class Ledger(Settling):
     def _charge(self, arm: int, pull: int) -> None:
         """A pull of the arm has a reward that cannot count."""
         if self.certifies:
-            docket.give_up(self.docket, pull, evidence.CHARGED)
+            certificate.give_up(self.docket, pull, certificate.CHARGED)
             self._weigh(arm)
 
     def _weighed(self, event: Event) -> None:
@@ -221,7 +325,7 @@ class Ledger(Settling):
         for arm in range(len(self.spec.arms)):
             if self.docket.first[arm]:
                 weigh_imported(self.docket, self.sheet, arm, self._capital(arm), self.stakes)
-                if self.docket.settled[arm] != evidence.OPEN:
+                if self.docket.settled[arm] != certificate.OPEN:
                     self._settle(arm)
                 if self.ranking.level:
                     self._rank(arm)
@@ -250,7 +354,7 @@ class Ledger(Settling):
             self.stale.update(range(len(self.spec.arms)))
         if self.folding:
             return
-        steps.rescore_everything(self.board, self.second, self.rule, self.second_rule)
+        kernel.rescore_everything(self.board, self.second, self.rule, self.second_rule)
 
     def state(self) -> dict[str, Any]:
         """The whole state, for comparing two ledgers bit for bit. With a user's function, every arm is scored first."""
@@ -261,8 +365,6 @@ class Ledger(Settling):
 
 def ledger_for(spec: Spec) -> Ledger:
     """The state of a study without events."""
-    from .eval_set import EvalSet  # here: it builds on this file
-
     return Ledger(spec) if spec.cases is None else EvalSet(spec)
 
 
@@ -295,3 +397,103 @@ _FOLDS = {
     "accepted": Ledger._accepted,
     "file": Ledger._file,
 }
+
+
+# The fold of a study with cases: every pull has a place, and a baseline goes first, through all cases.
+
+
+class EvalSet(Ledger):
+    """The state of a study with cases. It counts each case of an arm once, and settles arms by counting, too."""
+
+    cases: Cases
+
+    def _issue(self, arm: int, event: Event) -> None:
+        named = named_case(event)
+        self.hosted = self.hosted or named is not None
+        is_new = self.cases.ask(arm, self.issued, imported_case(event), named=named)
+        if self.certifies and arm != self.base:  # nothing is certified about the baseline
+            if is_new:
+                self._enqueue(arm)
+            elif event.cause != "imported":
+                certificate.try_again(self.docket, self.cases.entry(arm, self.issued))
+        self._shut(arm)
+
+    def _count(self, arm: int, pull: int) -> None:
+        if self.base >= 0:
+            self._count_against_table(arm, pull)
+        else:
+            self._count_case(arm, pull, self.spec.counted(self.pull_reward[pull - 1]))
+
+    def _count_case(self, arm: int, pull: int, counted: float) -> None:
+        """A case has one reward: the first that comes, from whichever try."""
+        scaled = self.spec.scale(counted)
+        before = self.docket.settled[arm] if self.certifies else certificate.OPEN
+        if self.cases.tell(arm, pull):
+            kernel.observe(self.board, arm, scaled, counted)
+            if self.values:
+                self._keep(arm, self.pull_reward[pull - 1], self.table.get(self.cases.pull_case[pull - 1], 0.0))
+            if self.certifies and self.sheet.place[pull] < 0:  # imported: known, not a sample
+                self.sheet.least[arm] += scaled
+                self.sheet.most[arm] += scaled
+                self.cases.imported_sum[arm] = self.sheet.least[arm]
+            elif self.certifies:
+                certificate.tell(self.docket, arm, self.cases.entry(arm, pull), scaled)
+        if self.certifies:
+            ends = (*self.spec.span, self.spec.reach, self.spec.tolerance)
+            if certificate.settle_by_count(self.docket, self.board, self.sheet, arm, *ends):
+                self._settle(arm)
+                if self.ranking.level:
+                    self._rank(arm, counted=True)
+            else:  # where bets were wrong, the label has changed
+                self.settled_above += (self.docket.settled[arm] == certificate.ABOVE) - (before == certificate.ABOVE)
+            self._weigh(arm)
+        self._shut(arm)
+
+    def _count_against_table(self, arm: int, pull: int) -> None:
+        """Count a reward against the baseline's of the same case; before all of these are known, only imports come."""
+        reward, case = self.pull_reward[pull - 1], self.cases.pull_case[pull - 1]
+        if arm == self.base:
+            if self.cases.tell(arm, pull):
+                self.table[case] = reward
+                kernel.observe(self.board, arm, 0.0, self.spec.clipped(reward))
+            self._shut(arm)
+            self._open_arms()
+        elif self.awaits:
+            self.deferred.append(pull)
+        elif case in self.table:
+            self._count_case(arm, pull, self.spec.counted(reward, self.table[case]))
+        else:  # imported, where the baseline has no reward
+            self.cases.spare.add(pull)
+
+    def _open_arms(self) -> None:
+        """Once all of the baseline's cases are known or given up, the other arms are pulled."""
+        if not self.awaits or self.cases.awaits:
+            return
+        self.awaits = False
+        for arm in range(len(self.spec.arms)):
+            if arm != self.base and self.certifies:
+                self.sheet.most[arm] += self.lacking
+        for pull in self.deferred:
+            self._count_against_table(self.pull_arm[pull - 1], pull)
+        for arm in range(len(self.spec.arms)):
+            self._shut(arm)
+            self._rescore(arm)
+
+    def _give_up(self, arm: int, pull: int, cause: str | None) -> bool:
+        """A case that may be tried again is no failure yet; one that was lost too often is none of its arm."""
+        gone = self.cases.drop(arm, pull, cause)
+        if self.certifies:
+            certificate.give_up(
+                self.docket, self.cases.entry(arm, pull), certificate.CHARGED if gone else certificate.FREED
+            )
+        return gone and cause == "failed"
+
+    def _weigh_dropped(self, arm: int) -> None:
+        super()._weigh_dropped(arm)
+        self._shut(arm)
+        self._open_arms()
+
+    def _charge(self, arm: int, pull: int) -> None:
+        self.cases.drop(arm, pull, "bounds")
+        if self.sheet.place[pull] >= 0:  # an imported case has no place
+            super()._charge(arm, self.cases.entry(arm, pull))

@@ -16,12 +16,12 @@ from ..text.files import read_csv
 from ..text.phrasing import either
 from ..text.quantities import read_json
 from . import checks
-from .arguments import Params
 
 SHAPES = 'write ["a", "b"], [{"name": "a", "depth": 1}] or {"a": {"depth": 1}}'
 SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}  # that spreadsheets may write instead of commas
 STYLES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "lines"}
 UNREAD = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML"}  # formats that would be taken for names
+Params = Mapping[str, Any]
 Rows = Iterable[tuple[str, Any, Params]]  # location, name, parameters
 
 

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from ..errors import DamagedStudy, NoScore, ScoreFailed, StoreFailed, ThresherError
 from . import ledger as ledgers
+from .custom_scores import register
 from .events import NO_EVENT, Event
 from .kernel import Formula
 from .ledger import Ledger
-from .scores import register
 
 Column = tuple[str, "array[int] | array[float]"]
 

@@ -2,9 +2,8 @@
 
 from ..errors import AlreadyTold, InvalidInput
 from . import checks, kernel, spec
-from .cases import Cases
 from .events import CAUSES, DROPPED, IGNORED, LATE, OUTSIDE, PENDING, REPEATABLE, TOLD, Event, other_of, remarks_of
-from .state import State
+from .state import Cases, State
 
 
 def check(study: State, event: Event) -> None:

@@ -6,13 +6,11 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from . import checks, row_text, wording
-from .guarantees import USUAL, Words, guarantee
-from .hints import hints
+from . import checks, row_text, sentences
 from .kernel import SHUT
 from .ledger import Ledger
-from .verdict_row import LABELS, Label, Row, row_of, sides
-from .wording import Look, look_of
+from .rows import LABELS, Label, Row, row_of, sides
+from .sentences import USUAL, Look, Words, guarantee, hints, look_of
 
 FORMAT = 1  # of the JSON
 
@@ -133,14 +131,14 @@ class Verdict:
     @property
     def question(self) -> str:
         """What the study asks."""
-        return wording.question(self.look, len(self.rows) - (self.baseline is not None))
+        return sentences.question(self.look, len(self.rows) - (self.baseline is not None))
 
     @property
     def answer(self) -> str:
         """How many arms have which label, and how many of these labels are certified, in a sentence."""
         counts = {label: len(names) for label, names in self._by_label.items()}
         sure = {label: sum(self[name].certified for name in names) for label, names in self._by_label.items()}
-        said = wording.answer(
+        said = sentences.answer(
             counts,
             sure if self.confidence is not None else None,
             lower_is_better=self.lower_is_better,
@@ -149,12 +147,12 @@ class Verdict:
             pending=self.pending,
         )
         certified = [name for name in self.reached if self[name].certified]
-        return said if self.find is None else f"{said}{wording.found(certified, done=self.done)}"
+        return said if self.find is None else f"{said}{sentences.found(certified, done=self.done)}"
 
     @property
     def origin(self) -> str | None:
         """How many rewards are from earlier runs or other agents, in a sentence; None: all are our own or imported."""
-        return wording.origin(self.earlier, self.told, self.since, self.others)
+        return sentences.origin(self.earlier, self.told, self.since, self.others)
 
     @property
     def remarks(self) -> list[str]:

@@ -15,7 +15,7 @@ except ImportError as missing:
     rule, remedy = lacks(missing, "lab")
     raise ThresherError("the laboratory", rule=rule, remedy=remedy) from missing
 
-from ..core import evidence
+from ..core import certificate
 from . import pictures, theory
 from .comparing import Comparison, compare, labelled
 from .crossing import first_columns, first_reached, resampled
@@ -26,7 +26,7 @@ from .simulator import instances, simulate, trace
 from .writing import csv_text, progress_bar
 
 __all__ = [
-    "Comparison", "Delay", "Result", "Setup", "compare", "csv_text", "evidence", "first_columns", "first_reached",
+    "Comparison", "Delay", "Result", "Setup", "certificate", "compare", "csv_text", "first_columns", "first_reached",
     "instances", "labelled", "pictures", "progress_bar", "resampled", "simulate", "theory", "trace",
 ]  # fmt: skip
 del _numba, _numpy

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numba
 from numba.core.types import unliteral
 
-from ..core import docket, error_rate, evidence, kernel, places, question, scores, seeds, steps
+from ..core import certificate, custom_scores, error_rate, kernel, places, question
 from . import (
     delayed_loop,
     delays,
@@ -36,12 +36,12 @@ from . import (
     user_score,
 )
 
-CORE = (kernel, steps, seeds, places, evidence, docket, error_rate, question)
+CORE = (kernel, places, certificate, error_rate, question)
 SHARED = (  # `applied` is that of the last
     *(*CORE, streams, families, shares, delays),
     *(repetition, proofs, simulated_baseline, slots, formulas),
 )
-SCORED = (kernel, steps, formulas)  # what calls a user's score
+SCORED = (kernel, formulas)  # what calls a user's score
 LOOPS = (loops, delayed_loop)
 CALLED = frozenset(("draw_rarer", "moments", "within"))  # not worth the time to compile them into every caller
 njit: Any = numba.njit  # its annotations lack the options below
@@ -157,7 +157,7 @@ def loop(kind: Kind) -> Callable[..., None]:
     """The compiled loop; it releases the interpreter's lock while it runs."""
     function = functions_in(delayed_loop)["run_delayed"] if kind.delayed else functions_in(loops)["run_at_once"]
     rebuilt = user_score.rebuilt(function, _namespace(kind._replace(delayed=False)), kind.name)
-    is_known = kind.digest is None or not kind.digest.startswith(scores.IN_MEMORY)  # by its source
+    is_known = kind.digest is None or not kind.digest.startswith(custom_scores.IN_MEMORY)  # by its source
     return outermost(rebuilt, keeps=is_known)
 
 

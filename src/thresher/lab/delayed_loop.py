@@ -2,9 +2,8 @@
 
 import math
 
-from ..core.evidence import OPEN
-from ..core.kernel import Board, Rule, assign, release
-from ..core.steps import choose_for, rescore_asked, rescore_both
+from ..core.certificate import OPEN
+from ..core.kernel import Board, Rule, assign, choose_for, release, rescore_asked, rescore_both
 from .delays import WORKERS, service
 from .loops import (
     CERTIFIES,

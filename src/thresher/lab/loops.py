@@ -4,10 +4,9 @@ Every decision is made by `kernel.py`, compiled. The names in capitals below are
 What takes long to compile, or would slow down every pull, is left out of loops that do not need it.
 """
 
-from ..core.kernel import Board, Rule, added, is_above
+from ..core.kernel import Board, Rule, added, choose_for, is_above, rescore_asked, rescore_both, rescore_everything
 from ..core.places import case_at
 from ..core.question import count
-from ..core.steps import choose_for, rescore_asked, rescore_both, rescore_everything
 from .families import CONSTANT, RECORDED, draw, moments, set_arm
 from .proofs import Proof, is_over, issue, learn, measure_proof, open_proof, rank, reconsider
 from .repetition import Arms, Boards, Measures, Rules, Trace, is_refused, measure, note, saw, start_pull, wipe

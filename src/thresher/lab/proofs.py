@@ -4,13 +4,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core import columns
-from ..core.docket import Docket, enqueue, give_up, settle_by_count, tell, try_again, weigh
+from ..core import state
+from ..core.certificate import (
+    ABOVE,
+    BELOW,
+    CLOSE,
+    FREED,
+    OPEN,
+    PENDING,
+    Docket,
+    Stakes,
+    columns_needed,
+    enqueue,
+    give_up,
+    reset,
+    settle_by_count,
+    tell,
+    try_again,
+    weigh,
+)
 from ..core.error_rate import LISTS, Ranking, clear, closed, update
-from ..core.evidence import ABOVE, BELOW, CLOSE, FREED, OPEN, PENDING, Stakes, columns_needed, reset
-from ..core.kernel import SHUT, Board
+from ..core.kernel import SHUT, Board, stays_shut
 from ..core.places import FREE, KNOWN, Sheet, fill, free, is_finished, take
-from ..core.steps import stays_shut
 from .repetition import Arms, Counts, Measures, Times, misjudged, table, zeros
 
 
@@ -46,7 +61,7 @@ def blank_proof(
     width = columns_needed(stakes.tolerance)
     upward, downward = (np.array(bets) for bets in (stakes.upward, stakes.downward))
     return Proof(
-        docket=columns.docket(arms, budget, zeros),
+        docket=state.docket(arms, budget, zeros),
         capitals=np.zeros((arms, width)),
         stakes=stakes._replace(upward=upward, downward=downward),  # type: ignore[arg-type]
         open=np.zeros(1, np.int64),
@@ -55,8 +70,8 @@ def blank_proof(
         awaited=np.zeros(1, np.int64),
         find=find,
         lost=lost,
-        sheet=columns.sheet(arms, cases, budget, zeros, table),
-        ranking=columns.ranking(arms, stakes.level if ranks else 0.0, width, zeros),
+        sheet=state.sheet(arms, cases, budget, zeros, table),
+        ranking=state.ranking(arms, stakes.level if ranks else 0.0, width, zeros),
         values=np.zeros((arms if cases else 0, cases)),
     )
 

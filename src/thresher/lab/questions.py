@@ -1,11 +1,11 @@
-"""What a setup asks of its arms: the rules of a study (`core/question_checks.py`), and what can be simulated."""
+"""What a setup asks of its arms: the rules of a study (`core/parameters.py`), and what can be simulated."""
 
 import math
 from typing import TYPE_CHECKING
 
-from ..core import checks, question_checks
-from ..core.question_checks import Asked
-from ..core.wording import Look
+from ..core import checks, parameters
+from ..core.parameters import Asked
+from ..core.sentences import Look
 from ..errors import InvalidInput
 from ..text.phrasing import plural
 
@@ -24,9 +24,9 @@ def asked_by(setup: "Setup") -> Asked:
             rule = f"is not the number of one of {plural(setup.arms, 'arm')}"
             raise InvalidInput("baseline", setup.baseline, rule, "they are numbered from 0")
         name = name_of(setup, setup.baseline)
-    given = {key: getattr(setup, key) for key in (*question_checks.BARS, "margin", "ratio", "lower_is_better", "share")}
+    given = {key: getattr(setup, key) for key in (*parameters.BARS, "margin", "ratio", "lower_is_better", "share")}
     arms = others if name is None else (name, *others)
-    found = question_checks.asked({**given, "baseline": name}, bounds=setup.bounds, clip=False, arms=arms)
+    found = parameters.asked({**given, "baseline": name}, bounds=setup.bounds, clip=False, arms=arms)
     if found.measure.within and not setup.cases:
         _check_truth(setup, found)
     if found.measure.ratio and _least(setup) < 0.0:

@@ -107,7 +107,7 @@ def blank_trace(size: int = 0) -> Trace:
 
 
 def zeros(code: str, size: int) -> Any:
-    """A column of the laboratory, see `thresher.core.columns`. Narrow types keep more of a tournament in the cache."""
+    """A column of the laboratory, see `thresher.core.state`. Narrow types keep more of a tournament in the cache."""
     return np.zeros(size, code)
 
 

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..core.wording import question
+from ..core.sentences import question
 from .crossing import Rows
 from .families import Reals
 from .questions import look_of

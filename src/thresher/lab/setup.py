@@ -9,12 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..core import checks, columns, policies, question_checks, spec_checks
-from ..core.arguments import Guarantee
-from ..core.evidence import Stakes
+from ..core import checks, parameters, policies, state
+from ..core.certificate import Stakes
+from ..core.parameters import BARS, Asked, Guarantee
 from ..core.policies import Policy
 from ..core.question import PLAIN
-from ..core.question_checks import BARS, Asked
 from ..errors import InvalidInput
 from . import delays, families, questions
 from .delays import Delay
@@ -99,20 +98,20 @@ bernoulli, beta, normal, clipped, constant
             put(self, "family", self.recorded.family)
             put(self, "arms", len(self.recorded.names))
         put(self, "arms", checks.whole("arms", self.arms, least=1, most=MOST_ARMS))
-        cases = checks.whole("cases", self.cases, least=0, most=spec_checks.MOST_CASES)
+        cases = checks.whole("cases", self.cases, least=0, most=parameters.MOST_CASES)
         if self.budget is None:
             put(self, "budget", self.arms * max(cases, self.rules.warmup) if cases else BUDGET)
         if self.bounds is None:
             if self.share is None and self.ratio is None:
                 remedy = "give bounds, or ask about a share"
                 raise InvalidInput("bounds", None, "the laboratory draws rewards within bounds", remedy)
-            put(self, "bounds", question_checks.DEFAULT)
-        put(self, "bounds", spec_checks.bounds_or_none(checks.pair("bounds", self.bounds)))
+            put(self, "bounds", parameters.DEFAULT)
+        put(self, "bounds", parameters.bounds_or_none(checks.pair("bounds", self.bounds)))
         if self.at_least is None and self.at_most is None and self.baseline is None:
             put(self, "at_least", questions.BAR)
         put(self, "asked", questions.asked_by(self))
         before = cases if self.baseline is not None else 0
-        budget = spec_checks.check_budget(self.budget, self.contenders, self.rules, most=MOST_PULLS, before=before)
+        budget = parameters.check_budget(self.budget, self.contenders, self.rules, most=MOST_PULLS, before=before)
         put(self, "budget", budget)
         self._check_certificates()
         self._check_cases()
@@ -137,18 +136,18 @@ bernoulli, beta, normal, clipped, constant
         if self.hung > 0.0 and self.timing.model != delays.WORKERS:
             raise InvalidInput("hung", self.hung, "only workers can hang", "write workers:16 as delay")
         if self.confidence is not None and self.counts:
-            spec_checks.confidence_or_none(self.confidence, self.asked.bar, self.asked.limits)
+            parameters.confidence_or_none(self.confidence, self.asked.bar, self.asked.limits)
         if self.certifies and self.asked.share is None and not families.family(self.family).bounded:
             self._check_bounded()
 
     def _check_cases(self) -> None:
-        spec_checks.guarantee(self.guarantee, certifies=self.certifies)
-        spec_checks.find_or_none(self.find, self.contenders, self.guarantee, certifies=self.certifies)
+        parameters.guarantee(self.guarantee, certifies=self.certifies)
+        parameters.find_or_none(self.find, self.contenders, self.guarantee, certifies=self.certifies)
         if not self.cases:
             return
         if not self.certifies:
             raise InvalidInput("cases", self.cases, "are simulated with certificates only", "give a confidence")
-        spec_checks.reward_of_failure(self.failure, self.bounds, cases=True)
+        parameters.reward_of_failure(self.failure, self.bounds, cases=True)
         if self.family == "recorded" and any(len(arm) != self.cases for arm in self.recorded.rewards):  # type: ignore[union-attr]
             rule = "every recorded arm must have one reward for each case"
             raise InvalidInput("cases", self.cases, rule, "record all cases of every arm, or leave cases out")
@@ -197,7 +196,7 @@ bernoulli, beta, normal, clipped, constant
         """The stakes of the certificates; without certificates the level is infinite."""
         low, high = self.span
         tolerance = self.tolerance / (high - low)
-        return columns.stakes(self.scaled_threshold, tolerance, self.contenders, self.confidence, ranks=self.ranks)
+        return state.stakes(self.scaled_threshold, tolerance, self.contenders, self.confidence, ranks=self.ranks)
 
     @cached_property
     def mean_ranges(self) -> tuple[Reals, Reals]:

@@ -1,11 +1,10 @@
 """What a simulated repetition does with a baseline: which arms take pulls, and which case a place is.
 
-In the order of a live study (`core/eval_set.py`): without cases, the baseline takes no pulls of its own, since every
+In the order of a live study (`core/ledger.py`): without cases, the baseline takes no pulls of its own, since every
 pull draws both rewards. With cases, it goes first, through all of them, and the other arms wait.
 """
 
-from ..core.docket import give_up
-from ..core.evidence import FREED, PENDING
+from ..core.certificate import FREED, PENDING, give_up
 from ..core.kernel import SHUT, Board, observe
 from ..core.places import KNOWN, case_at, fill, free, key_of, take
 from ..core.question import count

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import checks, columns
-from ..core.evidence import CHARGED, LEFT_OUT
+from ..core import checks, state
+from ..core.certificate import CHARGED, LEFT_OUT
 from ..core.kernel import Board, Rule
 from ..core.policies import second_rule, settling_constant
 from ..errors import InvalidInput
@@ -158,10 +158,10 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
     check_setup(setup)
     repetitions, seed, _ = checked(repetitions, seed)
     draw = compiler.instance_drawer()
-    arms, state, found = blank_arms(setup), np.zeros(4, np.uint64), []
-    _compiled(setup, draw, (arms, seed, 0, state))
+    arms, random_state, found = blank_arms(setup), np.zeros(4, np.uint64), []
+    _compiled(setup, draw, (arms, seed, 0, random_state))
     for repetition in range(repetitions):
-        draw(arms, seed, repetition, state)
+        draw(arms, seed, repetition, random_state)
         found.append((arms.mean.copy(), np.sqrt(arms.variance)))
     return found
 
@@ -183,12 +183,12 @@ def rules(setup: Setup) -> tuple[Rule, Rule]:
 def _arguments(
     setup: Setup, seed: int, begin: int, end: int, measures: Measures, written: Trace, certifies: bool
 ) -> tuple[Any, ...]:
-    board = columns.board(setup.arms, zeros)
-    other = board if setup.rules.second is None else columns.second(board, zeros)
-    state, delay = np.zeros(4, np.uint64), setup.timing
+    board = state.board(setup.arms, zeros)
+    other = board if setup.rules.second is None else state.second(board, zeros)
+    random_state, delay = np.zeros(4, np.uint64), setup.timing
     mine, other_rule = rules(setup)
     numbered = formulas.numbered(mine, is_custom=setup.rules.is_custom), formulas.numbered(other_rule)
-    fixed = (numbered, blank_arms(setup), measures, written, state, _proof(setup, certifies))
+    fixed = (numbered, blank_arms(setup), measures, written, random_state, _proof(setup, certifies))
     shared = (seed, begin, end, (board, other), *fixed)
     if delay.model == NONE:
         return shared

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.columns import tree_size
 from ..core.kernel import climb, play
+from ..core.state import tree_size
 from .delays import BATCH, FIFO, WORKERS
 from .families import Reals
 from .repetition import Counts, zeros

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import numba
 
-from ..core import kernel, scores
-from ..core.kernel import Board, Rule
+from ..core import custom_scores, kernel
+from ..core.kernel import Board, Rule, doubled
 from ..core.policies import DOUBLING, Policy
-from ..core.steps import doubled
 from ..errors import InvalidInput, ScoreFailed
 from .repetition import Measures
 
@@ -49,19 +48,19 @@ def score_failed(policy: Policy, found: NoNumber, measures: Measures, board: Any
     for arm in range(len(plain.seen)) if found.arm is None else [found.arm]:
         try:
             kernel.score(plain, arm, rule)
-        except scores.Refused as refused:
+        except custom_scores.Refused as refused:
             return refused.of_arm(policy.formula, arm, where)
     # compiled only: a logarithm may round otherwise
     rule_broken = f"returned a negative number or NaN for arm {found.arm}{where}"
     if found.arm is None:
         rule_broken = f"divided by zero{where}"
-    return ScoreFailed("policy", policy.formula, rule_broken, scores.VALID)
+    return ScoreFailed("policy", policy.formula, rule_broken, custom_scores.VALID)
 
 
 @cache
 def compiled(formula: str, digest: str) -> Any:
     """The user's function, compiled, or one line that says why it cannot be."""
-    function: FunctionType = scores.known(formula, digest).function
+    function: FunctionType = custom_scores.known(formula, digest).function
     _check(formula, function)
     return _compiled(function, digest, {}, **OPTIONS, forceinline=True)
 

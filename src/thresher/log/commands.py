@@ -24,9 +24,8 @@ from ..core.events import (
     Remarks,
 )
 from ..core.ledger import Ledger
-from ..core.pulls import Pull, pull_of
+from ..core.pulls import Pull, id_in, pull_of
 from ..core.spec import Spec
-from ..core.tickets import id_in
 from ..errors import AlreadyTold, DamagedStudy, InvalidInput, OutsideBounds
 from ..text.masking import masked
 from .journal import Draft, plain

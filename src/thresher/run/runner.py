@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core import checks
-from ..core.arguments import named_arguments
 from ..core.ledger import Ledger
+from ..core.parameters import named_arguments
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
 from ..study import Pull, Study, peek

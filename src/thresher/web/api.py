@@ -13,8 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ..core import checks
 from ..core.checks import finite
-from ..core.pulls import pull_json
-from ..core.tickets import id_in
+from ..core.pulls import id_in, pull_json
 from ..create import create as create_study
 from ..inner import Telling, ask_for_reply, tell_for_reply
 from ..log.reader import section

@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
-from ..core import evidence, wording
+from ..core import certificate, sentences
+from ..core.certificate import BETS, Stakes
 from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, STATES
-from ..core.evidence import BETS, Stakes
 from ..core.intervals import Commit, Interval, committed, way
 from ..core.ledger import Ledger
 from ..core.row_text import details, head_of
+from ..core.rows import MOST, Row, row_of
+from ..core.sentences import Look
 from ..core.spec import Spec
-from ..core.verdict_row import MOST, Row, row_of
-from ..core.wording import Look
 from .shapes import amounts_of, asked_json, short
 from .watched import Live
 
@@ -29,7 +29,7 @@ def arm_json(live: Live, name: str) -> dict[str, Any]:
 
 
 def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, Spec]:
-    spec, look = ledger.spec, wording.look_of(ledger.spec)
+    spec, look = ledger.spec, sentences.look_of(ledger.spec)
     row = row_of(ledger, arm)
     pulls = [pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm]
     rewards = [_pull(ledger, arm, pull, look) for pull in pulls[-MOST_REWARDS:]]
@@ -39,8 +39,8 @@ def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Sta
         "format": 1,
         "seq": ledger.seq,
         "index": arm,
-        "question": wording.question_of(spec),
-        "answer": wording.standing(row, outside=ledger.is_outside(arm)),
+        "question": sentences.question_of(spec),
+        "answer": sentences.standing(row, outside=ledger.is_outside(arm)),
         **asked_json(look),
         "facts": facts(row, look),
         "amounts": {} if look.ratio is not None else amounts_of(look),
@@ -98,11 +98,11 @@ def _replayed(commits: list[Commit], stakes: Stakes, spec: Spec) -> Iterator[dic
     """
     if not commits:
         return
-    capital = evidence.fresh(stakes)
+    capital = certificate.fresh(stakes)
     interval = Interval(1.0 / stakes.level)
     for commit in commits:
         bars = (commit.low_bar, commit.high_bar, stakes.tolerance * commit.scale)
-        evidence.bet(capital, stakes, commit.low, commit.high, *bars)
+        certificate.bet(capital, stakes, commit.low, commit.high, *bars)
         interval.feed(commit, stakes.threshold)
         ends = sorted(spec.shown(spec.unscale(side.end)) for side in (interval.low, interval.high))
         ways = [short(way(capital, side, stakes.level)) for side in (0, BETS)]  # of reaching the bar, and of not

@@ -9,8 +9,8 @@ from typing import Any
 import plotly.graph_objects as go
 
 from ..core.row_text import style_of
+from ..core.rows import LABELS, Row
 from ..core.verdict import Verdict
-from ..core.verdict_row import LABELS, Row
 from ..errors import InvalidInput
 from ..study import Study
 from ..text.phrasing import folded

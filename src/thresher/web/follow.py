@@ -12,8 +12,8 @@ from typing import NamedTuple
 from ..core import ledger as ledgers
 from ..core.events import NO_EVENT, Event, moment
 from ..core.ledger import Ledger
+from ..core.rows import LABELS, Label, label_of
 from ..core.spec import Spec
-from ..core.verdict_row import LABELS, Label, label_of
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy
 from ..log.reader import damaged, pages, section, unknown
 from ..log.store import Store

@@ -6,9 +6,8 @@ from urllib.parse import quote
 from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
-from ..core import wording
-from ..core.spec import Spec
-from ..core.stored import from_json
+from ..core import sentences
+from ..core.spec import Spec, from_json
 from ..errors import DamagedStudy, InvalidInput
 from ..log.reader import section
 from ..log.store import Store
@@ -53,7 +52,7 @@ def router(served: ServedStudies, *, write: bool) -> APIRouter:
             live = served.live(study)
             spec, head = live.ledger.spec, live.head()
             words = {"answer": head["answer"], "origin": head["origin"] or ""}
-        words |= {"question": wording.question_of(spec), "intervals": intervals_of(spec)}
+        words |= {"question": sentences.question_of(spec), "intervals": intervals_of(spec)}
         return page("study", study=study, address=quote(study, safe=""), **words)
 
     @pages.get("/study/{study}/arm/{arm}")

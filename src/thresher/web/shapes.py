@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.events import Event, remarks_of, to_json
-from ..core.hardest import hardest, seen_cases
+from ..core.hard_cases import hardest, seen_cases
 from ..core.ledger import Ledger
 from ..core.row_text import details, estimate_of, further, head_of
+from ..core.rows import Row
+from ..core.sentences import SIGNS, Look, look_of
+from ..core.sentences import short as short_name
 from ..core.spec import Spec
-from ..core.verdict_row import Row
-from ..core.wording import SIGNS, Look, look_of
-from ..core.wording import short as short_name
 from ..text.escapes import visible
 from ..text.phrasing import distinct
 from ..text.quantities import number

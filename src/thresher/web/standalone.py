@@ -7,13 +7,13 @@ from dataclasses import replace
 from itertools import accumulate, islice
 from typing import Any
 
+from ..core import sentences
 from ..core import verdict as verdicts
-from ..core import wording
-from ..core.hardest import CaseRow, hardest, seen_cases
+from ..core.hard_cases import CaseRow, hardest, seen_cases
 from ..core.ledger import Ledger
 from ..core.row_text import details, estimate_of, head_of, seen, style_of
-from ..core.verdict_row import Row, ranked
-from ..core.wording import SIGNS, Look
+from ..core.rows import Row, ranked
+from ..core.sentences import SIGNS, Look
 from ..study import Study
 from ..text.phrasing import breakable, listed
 from .assets import PLOTLY, STATIC, filled
@@ -97,7 +97,7 @@ def _cases(ledger: Ledger) -> str:
     rows, count = hardest(ledger, MOST_CASES), seen_cases(ledger)
     which = f"The {len(rows):,} hardest of {count:,} cases with a reward" if count > len(rows) else "The hardest first"
     head = "<th class='name'>case<th class='n'>failed<th class='n'>passed<th class='n'>mean<th>failed by"
-    look = wording.look_of(ledger.spec)
+    look = sentences.look_of(ledger.spec)
     body = "\n".join(_case(row, look) for row in rows)
     table = f"<table class='cards'><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
     note = f"<p class='note'>{which}. {html.escape(failing(look))}</p>"

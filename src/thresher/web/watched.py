@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ..core import guarantees, wording
+from ..core import sentences
 from ..core import verdict as verdicts
 from ..core.events import Event
 from ..core.ledger import Ledger
+from ..core.rows import LABELS, row_of
 from ..core.verdict import Verdict
-from ..core.verdict_row import LABELS, row_of
 from ..log.reader import section
 from ..log.store import Store
 from ..text.quantities import duration, speed
@@ -38,12 +38,12 @@ class Live(Follower):
         self._lock = threading.RLock()
         self._told: deque[float] = deque(maxlen=5000)  # when rewards came
         self.arms = self.ledger.spec.arms
-        self._look = wording.look_of(self.ledger.spec)
+        self._look = sentences.look_of(self.ledger.spec)
         self.last: deque[dict[str, Any]] = deque(maxlen=LAST)
         self._rows: list[tuple[Any, ...]] = [()] * len(self.arms)
         self._rows_at = 0  # the event up to which the rows are known
         self._failures_at = self._guarantee_at = self.seq  # the last events that changed them
-        self._guarantee = guarantees.guarantee(self.ledger)
+        self._guarantee = sentences.guarantee(self.ledger)
         self.earlier = self.ledger.own_told
         self._table: tuple[int, bytes] = (0, b"")
         self._cases: dict[int, tuple[float, bytes]] = {}  # by limit: until when it is fresh, and the cases
@@ -68,7 +68,7 @@ class Live(Follower):
         self.last.extend(line_json(event, self.arms, self._look) for event in events[-LAST:])
         failures = [each.seq for each in events if each.cause == "failed" or each.kind in ("retired", "restored")]
         self._failures_at = max([self._failures_at, *failures])
-        guarantee = guarantees.guarantee(self.ledger)
+        guarantee = sentences.guarantee(self.ledger)
         if self._guarantee != guarantee:
             self._guarantee, self._guarantee_at = guarantee, self.seq
 
@@ -86,7 +86,7 @@ class Live(Follower):
             return {
                 "format": 1,
                 "study": self.name,
-                "question": wording.question_of(spec),
+                "question": sentences.question_of(spec),
                 "arms": len(spec.arms),
                 **asked_json(self._look),
                 "bounds": spec.bounds,
@@ -105,7 +105,7 @@ class Live(Follower):
         over = ledger.done and not ledger.pending
         left = None if ledger.left is None or rate <= 0 or over else ledger.left / rate
         counts, certified = (dict(zip(LABELS, each, strict=True)) for each in (self.tally.counts, self.tally.sure))
-        answer = wording.answer(
+        answer = sentences.answer(
             counts,
             certified if ledger.certifies else None,
             lower_is_better=ledger.spec.lower_is_better,
@@ -114,7 +114,7 @@ class Live(Follower):
             pending=ledger.pending,
         )
         if ledger.spec.find is not None:
-            answer += wording.found([self.arms[arm] for arm in self.tally.found()], done=ledger.done)
+            answer += sentences.found([self.arms[arm] for arm in self.tally.found()], done=ledger.done)
         return {
             "seq": ledger.seq,
             "answer": answer,
@@ -125,7 +125,7 @@ class Live(Follower):
             "rate": short(rate),
             "seconds_left": short(left),
             "pace": [speed(rate) if rate else "–", "done" if over else duration(left)],
-            "origin": f"Rewards since {wording.plain_time(self.created)}." if ledger.told else None,
+            "origin": f"Rewards since {sentences.plain_time(self.created)}." if ledger.told else None,
             "head": ledger.head and ledger.head[:SHORT],
             "last_reward": self._told[-1] if self._told else None,
         }

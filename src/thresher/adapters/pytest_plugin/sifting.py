@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from ...core.guarantees import Words
 from ...core.ledger import Ledger
+from ...core.rows import Row, label_of
+from ...core.sentences import Words
 from ...core.spec import MAX_SEED
 from ...core.verdict import Verdict
-from ...core.verdict_row import Row, label_of
 from ...create import create_study
 from ...errors import InvalidInput
 from ...inner import Telling, tell_together, verdict_in

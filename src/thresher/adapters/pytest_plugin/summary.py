@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from _pytest.terminal import TerminalReporter
 
+from ...core.sentences import origin
 from ...core.verdict import Verdict
-from ...core.wording import origin
 from ...text.escapes import markdown, visible
 from ...text.phrasing import plural
 from ...text.quantities import number

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from . import intervals, kernel
-from .evidence import ABOVE, CLOSE, OPEN
+from .certificate import ABOVE, CLOSE, OPEN
 from .ledger import Ledger
 
 Label = Literal["above", "below", "close", "undecided", "retired", "baseline"]

@@ -1,0 +1,355 @@
+"""Certificates: labels you can rely on, whatever the policy, the delays and the moment you stop.
+
+For each arm, two capitals bet against "the mean is at most the bar" and "the mean is at least the bar". Each is the
+mean of BETS products of factors 1 + λ (x − b), one per reward. While its claim holds, it is a nonnegative
+supermartingale, so the chance that it ever reaches K / risk is at most risk / K (Ville). An arm whose capital reaches
+K / risk is settled.
+
+The rules of this file are those of `kernel.py`, and: products, not logarithms, so that a settled label can be derived
+again anywhere. `Docket` says which rewards are committed, and in which order.
+"""
+
+from collections.abc import MutableSequence, Sequence
+from typing import NamedTuple
+
+from .kernel import Board, is_above, total_with
+from .places import Sheet
+
+BETS = 16
+ALL_IN = 2.4  # the stake of bet 0, which an arm that never fails wins
+STAKE = 13.6 / (7.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * (1.0 + 0.7 * 1.7)))))))
+UNREACHED = 1e308  # a level that nothing reaches
+SMALLEST = 1e-300  # a product below this becomes 0, which is the same on every machine
+
+# What the certificate knows about a pull; of a place: FREED if its pull was dropped and it may be tried again.
+PENDING, TOLD, CHARGED, LEFT_OUT, CANCELLED, FREED = 0, 1, 2, 3, 4, 5
+OPEN, ABOVE, BELOW, CLOSE = 0, 1, 2, 3  # an arm's settled label
+
+
+class Stakes(NamedTuple):
+    """The scalars of the certificates, for rewards scaled to [0, 1]."""
+
+    threshold: float  # b
+    tolerance: float  # scaled; 0: no arm is ever close
+    level: float  # K / risk
+    alone: float  # the capital that settles an arm by itself: the level, or UNREACHED with ranks (`error_rate.py`)
+    upward: Sequence[float]  # λ of each bet on "above", by `bets`
+    downward: Sequence[float]  # λ of each bet on "below"
+
+
+def bets(edge: float) -> list[float]:
+    """λ of the BETS bets on one side, the largest first; ``edge`` is b for "above", 1 − b for "below".
+
+    >>> bets(0.5)[:3]
+    [2.0, 1.6, 0.96]
+    """
+    sizes = [1.0 / edge, 0.8 / edge]
+    while len(sizes) < BETS:
+        sizes.append(sizes[-1] * (0.6 if len(sizes) < 8 else 0.465))
+    return sizes
+
+
+def grow(
+    capital: MutableSequence[float], start: int, bets: Sequence[float], cap: float, first: float, gain: float
+) -> float:
+    """Multiply the products from ``start`` on by 1 + λ gain, bet 0's by ``first``; their mean is the new capital.
+
+    λ is at most ``cap``: a bet can lose almost everything, but no more than it has.
+    """
+    total = 0.0
+    for bet in range(BETS):
+        share = bets[bet]
+        if share > cap:
+            share = cap
+        product = capital[start + bet] * (first if bet == 0 else 1.0 + share * gain)
+        if product < SMALLEST:
+            product = 0.0
+        capital[start + bet] = product
+        total += product
+    return total / BETS
+
+
+def commit(capital: MutableSequence[float], stakes: Stakes, low: float, high: float) -> int:
+    """Commit one more reward to the capitals of an arm whose rewards have no cases; return what is settled then."""
+    return bet(capital, stakes, low, high, stakes.threshold, stakes.threshold, stakes.tolerance)
+
+
+def bet(
+    capital: MutableSequence[float],
+    stakes: Stakes,
+    low: float,
+    high: float,
+    low_bar: float,
+    high_bar: float,
+    tolerance: float,
+) -> int:
+    """Commit one more reward to the capitals of an arm; return what is settled then.
+
+    ``low`` is the reward that the capital for above sees, ``high`` the one that the capital for below sees. They are
+    the same for a told reward, and 0 and 1 for a charged pull. The bars are the means that the two bet against: the
+    threshold, or with cases what the remaining ones would need (`Docket`). ``capital`` holds BETS products for
+    above and BETS for below. With a tolerance, it also holds BETS each for "not far below" and "not far above", and
+    then two flags: whether these two ever reached the level.
+    """
+    up, down, room = stakes.upward, stakes.downward, 1.0 - high_bar
+    gain, loss = low - low_bar, high_bar - high
+    most_up, most_down = (1.0 / low_bar if low_bar > 0.0 else UNREACHED), (1.0 / room if room > 0.0 else UNREACHED)
+    cap_up, cap_down = (0.98 / low_bar if low_bar > 0.0 else UNREACHED), (0.98 / room if room > 0.0 else UNREACHED)
+    all_up, all_down = min(up[0], most_up), min(down[0], most_down)
+    first_up, first_down = 1.0 + all_up * gain, 1.0 + all_down * loss
+    if all_up == most_up:  # so that the worst possible reward makes it exactly 0
+        first_up = low / low_bar
+    if all_down == most_down:
+        first_down = (1.0 - high) / room
+    above = grow(capital, 0, up, cap_up, first_up, gain)
+    below = grow(capital, BETS, down, cap_down, first_down, loss)
+    if above >= stakes.alone:
+        return ABOVE
+    if below >= stakes.alone:
+        return BELOW
+    if stakes.tolerance <= 0.0:
+        return OPEN
+    gain, loss = low - low_bar + tolerance, high_bar + tolerance - high
+    near, far = stakes.threshold - stakes.tolerance, stakes.threshold + stakes.tolerance
+    if near <= 0.0 or grow(capital, 2 * BETS, up, cap_up, 1.0 + all_up * gain, gain) >= stakes.alone:
+        capital[4 * BETS] = 1.0
+    if far >= 1.0 or grow(capital, 3 * BETS, down, cap_down, 1.0 + all_down * loss, loss) >= stakes.alone:
+        capital[4 * BETS + 1] = 1.0
+    return CLOSE if capital[4 * BETS] > 0.0 and capital[4 * BETS + 1] > 0.0 else OPEN
+
+
+def columns_needed(tolerance: float) -> int:
+    """How many numbers hold the capitals of one arm."""
+    return 4 * BETS + 2 if tolerance > 0.0 else 2 * BETS
+
+
+def reset(capital: MutableSequence[float]) -> None:
+    """Give every bet its stake; the stakes of each capital have the mean 1."""
+    stake = 1.0
+    for at in range(len(capital)):
+        bet = at % BETS
+        if at >= 4 * BETS:
+            stake = 0.0
+        elif bet == 0:
+            stake = ALL_IN
+        elif bet < 8:
+            stake = STAKE
+        else:
+            stake *= 0.7
+        capital[at] = stake
+
+
+def fresh(stakes: Stakes) -> list[float]:
+    """The capitals of an arm without any reward, for replaying its rewards."""
+    capital = [0.0] * columns_needed(stakes.tolerance)
+    reset(capital)
+    return capital
+
+
+def label_now(capital: MutableSequence[float], stakes: Stakes) -> int:
+    """The label that the capitals of an arm settle as they are now."""
+    if mean_of(capital, 0) >= stakes.alone:
+        return ABOVE
+    if mean_of(capital, BETS) >= stakes.alone:
+        return BELOW
+    if stakes.tolerance <= 0.0:
+        return OPEN
+    for side in range(2):
+        if mean_of(capital, (2 + side) * BETS) >= stakes.alone:
+            capital[4 * BETS + side] = 1.0
+    return CLOSE if capital[4 * BETS] > 0.0 and capital[4 * BETS + 1] > 0.0 else OPEN
+
+
+def mean_of(capital: MutableSequence[float], start: int) -> float:
+    """One of an arm's capitals: the mean of its BETS products."""
+    total = 0.0
+    for at in range(start, start + BETS):
+        total += capital[at]
+    return total / BETS
+
+
+# Which rewards an arm's capitals see, and in which order.
+#
+# 1. Rewards are committed in the order in which the arm's pulls were *issued*. In the order of arrival, delays that
+#    depend on the reward would break the guarantee.
+# 2. A dropped pull is charged the worst reward, in its place: 0 for the capital for above, 1 for the one for below.
+#    So is a pending pull when too many rewards wait behind it. A charged capital is below the true one on every path.
+# 3. A cancelled pull never began. It is charged all the same once a later pull of the arm is told. Otherwise an agent
+#    could cancel depending on what the later pulls returned, or on what this pull's seed would return.
+# 4. The order of imported rewards cannot be trusted: see `apply_imported`.
+#
+# Eval sets (`places.py`) are sampled without replacement. Each bet is then placed against the mean that the *remaining*
+# cases would need if the set's mean were on the bar, and counting settles an arm when the missing rewards no longer
+# matter. Imported results are known values there, not samples: the certificate's population is what is left.
+
+
+class Docket(NamedTuple):
+    """Each arm's pulls in the order in which they were issued, as a linked list through the columns of pulls.
+
+    Pulls are numbered from 1; 0 means none.
+    """
+
+    first: MutableSequence[int]  # of an arm: the first pull that is not committed yet
+    last: MutableSequence[int]  # of an arm: the last pull issued
+    waiting: MutableSequence[int]  # of an arm: rewards that wait for an earlier pull
+    committed: MutableSequence[int]  # of an arm: rewards that are in its capitals
+    charged: MutableSequence[int]  # of an arm: pulls charged in its capitals
+    settled: MutableSequence[int]  # of an arm: OPEN, ABOVE, BELOW or CLOSE
+    following: MutableSequence[int]  # of a pull: the arm's next one
+    outcome: MutableSequence[int]  # of a pull: PENDING, TOLD, CHARGED, LEFT_OUT, CANCELLED or FREED
+    reward: MutableSequence[float]  # of a pull that was told: its scaled reward
+
+
+def enqueue(docket: Docket, arm: int, pull: int) -> None:
+    """A pull of the arm was issued."""
+    if docket.last[arm] != 0:
+        docket.following[docket.last[arm]] = pull
+    if docket.first[arm] == 0:
+        docket.first[arm] = pull
+    docket.last[arm] = pull
+
+
+def tell(docket: Docket, arm: int, pull: int, scaled: float) -> None:
+    """The reward of a pull came back. It counts unless the pull was charged or left out before."""
+    if docket.outcome[pull] == PENDING or docket.outcome[pull] == FREED:
+        docket.outcome[pull] = TOLD
+        docket.reward[pull] = scaled
+        docket.waiting[arm] += 1
+
+
+def give_up(docket: Docket, pull: int, outcome: int) -> None:
+    """A pull was dropped: it is CHARGED, LEFT_OUT, CANCELLED or FREED."""
+    if docket.outcome[pull] == PENDING:
+        docket.outcome[pull] = outcome
+
+
+def try_again(docket: Docket, pull: int) -> None:
+    """The place of this pull is tried again."""
+    if docket.outcome[pull] == FREED:
+        docket.outcome[pull] = PENDING
+
+
+def ready(docket: Docket, arm: int, pending: int) -> bool:
+    """Whether the arm's first pull can be committed. If too many rewards wait behind a pending one, it is charged."""
+    pull = docket.first[arm]
+    if pull == 0 or docket.settled[arm] != OPEN or docket.outcome[pull] == FREED:
+        return False
+    if docket.outcome[pull] == CANCELLED:
+        if docket.waiting[arm] == 0:
+            return False
+        docket.outcome[pull] = CHARGED
+    if docket.outcome[pull] == PENDING:
+        # more than 16 + 4 · pending + committed / 4 rewards wait behind it
+        if 4 * docket.waiting[arm] <= 64 + 16 * pending + docket.committed[arm]:
+            return False
+        docket.outcome[pull] = CHARGED
+    return True
+
+
+def commit_to(
+    docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes, low: float, high: float
+) -> int:
+    """Commit the arm's next reward; with cases, against what the remaining ones would need."""
+    low_bar = high_bar = stakes.threshold
+    tolerance = stakes.tolerance
+    if sheet.cases > 0:
+        left = sheet.places[arm] - docket.committed[arm] - docket.charged[arm]
+        needed = sheet.cases * stakes.threshold
+        low_bar, high_bar = (needed - sheet.least[arm]) / left, (needed - sheet.most[arm]) / left
+        tolerance = sheet.cases * stakes.tolerance / left
+        sheet.least[arm] += low
+        sheet.most[arm] += high
+    return bet(capital, stakes, low, high, low_bar, high_bar, tolerance)
+
+
+def advance(docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes) -> None:
+    """Commit the arm's first pull; only after `ready` returned True."""
+    pull = docket.first[arm]
+    outcome = docket.outcome[pull]
+    docket.first[arm] = docket.following[pull]  # 0 if it is the last
+    if outcome == LEFT_OUT:
+        return
+    low, high = 0.0, 1.0
+    if outcome == TOLD:
+        low = high = docket.reward[pull]
+    docket.settled[arm] = commit_to(docket, sheet, arm, capital, stakes, low, high)
+    if outcome == TOLD:
+        docket.waiting[arm] -= 1
+        docket.committed[arm] += 1
+    else:
+        docket.charged[arm] += 1
+
+
+def weigh(
+    docket: Docket, sheet: Sheet, arm: int, pending: int, capital: MutableSequence[float], stakes: Stakes
+) -> bool:
+    """Commit every pull of the arm that can be committed; return whether this settled the arm."""
+    was_open = docket.settled[arm] == OPEN
+    while ready(docket, arm, pending):
+        advance(docket, sheet, arm, capital, stakes)
+    return was_open and docket.settled[arm] != OPEN
+
+
+def settle_by_count(
+    docket: Docket, board: Board, sheet: Sheet, arm: int, low: float, high: float, bar: float, tolerance: float
+) -> bool:
+    """Settle the arm if its missing rewards no longer matter, whatever they are; return whether this settled it.
+
+    This needs no probability. It uses raw units, and so a mean that is exactly on the bar is above. In the rare study
+    where bets had settled the arm wrongly, the label becomes the right one.
+    """
+    total, residue, missing = board.total[arm], board.residue[arm], sheet.cases - board.seen[arm]
+    if docket.settled[arm] == CLOSE:  # it stays unless the mean is surely farther away
+        least, most = total_with(total, residue, missing, low), total_with(total, residue, missing, high)
+        if least / sheet.cases > bar + tolerance:
+            docket.settled[arm] = ABOVE
+        if most / sheet.cases < bar - tolerance:
+            docket.settled[arm] = BELOW
+        return False
+    if is_above(total_with(total, residue, missing, low), sheet.cases, bar):
+        label = ABOVE
+    elif is_above(total_with(total, residue, missing, high), sheet.cases, bar):
+        return False
+    else:
+        label = BELOW
+    was_open = docket.settled[arm] == OPEN
+    docket.settled[arm] = label
+    return was_open
+
+
+# Imported rewards: their order cannot be trusted, so all of them are committed, then the capital is looked at once.
+#
+# If it were looked at after each of them, a file sorted by reward could settle any arm. The products do not depend on
+# the order.
+
+STEP = float(1 << 64)  # a power of 2: multiplying by it rounds nothing
+MOST = 1e300  # an imported product counts for no more than this
+
+
+def weigh_imported(docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes) -> None:
+    """Commit everything that was imported for the arm, then look at its capitals once.
+
+    A product may grow or shrink beyond the range of floats on the way, so its powers of STEP are counted separately.
+    Otherwise the result would depend on the order of the rewards.
+    """
+    blind = Stakes(stakes.threshold, stakes.tolerance, stakes.level, UNREACHED, stakes.upward, stakes.downward)
+    steps = [0] * len(capital)
+    while docket.first[arm] != 0:
+        advance(docket, sheet, arm, capital, blind)
+        for at in range(len(capital)):
+            if capital[at] > STEP:
+                capital[at] /= STEP
+                steps[at] += 1
+            elif 0.0 < capital[at] < 1.0 / STEP:
+                capital[at] *= STEP
+                steps[at] -= 1
+    for at in range(len(capital)):
+        while steps[at] > 0 and capital[at] < MOST:
+            capital[at] = min(capital[at] * STEP, MOST)
+            steps[at] -= 1
+        while steps[at] < 0 and capital[at] > 0.0:
+            capital[at] /= STEP
+            steps[at] += 1
+        if capital[at] < SMALLEST:
+            capital[at] = 0.0
+    docket.settled[arm] = label_now(capital, stakes)
