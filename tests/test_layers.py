@@ -17,13 +17,12 @@ ROOMS = {
     "core": GROUND,
     "log": GROUND | {"core"},
     "study": GROUND | {"core", "log"},
-    "inner": GROUND | {"core", "log", "study"},
-    "create": GROUND | {"core", "log", "study", "inner"},
-    "run": GROUND | {"core", "log", "study", "inner", "create"},
-    "web": GROUND | {"core", "log", "study", "inner", "create", "run"},
+    "create": GROUND | {"core", "log", "study"},
+    "run": GROUND | {"core", "log", "study", "create"},
+    "web": GROUND | {"core", "log", "study", "create", "run"},
     "lab": GROUND | {"core"},
-    "adapters": GROUND | {"core", "log", "study", "inner", "create", "run"},
-    "cli": GROUND | {"core", "log", "study", "inner", "create", "run", "web", "lab", "adapters"},
+    "adapters": GROUND | {"core", "log", "study", "create", "run"},
+    "cli": GROUND | {"core", "log", "study", "create", "run", "web", "lab", "adapters"},
 }
 HEAVY = {  # each is imported by the one room that needs it
     "numpy": {"lab"},

@@ -33,7 +33,6 @@ STILL = (
     "tests/log/",
     "tests/piped.py",
     "tests/core/test_caveats.py",
-    "src/thresher/inner.py",
     "src/thresher/run/engines/",
 )
 

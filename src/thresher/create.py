@@ -16,10 +16,9 @@ from .core.parameters import SpecArguments, named_arguments
 from .core.policies import Policy
 from .core.spec import Spec, differences
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
-from .inner import accept
 from .log.chain import chained
 from .log.store import Storage, Store, open_store
-from .study import LEASE, Study, peek
+from .study import LEASE, Study, accept, peek
 from .text.files import read_text
 
 ATTEMPTS = 3  # to flush a new study to the disk, if connections are lost

@@ -1,12 +1,13 @@
 """A study: ask which arm to pull, tell the reward, read the verdict."""
 
+import contextlib
 import importlib
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 
 from .core import checks
 from .core import verdict as verdicts
@@ -17,9 +18,9 @@ from .core.pulls import Pull, id_in, id_of, pull_of
 from .core.row_text import PullRow, Pulls, pulls_in
 from .core.sentences import USUAL, Words
 from .core.verdict import Verdict
-from .errors import CannotGoOn, InvalidInput, lacks
+from .errors import AlreadyTold, CannotGoOn, InvalidInput, OutsideBounds, lacks
 from .log import commands
-from .log.commands import Keys, marked
+from .log.commands import Keys, Telling, marked
 from .log.journal import Answer, Draft, Journal
 from .log.leases import Keeper
 from .log.store import Store
@@ -132,15 +133,7 @@ class Study(AbstractContextManager["Study"]):
         arm, whose label is then not certified, and raises `OutsideBounds`; the reason of the retirement keeps its note
         and its cost, which does not count in the total.
         """
-        self._tell(commands.Telling(pull, reward, repeatable, note, cost))
-
-    def _tell(self, given: commands.Telling) -> bool:
-        told = self._journal.commit(lambda draft: commands.tell(draft, given))
-        if self.store.leased:
-            self._keeper.let_go(id_of(given.pull))
-        if told.outside is not None:
-            raise told.outside
-        return told.late
+        tell_for_reply(self, Telling(pull, reward, repeatable, note, cost))
 
     def drop(self, pull: Pull | int | str, *, reason: str = "dropped by hand", cause: Cause = "lost") -> None:
         """Drop a pull: it was ``"lost"``, or it ``"failed"``, which counts against its arm. Dropping twice is accepted.
@@ -207,13 +200,7 @@ class Study(AbstractContextManager["Study"]):
 
     def verdict(self) -> Verdict:
         """The answer so far."""
-        return self._verdict()
-
-    def _verdict(self, words: Words = USUAL) -> Verdict:
-        found = peek(self, lambda ledger: verdicts.read(self.name, ledger, words))
-        others = max(0, found.told - found.imported - self._earlier - self._journal.told)
-        since = self._journal.created if self._earlier else None
-        return replace(found, earlier=self._earlier, since=since, others=others)
+        return verdict_in(self, USUAL)
 
     @property
     def agent(self) -> str:
@@ -279,13 +266,16 @@ class Study(AbstractContextManager["Study"]):
         return self.verdict()._repr_html_()
 
 
+# -- For thresher's own runners, adapters and services -----------------------------------------------------------------
+
+
 def peek(study: Study, reader: Callable[[Ledger], Answer]) -> Answer:
-    """For thresher's own code: what ``reader`` returns for the newest state, which it must not change."""
+    """What ``reader`` returns for the newest state, which it must not change."""
     return study._journal.peek(reader)
 
 
 def give_up(study: Study, pull: Pull | int | str, *, cause: Cause, reason: str) -> None:
-    """Drop a pull with any cause: for runners alone, which know whether it ever began."""
+    """Drop a pull with any cause: only runners know whether it ever began."""
     number = id_of(pull)
     try:
         study._journal.commit(lambda draft: commands.drop(draft, pull, cause, reason))
@@ -297,3 +287,84 @@ def import_pulls(study: Study, rows: Iterable[commands.Result]) -> None:
     """Add results from elsewhere: all of them or none."""
     checked = [commands.checked_result(study.spec, row) for row in rows]
     study._journal.commit(lambda draft: commands.add_results(draft, checked))
+
+
+class Asked(NamedTuple):
+    """What an ask returns."""
+
+    pulls: list[Pull]
+    done: bool  # as `Study.done`, after these pulls
+    wait: bool = False  # there are none now, but a later ask may get some: what is pending may free a case
+
+
+def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: str | None = None) -> Asked:
+    """The same as `Study.ask_many`, with what a reply needs besides the pulls, from the same read of the store."""
+    states = []  # by the last decision; the pulls may be those of an earlier one, whose answer was lost
+
+    def note(ledger: Ledger, pulls: list[Pull]) -> None:
+        named = None if arm is None else ledger.spec.arm(arm)
+        states.append((ledger.done, n > 0 and not pulls and ledger.may_take_more(named)))
+
+    pulls = study._ask(n, lease, key, commands.host_for(study.spec, arm), then=note)
+    return Asked(pulls, *states[-1])
+
+
+def ask_for_cases(study: Study, arm: str, cases: Sequence[int]) -> list[Pull]:
+    """Pulls of the arm on these cases, for adapters alone: their host has shuffled the cases."""
+    return study._ask(len(cases), None, None, commands.Host(arm, cases))
+
+
+def others_pulls(study: Study) -> int:
+    """With cases: how many pending pulls of other agents may still free one, where none is left to ask for."""
+    pending = peek(study, lambda ledger: ledger.pending_pulls() if ledger.waits else [])
+    return sum(not study._keeper.holds(pull) for pull in pending)
+
+
+def tell_for_reply(study: Study, given: Telling) -> bool:
+    """The same as `Study.tell`. Returns whether the reward was late."""
+    told = study._journal.commit(lambda draft: commands.tell(draft, given))
+    if study.store.leased:
+        study._keeper.let_go(id_of(given.pull))
+    if told.outside is not None:
+        raise told.outside
+    return told.late
+
+
+def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, OutsideBounds]:
+    """The same as `Study.tell` for several pulls, in one write. Returns the errors of rewards outside the bounds.
+
+    A pull that another agent has dropped and told another reward since keeps that one.
+    """
+
+    def plan(draft: Draft) -> dict[int, OutsideBounds]:
+        outside = {}
+        for reward in rewards:
+            with contextlib.suppress(AlreadyTold):
+                told = commands.tell(draft, reward)
+                if told.outside is not None:
+                    outside[id_of(reward.pull)] = told.outside
+        return outside
+
+    try:
+        return study._journal.commit(plan)
+    finally:  # if it cannot be written, the leases run out
+        for reward in rewards if study.store.leased else ():
+            study._keeper.let_go(id_of(reward.pull))
+
+
+def verdict_in(study: Study, words: Words) -> Verdict:
+    """The same as `Study.verdict`, with the guarantee in these words."""
+    verdict = peek(study, lambda ledger: verdicts.read(study.name, ledger, words))
+    others = max(0, verdict.told - verdict.imported - study._earlier - study._journal.told)
+    since = study._journal.created if study._earlier else None
+    return replace(verdict, earlier=study._earlier, since=since, others=others)
+
+
+def accept(study: Study, evaluator: str) -> None:
+    """Record that another evaluator measures the same thing. A repeated call is accepted."""
+    study._journal.commit(lambda draft: commands.accept(draft, evaluator))
+
+
+def record_files(study: Study, digests: Callable[[Ledger], Mapping[str, str]]) -> None:
+    """Record what measures the rewards; ``digests`` checks on the newest state whether it may."""
+    study._journal.commit(lambda draft: commands.record_files(draft, digests(draft.ledger)))

@@ -9,7 +9,7 @@ from program import complaint
 from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
 import thresher as library
-from thresher.inner import accept, record_files
+from thresher.study import accept, record_files
 
 
 def log_of(workdir: Workdir, name: str) -> dict[str, Any]:

@@ -8,8 +8,7 @@ from chances import most
 import thresher
 from thresher import InvalidInput
 from thresher.core.ledger import fold
-from thresher.inner import ask_for_cases
-from thresher.study import peek
+from thresher.study import ask_for_cases, peek
 
 
 def study_of(cases: int = 20, /, **question: object) -> thresher.Study:

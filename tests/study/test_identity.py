@@ -15,9 +15,8 @@ from thresher.core.events import Event
 from thresher.core.ledger import fold
 from thresher.core.replay import verify
 from thresher.errors import Interrupted, InvalidInput
-from thresher.inner import ask_for_reply
 from thresher.log.store import MemoryStore
-from thresher.study import peek
+from thresher.study import ask_for_reply, peek
 
 CAVEAT = "Some evaluations were, or may have been, repeated"
 

@@ -1,8 +1,7 @@
 """An ask without a pull says whether a later one may get one: while pending pulls may free a case."""
 
 import thresher
-from thresher.inner import ask_for_reply
-from thresher.study import peek
+from thresher.study import ask_for_reply, peek
 
 
 def study(**more: object) -> thresher.Study:

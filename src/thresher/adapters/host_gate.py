@@ -18,8 +18,7 @@ from ..core.events import Cause
 from ..core.ledger import Ledger
 from ..core.rows import settled_label
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
-from ..inner import ask_for_cases
-from ..study import Pull, Study, give_up, peek
+from ..study import Pull, Study, ask_for_cases, give_up, peek
 
 
 class Gate:

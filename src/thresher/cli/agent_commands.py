@@ -12,8 +12,8 @@ from ..core.events import CALLERS, CAUSES, PENDING
 from ..core.ledger import Ledger
 from ..core.pulls import TICKET, id_in, id_of, pull_json
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
-from ..inner import Telling, ask_for_reply, tell_for_reply
-from ..study import Pull, Study, peek
+from ..log.commands import Telling
+from ..study import Pull, Study, ask_for_reply, peek, tell_for_reply
 from ..text.phrasing import plural
 from . import FINISHED, NOT_MET, print_lines, say, say_done
 from .options import (

@@ -11,13 +11,12 @@ from ..core.ledger import Ledger
 from ..core.spec import Spec
 from ..create import check_policy, compare, create, open_study, resume
 from ..errors import Conflict, StudyExists, UnknownStudy
-from ..inner import record_files
 from ..log.journal import plain
 from ..log.store import Store
 from ..run.command.persistent_pool import Staying
 from ..run.command.process import Command
 from ..run.command.reward import codes_text
-from ..study import Study, peek
+from ..study import Study, peek, record_files
 from ..text.masking import masked_words
 from ..text.phrasing import listed, plural
 from . import say

@@ -15,8 +15,8 @@ from typing import Any
 
 from ..core.events import Cause
 from ..errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds, shown, told_of
-from ..inner import Telling, others_pulls, tell_together
-from ..study import SWEEP, Pull, Study, give_up
+from ..log.commands import Telling
+from ..study import SWEEP, Pull, Study, give_up, others_pulls, tell_together
 from ..text.logs import log
 from ..text.phrasing import listed, plural
 from . import signals

@@ -15,9 +15,9 @@ from ..core import checks
 from ..core.checks import finite
 from ..core.pulls import id_in, pull_json
 from ..create import create as create_study
-from ..inner import Telling, ask_for_reply, tell_for_reply
+from ..log.commands import Telling
 from ..log.reader import section
-from ..study import peek
+from ..study import ask_for_reply, peek, tell_for_reply
 from . import models
 from .arm import arm_json
 from .feed import pieces

@@ -15,9 +15,9 @@ from ...core.spec import MAX_SEED
 from ...core.verdict import Verdict
 from ...create import create_study
 from ...errors import InvalidInput
-from ...inner import Telling, tell_together, verdict_in
+from ...log.commands import Telling
 from ...log.store import open_store
-from ...study import Study, give_up, peek
+from ...study import Study, give_up, peek, tell_together, verdict_in
 from .repeating import Outcome
 from .settings import Options
 
