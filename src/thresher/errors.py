@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 
 from .text.masking import masked
+from .text.naming import Naming
 from .text.phrasing import listed
 
 UNSAID = object()
-PROVED, START_OVER = ": the bounds are wrong", "start over: "  # about rewards outside the bounds
+PROVED = ": the bounds are wrong"  # about rewards outside the bounds
 LONGEST = 1_000_000  # characters of an exception's text that are read
 
 
 class ThresherError(Exception):
-    """The root of every error that thresher raises on purpose.
+    """The root of every error that thresher raises on purpose. Its ``text`` may be a `Naming`.
 
     >>> raise InvalidInput("at_least", 1.5, "must lie strictly inside the bounds", "pass other bounds")
     Traceback (most recent call last):
@@ -22,7 +23,9 @@ class ThresherError(Exception):
         self.what, self.rule, self.remedy = what, rule, remedy
         self.value = None if value is UNSAID else value
         head = what if value is UNSAID else f"{what} {shown(value)}"
-        super().__init__("; ".join(part for part in (f"{head}: {rule}" if rule else head, remedy) if part))
+        parts = f"{{head}}{': {rule}' if rule else ''}{'; {remedy}' if remedy else ''}"
+        self.text: str = Naming(parts, head=head, rule=rule, remedy=remedy)
+        super().__init__(str(self.text))
 
 
 def lacks(error: ImportError, extra: str) -> tuple[str, str]:
@@ -62,7 +65,7 @@ class OutsideBounds(InvalidInput):
         """
         who = f"arm {shown(arms[0])} is" if len(arms) == 1 else f"arms {listed(arms, show=shown)} are"
         rule = self.rule if not self.arms else self.rule.partition(PROVED)[0]
-        remedy = self.remedy if self.arms else f"{START_OVER}{self.remedy}"
+        remedy = self.remedy if self.arms else Naming("start over: {remedy}", remedy=self.remedy)
         found = OutsideBounds(self.what, self.value, f"{rule}{PROVED}, so {who} retired and not certified", remedy)
         found.arms = tuple(arms)
         return found

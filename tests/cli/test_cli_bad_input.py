@@ -43,11 +43,11 @@ CASES = {
     "a budget of words": (["--arm=a", "--budget=many", *ECHO], "'--budget': 'many' is not a whole number"),
     "no end": (
         ["--arm=a", "--confidence=off", *ECHO],
-        "error: --budget: without certificates a study ends with its budget alone; give a budget",
+        "error: --budget: without certificates a study ends with its budget alone; give a --budget",
     ),
     "no end without bounds": (
         ["--arm=a", "--bounds", "none", *ECHO],
-        "error: --budget: without certificates a study ends with its budget alone; give a budget",
+        "error: --budget: without certificates a study ends with its budget alone; give a --budget",
     ),
     "no workers": ([*ONE, "--workers=0", *ECHO], "error: --workers 0: must be a whole number of at least 1"),
     "workers beyond the system": ([*ONE, "--workers=99999999", *ECHO], "open files, and this system allows"),
@@ -177,9 +177,9 @@ def test_of_options_with_a_similar_name_the_nearest_comes_first() -> None:
 
 def test_bounds_are_shown_as_they_were_typed() -> None:
     line = complaint(thresher("create", "s", "--at-least=0.5", "--arm=a", "--bounds=1:0"))
-    assert line.endswith("--bounds '1:0': the lower bound must come first and be smaller; did you mean 0:1?")
+    assert line.endswith("--bounds '1:0': the lower bound must come first and be smaller; did you mean --bounds 0:1?")
     line = complaint(thresher("simulate", "--bounds", "1:0"))
-    assert line.endswith("--bounds '1:0': the lower bound must come first and be smaller; did you mean 0:1?")
+    assert line.endswith("--bounds '1:0': the lower bound must come first and be smaller; did you mean --bounds 0:1?")
 
 
 def test_an_unknown_command_is_wrong_use() -> None:

@@ -227,7 +227,7 @@ def test_many_cases_are_cut_and_many_arms_are_named(workdir: Workdir) -> None:
 def test_without_cases_or_rewards_it_says_so(workdir: Workdir) -> None:
     result = workdir("cases", "s")
     assert (result.status, result.out) == (2, "")
-    assert result.err == "thresher: error: cases: this study has none; create one with cases=…, or with --cases\n"
+    assert result.err == "thresher: error: cases: this study has none; create one with --cases\n"
     with_cases(workdir, "empty")
     assert workdir.good("cases", "empty").splitlines()[-1] == "0 cases with a reward; 4 of 4 have none."
     assert json.loads(workdir.good("cases", "empty", "--format", "json"))["rows"] == []

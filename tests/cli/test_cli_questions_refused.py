@@ -42,7 +42,7 @@ LINES = {
     ),
     "a bar and a baseline": (
         [*CREATE, "--baseline=a", "--at-most=0.5"],
-        "--at-most 0.5: with a baseline, the bar is what the baseline reaches; leave it out, or give --margin",
+        "--at-most 0.5: with a baseline, the bar is what the baseline reaches; leave it out, or give a --margin",
     ),
     "a margin beyond the bounds": (
         [*CREATE, "--baseline=a", "--margin=1.5"],
@@ -50,7 +50,7 @@ LINES = {
     ),
     "a margin and a ratio": (
         [*CREATE, "--baseline=a", "--margin=0.1", "--ratio=2"],
-        "--ratio 2: --margin is given too; give one of them",
+        "--ratio 2: a --margin is given too; give one of them",
     ),
     "a ratio of 0": ([*CREATE, "--baseline=a", "--ratio=0"], "--ratio 0: must be a number above 0"),
     "a ratio in percent": ([*CREATE, "--baseline=a", "--ratio=105%"], "'105%' is not a number; did you mean 1.05?"),

@@ -16,7 +16,7 @@ LINES = {
     "a service time's number": ([*PLAN, "--service=lognormal"], "--service 'lognormal': is not a service time"),
     "a rate without confidence": (
         [*PLAN, "--guarantee=rate", "--confidence=off"],
-        "--guarantee 'rate': nothing is certified without a confidence; give a confidence",
+        "--guarantee 'rate': nothing is certified without a confidence; give a --confidence",
     ),
     "a file of cases": ([*PLAN, "--cases=questions.txt"], "give the number of cases here, not a file"),
     "a small budget": ([*COMPARE, "--budget=5"], "; give a larger --budget or fewer arms"),
@@ -32,7 +32,7 @@ LINES = {
     "a policy without a budget": ([*ONE, "--policy=evt", *ECHO], "; give a --budget, or --policy anytime-evt"),
     "a resource here": (
         [*ONE, "--resource=GPU=1", *ECHO],
-        "--resource 'GPU=1': only Dask and Ray count them; leave it out, or name a cluster with --engine",
+        "--resource 'GPU=1': only Dask and Ray count them; leave it out, or name a cluster as --engine",
     ),
     "an endless resource": ([*ONE, "--resource=GPU=nan", *ECHO], "must be a name and a number; write it like GPU=1"),
     "no pulls to drop": (["drop", "s"], "pulls: none is named; name them as ask printed them, or give --older-than 2h"),

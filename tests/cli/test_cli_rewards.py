@@ -136,8 +136,8 @@ def test_when_the_first_rewards_are_out_of_bounds_the_run_ends_at_once_with_the_
     assert " arms returned a reward outside the bounds before anything succeeded: reward 75.0" in line
     assert "must lie within the bounds (0, 1): the bounds are wrong, so arms '" in line
     assert all(f"'{arm}'" in line for arm in "abc")
-    remedy = "give the --bounds that rewards can really take, or --clip to count such rewards as the bound"
-    assert f"; start over (--fresh): if it is a percentage, divide by 100; else {remedy}" in line
+    remedy = "; start over: if it is a percentage, divide by 100; else create the study with the --bounds that rewards"
+    assert f"{remedy} can really take, or with --clip to count such rewards as the bound" in line
     assert "clip=True" not in result.err + result.out
     assert result.err.count("must lie within the bounds") == 1
 
@@ -149,7 +149,7 @@ def test_rewards_outside_the_bounds_are_explained_once_for_all_arms() -> None:
     assert result.err.count("must lie within the bounds (0, 1): the bounds are wrong, so arm") == 1
     said = " ".join(line for line in result.err.splitlines() if "retired" in line)
     assert all(f"'{arm}'" in said for arm in "789")
-    assert "start over (--fresh)" not in result.out, "the table says what happened, and not to each arm what to do"
+    assert "start over" not in result.out, "the table says what happened, and not to each arm what to do"
     assert "7: pull " in result.out
 
 

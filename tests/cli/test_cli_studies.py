@@ -79,6 +79,14 @@ def test_a_reward_outside_the_bounds_is_an_error_and_retires_its_arm(workdir: Wo
     assert "pull 1 returned -3.0, outside the bounds (0, 1)" in verdict["rows"][0]["reason"]
 
 
+def test_braces_in_a_name_are_not_read_as_an_option(workdir: Workdir) -> None:
+    workdir.good("create", "braces", "--at-least=0.5", "--arm={bounds}", "--budget=9")
+    workdir.good("ask", "braces")
+    line = complaint(workdir("tell", "braces", "1", "-3"))
+    assert "so arm '{bounds}' is retired" in line
+    assert "create the study with the --bounds that" in line
+
+
 def test_an_arm_with_a_reward_outside_the_bounds_is_restored_with_a_warning(workdir: Workdir) -> None:
     workdir.good("ask", "s")
     workdir("tell", "s", "1", "-3")
@@ -247,7 +255,7 @@ def test_status_says_in_words_whether_a_study_is_done(workdir: Workdir) -> None:
 
 def test_a_study_without_bounds_says_why_it_certifies_nothing(workdir: Workdir) -> None:
     workdir.good("create", "n", "--at-least=5", "--arm=a", "--bounds", "none", "--budget=9")
-    assert "was created without bounds (--bounds none), which certificates need" in workdir.good("verdict", "n")
+    assert "was created without bounds, which certificates need" in workdir.good("verdict", "n")
 
 
 def test_delete_asks_first(workdir: Workdir) -> None:

@@ -131,7 +131,7 @@ def test_a_coroutine_function_runs_on_no_cluster(executor: Any, clusters: list[A
 
 def test_resources_are_counted_only_by_clusters() -> None:
     for function in (evaluate, evaluate_later):
-        with pytest.raises(InvalidInput, match="only Dask and Ray count them; leave them out, or name a cluster"):
+        with pytest.raises(InvalidInput, match="only Dask and Ray count them; leave it out, or name a cluster"):
             open_engine(function, workers=None, executor=None, resources={"GPU": 1})
 
 

@@ -36,7 +36,7 @@ BAD_STUDIES: list[tuple[dict[str, Any], str]] = [
     ({"at_least": 0.0}, r"strictly inside the bounds \(0, 1\)"),
     ({"at_least": 1.0}, r"strictly inside"),
     ({"at_least": 1.5}, r"1.5: must lie strictly inside"),
-    ({"bounds": (1, 0)}, r"did you mean \(0, 1\)"),
+    ({"bounds": (1, 0)}, r"did you mean bounds=\(0, 1\)"),
     ({"bounds": (0.5, 0.5)}, r"must come first and be smaller"),
     ({"bounds": (0, math.inf)}, r"finite"),
     ({"bounds": 1}, r"must be a pair"),

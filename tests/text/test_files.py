@@ -54,7 +54,7 @@ def test_nothing_is_left_behind_when_it_is_interrupted(
 def test_a_file_of_another_kind_is_overwritten_only_by_force(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     target.write_text("my diary")
-    with pytest.raises(InvalidInput, match=r"already exists, and is not a letter; .* --force"):
+    with pytest.raises(InvalidInput, match=r"already exists, and is not a letter; .* force=True"):
         write(target)
     with pytest.raises(InvalidInput, match="is not a letter"):
         check(target, LETTER)

@@ -132,7 +132,7 @@ def test_a_reward_outside_the_bounds_is_refused_like_any_other_and_retires_its_a
     for _ in range(2):  # repeating it gives the same reply
         reply = post(app, "/certain/tell", {"pull": pulls[0]["pull"], "reward": 7})
         assert (reply.status, reply.data["error"], reply.data["value"]) == (422, "reward", 7.0)
-        assert "clip" in reply.data["remedy"]
+        assert 'or with "clip": true to count' in reply.data["remedy"]
     name = pulls[0]["arm"]
     verdict = get(app, "/certain/verdict").data
     assert (verdict["outside"], verdict["retired"], verdict["pending"]) == ([name], [name], 1)

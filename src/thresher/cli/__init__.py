@@ -152,9 +152,9 @@ def main() -> None:
     except (CannotGoOn, StoreFailed, StudyDeleted) as error:
         if isinstance(error, CannotGoOn) and error.__cause__ is not None:
             importlib.import_module(".speaking", __package__).show_cause(error)
-        status = _complain(str(error), COULD_NOT_GO_ON)
+        status = _complain(_in_options(error), COULD_NOT_GO_ON)
     except ThresherError as error:
-        status = _complain(str(error), WRONG_USE)
+        status = _complain(_in_options(error), WRONG_USE)
     except (click.Abort, KeyboardInterrupt):
         status = 130
     except NobodyReads:
@@ -218,6 +218,12 @@ def read_in_part() -> Iterator[None]:
         yield
     except BrokenPipeError:
         drain(sys.stdout)
+
+
+def _in_options(error: ThresherError) -> str:
+    """The text of an error, naming options."""
+    text: str = importlib.import_module(".error_wording", __package__).in_options(error)
+    return text
 
 
 def _unexpected(error: Exception) -> str:

@@ -28,7 +28,6 @@ from .options import (
     storage_option,
     study_at,
 )
-from .outside_words import naming_options
 
 PAUSE = 1.0  # seconds between two asks with --wait
 MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
@@ -136,8 +135,7 @@ def tell(
       thresher tell rivals 17-3f9c2a41 0.85 0.8
     """
     told, number = _told(study, reward, baseline), id_of(pull)
-    with naming_options():
-        late = tell_for_reply(study, Telling(pull, told, repeatable, **said))
+    late = tell_for_reply(study, Telling(pull, told, repeatable, **said))
     if style == "json":
         print_lines([json.dumps({"format": 1, "pull": pull, "reward": told, "late": late})])
     elif what := peek(study, lambda ledger: _what_counts(ledger, number, late=late)):

@@ -8,9 +8,9 @@ import click
 from ..errors import InvalidInput
 from . import lab_options as lab
 from . import standard_output
+from .error_wording import naming_options
 from .lab_tables import print_data, within
 from .options import Number, PolicyName, Whole
-from .rewording import rewording
 
 if TYPE_CHECKING:
     from ..lab.comparing import Comparison
@@ -63,7 +63,7 @@ def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
     from ..lab.writing import progress_bar
 
     words = {**given, "policy": None, "family": None}  # options that may be given several times
-    with rewording(words):
+    with naming_options(words):
         asked = {
             **{
                 name: given[name] for name in ("arms", "at_least", "means", "spreads", "budget", "checkpoints", "delay")
@@ -81,7 +81,7 @@ def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
         with progress_bar("comparing", many * given["repetitions"] * given["budget"]) as progress:
             return comparing.compare(given["policies"], **fixed, progress=progress)
 
-    with rewording(words):
+    with naming_options(words):
         found = lab.drawn(picture, work, compare_picture.draw, force=force)
     if style == "table":
         _print(found)

@@ -22,9 +22,9 @@ from ..study import import_pulls, peek
 from ..text.files import read_text
 from ..text.phrasing import plural
 from . import say_done
+from .error_wording import in_options
 from .exporting import rows_of
 from .options import address_of, option, storage_option, store_at, study_at
-from .outside_words import of_study
 
 WRITE_REWARD = "write a number, or true, pass, false or fail"
 
@@ -128,7 +128,7 @@ def checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
             yield Result(arm, number, late, None if known is None else spec.case_name(known), origin)
         except ThresherError as error:
             remedy = "" if error.remedy or error.what != "reward" else of_percent(error.value) or WRITE_REWARD
-            raise InvalidInput(f"{location}: {of_study(str(error))}", remedy=remedy) from None
+            raise InvalidInput(f"{location}: {in_options(error)}", remedy=remedy) from None
 
 
 def _case(given: object, spec: Spec) -> object:

@@ -8,9 +8,9 @@ from ..core.parameters import BARS
 from ..errors import InvalidInput
 from . import lab_options as lab
 from . import say
+from .error_wording import naming_options
 from .lab_tables import print_data, print_plan, print_result
 from .options import Number, PolicyName, Whole, guarantee_option
-from .rewording import rewording
 
 if TYPE_CHECKING:
     from ..lab.planning import Plan
@@ -97,7 +97,7 @@ def simulate(
         "policy", "arms", "means", "spreads", "bounds", "budget", "checkpoints", "tolerance", "lost", "hung", "failure",
         "guarantee", "find",
     )  # fmt: skip
-    with rewording(given):
+    with naming_options(given):
         setup = lab.setup_of(
             recorded,
             matrix,
@@ -172,7 +172,7 @@ def plan(
         raise InvalidInput(missing, rule="is missing", remedy="give it, or --pilot with the rewards so far")
     if pilot is not None and (given["arms"] is not None or given["means"] is not None):
         raise InvalidInput("pilot", pilot, "already gives the arms and their rewards", "leave out --arms and --means")
-    with rewording(given):
+    with naming_options(given):
         shared = {
             **{name: given[name] for name in ("policy", "tolerance", "guarantee", "bounds")},
             **lab.question_in(given),
@@ -197,7 +197,7 @@ def plan(
     def work() -> "Plan":
         return planning.plan(setup, seed=seed, threads=threads, **timing)
 
-    with rewording(given):
+    with naming_options(given):
         found = lab.drawn(picture, work, plan_picture.draw, force=force)
     if style == "table":
         print_plan(found)

@@ -14,8 +14,8 @@ from ..run.signals import until_stopped
 from ..text.phrasing import listed, plural
 from ..text.quantities import read
 from . import say
+from .error_wording import option_of
 from .options import Number, Whole, format_option, option, together
-from .rewording import option_of
 
 if TYPE_CHECKING:
     from ..lab.recorded import Recorded

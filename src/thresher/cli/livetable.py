@@ -26,7 +26,6 @@ from ..text.phrasing import distinct, plural
 from ..text.quantities import duration, speed
 from . import say
 from .output import COLOURS, STYLES
-from .outside_words import of_run
 from .speaking import spoken
 
 REDRAW = 0.25  # seconds
@@ -42,7 +41,7 @@ def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], obje
     """Show the progress and the warnings of a run on standard error."""
     console = Console(stderr=True, highlight=False)
     if quiet or not sys.stderr.isatty() or console.is_dumb_terminal:  # rich alone would trust FORCE_COLOR
-        with spoken(lambda text: say(of_run(text)), "thresher"), spoken(_echo, evaluators.name):
+        with spoken(say, "thresher"), spoken(_echo, evaluators.name):
             yield (lambda progress: None) if quiet else Lines(study)
     else:
         turn = threading.RLock()  # rich reads where the table is and writes later: a line in between left a second one
@@ -53,7 +52,7 @@ def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], obje
 
         with (
             Live(console=console, auto_refresh=False, transient=True) as live,
-            spoken(lambda text: show(f"thresher: {of_run(text)}"), "thresher"),
+            spoken(lambda text: show(f"thresher: {text}"), "thresher"),
             spoken(show, evaluators.name),
         ):
             yield Screen(study, live, turn)

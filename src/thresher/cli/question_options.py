@@ -17,8 +17,8 @@ from ..run.command.reward import MEASURED, SECONDS
 from ..text.quantities import PERCENT, Quantity
 from . import say
 from .cautions import arms_caution
+from .error_wording import as_written, naming_options, option_of
 from .options import Amount, Bounds, Number, Or, PolicyName, Whole, guarantee_option, option, together
-from .rewording import as_written, option_of, rewording
 from .run_checks import Cases
 
 UNIT = DEFAULTS["bounds"]
@@ -139,7 +139,7 @@ def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str |
         "failure": reward_of_failure(given["failure"]),
         "evaluator": evaluator,
     }
-    with rewording(given):
+    with naming_options(given):
         spec = Spec(**asked)
     _check_ignored(spec, given)
     return spec

@@ -18,6 +18,7 @@ from .baselines import baseline_results
 from .cautions import Cautions, command_cautions
 from .code_files import CodeFiles
 from .concluding import conclude, say_kept
+from .error_wording import of_engine, of_exits
 from .kept_study import Kept, evaluator_of, pulls_made
 from .livetable import watching
 from .options import (
@@ -30,10 +31,8 @@ from .options import (
     store_at,
 )
 from .output import print_verdict
-from .outside_words import naming_options
 from .question_options import arm_options, arms_given, cases_given, question, reward_of_failure
 from .requiring import Required, check_requirements
-from .rewording import of_engine, of_exits, option_of
 from .run_checks import check_command, check_exits, check_reader, check_resources, check_start, room_for
 from .stay_option import arms_of, check_placeholders, staying, workers_of
 
@@ -191,7 +190,7 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     cautions = [] if stays else list(command_cautions(command, arms, cases=asked.cases is not None))
     job = Job(kept, evaluate, given, cautions)
     try:
-        with of_engine(given), of_exits(given), naming_options():
+        with of_engine(given), of_exits(given):
             status = until_stopped(job.carry_out)
     except CannotGoOn:
         if job.study and (given["style"] != "table" or peek(job.study, lambda ledger: ledger.told)):
@@ -229,7 +228,6 @@ class Job:
             attempts=given["attempts"],
             seconds=given["seconds"],
             give_up=given["give_up"],
-            spelled=option_of,
             check=self._kept.files.check,
         )
         is_measured = self._kept.is_measured

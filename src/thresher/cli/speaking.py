@@ -8,7 +8,9 @@ from contextlib import contextmanager, suppress
 from ..errors import EvaluationFailed
 from ..run.command.exit_status import printable
 from ..run.evaluator_errors import traceback_text
+from ..text.naming import worded
 from . import say
+from .error_wording import spelled
 
 
 @contextmanager
@@ -20,6 +22,7 @@ def spoken(speak: Callable[[str], object], *names: str) -> Iterator[None]:
     handler, format_, owner = logging.Handler(), logging.Formatter().format, os.getpid()
 
     def emit(record: logging.LogRecord) -> None:
+        record.msg = worded(record.msg, spelled)
         text = printable(format_(record))
         if os.getpid() == owner:
             speak(text)

@@ -16,6 +16,7 @@ from types import FunctionType
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, NoScore, ScoreFailed, shown, told_of
+from ..text.naming import Naming
 from . import kernel
 from .kernel import Formula
 
@@ -128,8 +129,8 @@ def known(formula: str, digest: str | None) -> Known:
     if any(name == formula for name, _ in list(KNOWN)):
         rule = "the file that defines it has changed since the study was created"
         raise NoScore("policy", formula, rule, "restore it, or create a new study with it")
-    remedy = "pass the function: open_study(…, scores=[function]), or --policy module:function"
-    raise NoScore("policy", formula, "this study's score is not known here, and is never imported by itself", remedy)
+    rule = "this study's score is not known here, and is never imported by itself"
+    raise NoScore("policy", formula, rule, Naming("pass the function with {scores}"))
 
 
 def obstacle(formula: str, digest: str) -> str | None:

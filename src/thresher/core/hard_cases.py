@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InvalidInput
+from ..text.naming import Naming
 from .events import LATE, TOLD
 from .ledger import Ledger
 
@@ -97,8 +98,7 @@ def _rewards(ledger: Ledger) -> Iterator[tuple[int, int, float]]:
     """Arm, case and reward, for each reward that counts."""
     cases = ledger.cases
     if cases is None:
-        remedy = "create one with cases=…, or with --cases"
-        raise InvalidInput("cases", rule="this study has none", remedy=remedy)
+        raise InvalidInput("cases", rule="this study has none", remedy=Naming("create one with {cases}"))
     pulls = zip(ledger.pull_state, ledger.pull_arm, cases.pull_case, ledger.pull_reward, strict=True)
     for pull, (state, arm, case, reward) in enumerate(pulls, start=1):
         if state in (TOLD, LATE) and pull not in cases.spare:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, ParamSpec, Protocol, Required, TypedDict, TypeVar, get_args, get_type_hints
 
 from ..errors import InvalidInput, UnknownArgument, shown
+from ..text.naming import Naming
 from ..text.phrasing import listed, only, plural
 from . import checks, policies
 from .checks import nearest
@@ -154,8 +155,7 @@ MAX_REWARD = 1e100  # without bounds: beyond it, squares of rewards leave the ra
 NEAREST = 1e-9  # the least distance from the bar to a bound, as a share of the range: nearer, rounding would decide
 MOST_CASES = 10**9
 MOST_NAMED_CASES = 5_000_000  # their names are in the log's first event
-WARM_UP, NO_GUARANTEE = "give a larger budget, a smaller warmup or fewer arms", "leave the guarantee out"  # remedies
-GIVE_BUDGET = "give a budget or an exploration, or use anytime-evt"
+CONFIDENCE, LARGER = Naming("give a {confidence}"), Naming("give a larger {budget}, or none")  # remedies
 Bounds = tuple[float, float]
 
 
@@ -212,10 +212,10 @@ def tries(given: object, *, cases: bool, told: bool) -> int:
     if found == DEFAULTS["tries"]:
         return found
     if not cases:
-        raise InvalidInput("tries", given, "only cases can be tried again", "give cases, or leave tries out")
+        raise InvalidInput("tries", given, "only cases can be tried again", Naming("give {cases}, or leave it out"))
     if told:
         rule = "a failed case has the reward of a failure at once, and is not tried again"
-        raise InvalidInput("tries", given, rule, "leave tries out, or failure")
+        raise InvalidInput("tries", given, rule, Naming("leave it out, or {failure}"))
     return found
 
 
@@ -225,7 +225,7 @@ def guarantee(given: object, *, certifies: bool) -> Guarantee:
         rule = "must be 'all' (no certified label is wrong) or 'rate' (few of them are, on average)"
         raise InvalidInput("guarantee", given, rule)
     if given == "rate" and not certifies:
-        raise InvalidInput("guarantee", given, "nothing is certified without a confidence", "give a confidence")
+        raise InvalidInput("guarantee", given, "nothing is certified without a confidence", CONFIDENCE)
     return given
 
 
@@ -237,10 +237,10 @@ def find_or_none(given: object, arms: int, guarantee: object, *, certifies: bool
     if found > arms:
         raise InvalidInput("find", given, only(arms, "arm"), "find fewer")
     if not certifies:
-        raise InvalidInput("find", given, "nothing is certified without a confidence", "give a confidence")
+        raise InvalidInput("find", given, "nothing is certified without a confidence", CONFIDENCE)
     if guarantee == "rate":
         rule = "the first arms found are the most likely to be wrong, so the guarantee must be 'all'"
-        raise InvalidInput("find", given, rule, NO_GUARANTEE)
+        raise InvalidInput("find", given, rule, Naming("leave the {guarantee} out"))
     return found
 
 
@@ -275,7 +275,10 @@ def bounds_or_none(bounds: object) -> Bounds | None:
     low, high = (checks.number("bounds", end) for end in bounds)
     if not low < high:
         raise InvalidInput(
-            "bounds", bounds, "the lower bound must come first and be smaller", f"did you mean ({high:g}, {low:g})?"
+            "bounds",
+            bounds,
+            "the lower bound must come first and be smaller",
+            Naming(f"did you mean {{bounds=({high:g}, {low:g})}}?"),
         )
     if math.isinf(high - low) or max(abs(low), abs(high)) > MAX_REWARD:
         raise InvalidInput("bounds", bounds, f"must lie within ±{MAX_REWARD:g}", "scale the rewards")
@@ -288,9 +291,10 @@ def strictly_inside(threshold: object, bounds: Bounds | None, what: str) -> floa
     if bounds and not bounds[0] < found < bounds[1]:
         inner = "the range of differences" if what == "margin" else "the bounds"
         rule = f"must lie strictly inside {inner} ({bounds[0]:g}, {bounds[1]:g})"
-        remedy = "choose another bar, or the bounds that rewards really have"
+        remedy = Naming("choose another bar, or the {bounds} that rewards really have")
         if bounds == (0.0, 1.0) and 1 < found < 100:
-            remedy = f"if it is a percentage, write {found / 100:g}; else give the bounds that rewards really have"
+            real = "give the {bounds} that rewards really have"
+            remedy = Naming(f"if it is a percentage, write {found / 100:g}; else {real}")
         raise InvalidInput(what, threshold, rule, remedy)
     if abs(found) > MAX_REWARD:
         raise InvalidInput(what, threshold, f"must lie within ±{MAX_REWARD:g}", "scale the rewards")
@@ -301,10 +305,10 @@ def confidence_or_none(confidence: object, threshold: float, bounds: Bounds | No
     """The confidence, if certificates are wanted and can be given."""
     if confidence is None:
         return None
-    remedy = "write one such as 0.95, or None (--confidence off) to go without certificates"
+    remedy = Naming("write one such as 0.95, or {confidence=None} to go without certificates")
     sure = checks.share("confidence", confidence, remedy=remedy)
     if bounds is None:
-        remedy = "give bounds, ask about a share, or confidence=None"
+        remedy = Naming("give {bounds}, ask about a {share}, or {confidence=None}")
         raise InvalidInput("bounds", None, "certificates need bounded rewards", remedy)
     scaled = (threshold - bounds[0]) / (bounds[1] - bounds[0])
     if not NEAREST < scaled < 1.0 - NEAREST:
@@ -318,7 +322,9 @@ def clips(clip: object, bounds: Bounds | None) -> bool:
     if clip not in (False, True):
         raise InvalidInput("clip", clip, "must be True or False")
     if clip and bounds is None:
-        raise InvalidInput("clip", clip, "there are no bounds to count rewards as", "give bounds, or leave it out")
+        raise InvalidInput(
+            "clip", clip, "there are no bounds to count rewards as", Naming("give {bounds}, or leave it out")
+        )
     return bool(clip)
 
 
@@ -327,11 +333,11 @@ def check_budget(budget: object, arms: int, policy: Policy, *, most: int = MAX_B
     pulls, least = checks.whole("budget", budget, least=1, most=most), policy.warmup * arms
     if before and pulls <= before:
         rule = f"must be more than {before:,}: the baseline goes through all cases first"
-        raise InvalidInput("budget", budget, rule, "give a larger budget, or none")
+        raise InvalidInput("budget", budget, rule, LARGER)
     if pulls < least:
         each = f"{plural(policy.warmup, 'warm-up pull')} for each of {plural(arms, 'arm')}"
         rule = f"must be at least {least}: {each}"
-        raise InvalidInput("budget", budget, rule, WARM_UP)
+        raise InvalidInput("budget", budget, rule, Naming("give a larger {budget} or fewer arms"))
     return pulls
 
 
@@ -340,10 +346,11 @@ def budget_or_none(budget: object, arms: int, policy: Policy, *, ends: bool, bef
     if budget is not None:
         return check_budget(budget, arms, policy, before=before)
     if not ends:
-        raise InvalidInput("budget", None, "without certificates a study ends with its budget alone", "give a budget")
+        rule = "without certificates a study ends with its budget alone"
+        raise InvalidInput("budget", None, rule, Naming("give a {budget}"))
     if policy.needs_budget:
         rule = "takes its exploration from the budget, and there is none"
-        raise InvalidInput("policy", str(policy), rule, GIVE_BUDGET)
+        raise InvalidInput("policy", str(policy), rule, Naming("give a {budget}, or {policy='anytime-evt'}"))
     return None
 
 
@@ -362,9 +369,11 @@ def reward_of_failure(
         return "worst"
     if failure != "ignore" and pairs:
         rule = "a failed pull of a pair has no reward of its own"
-        raise InvalidInput("failure", failure, rule, "with a baseline, use 'worst' or 'ignore'")
+        raise InvalidInput("failure", failure, rule, Naming("with a {baseline}, use 'worst' or 'ignore'"))
     if failure == "ignore" and cases:
-        raise InvalidInput("failure", failure, "no case may be left out", "with cases, use 'worst' or a reward")
+        raise InvalidInput(
+            "failure", failure, "no case may be left out", Naming("with {cases}, use 'worst' or a reward")
+        )
     if failure == "ignore":
         return "ignore"
     number = checks.as_float(failure)
@@ -398,9 +407,7 @@ def constant(given: object, arms: int, confidence: float | None) -> float:
 
 BARS = ("at_least", "at_most")  # the names by which a bar can be given
 OF_BASELINE = "belongs to a baseline"  # a rule
-# texts that `cli/rewording.py` replaces with the names of options; other files have more
-NAME_BASELINE, MARGIN_TOO = "name one of the arms as baseline", "a margin is given too"
-MARGIN_OR_RATIO = "give a margin or a ratio"
+MARGIN_OR_RATIO = "leave it out, or give a {margin} or a {ratio}"  # a remedy
 LONGEST_UNIT = 16  # characters
 DEFAULT: Bounds = DEFAULTS["bounds"]
 
@@ -437,14 +444,15 @@ def asked(given: Mapping[str, object], *, bounds: Bounds | None, clip: bool, arm
     if base is None:
         for what in ("margin", "ratio"):
             if given.get(what) is not None:
-                raise InvalidInput(what, given[what], OF_BASELINE, NAME_BASELINE)
+                raise InvalidInput(what, given[what], OF_BASELINE, Naming("name one of the arms with {baseline}"))
         if lower:
-            raise InvalidInput("lower_is_better", lower, OF_BASELINE, "give at_most")
+            raise InvalidInput("lower_is_better", lower, OF_BASELINE, Naming("give {at_most}"))
         if name is None:
-            raise InvalidInput("at_least", None, "there is no bar", "give at_least or at_most, or a baseline")
+            remedy = Naming("give {at_least} or {at_most}, or a {baseline}")
+            raise InvalidInput("at_least", None, "there is no bar", remedy)
     elif name is not None:
         rule = "with a baseline, the bar is what the baseline reaches"
-        raise InvalidInput(name, number, rule, f"leave it out, or {MARGIN_OR_RATIO}")
+        raise InvalidInput(name, number, rule, Naming(MARGIN_OR_RATIO))
     else:
         name, number = "margin", 0.0 if margin is None else margin
     lower = bool(lower) or name == "at_most"
@@ -512,8 +520,9 @@ def named_bar(bars: Mapping[str, object]) -> tuple[str | None, object]:
     """The bar and the name by which it was given."""
     given = [(name, value) for name, value in bars.items() if value is not None]
     if len(given) > 1:
-        names = " and ".join(name for name, _ in given)
-        raise InvalidInput(given[1][0], given[1][1], f"a study has one bar, and {names} are given", "leave one out")
+        names = " and ".join(f"{{{name}}}" for name, _ in given)
+        rule = Naming(f"a study has one bar, and {names} are given")
+        raise InvalidInput(given[1][0], given[1][1], rule, "leave one out")
     return given[0] if given else (None, None)
 
 
@@ -521,7 +530,7 @@ def _ratio_or_none(ratio: object, margin: object) -> float | None:
     if ratio is None:
         return None
     if margin is not None:
-        raise InvalidInput("ratio", ratio, MARGIN_TOO, "give one of them")
+        raise InvalidInput("ratio", ratio, Naming("a {margin} is given too"), "give one of them")
     found = checks.number("ratio", ratio)
     if not 0.0 < found <= MAX_REWARD:
         raise InvalidInput("ratio", ratio, "must be a number above 0", "write 1.05 for five percent more")
@@ -537,6 +546,7 @@ def _share_or_none(share: object, ratio: float | None) -> float | None:
 def _check_no_bounds(bounds: Bounds | None, share: float, *, clip: bool) -> None:
     """A share needs no bounds, so none may be given."""
     if bounds not in (None, DEFAULT):
-        raise InvalidInput("bounds", bounds, f"a share ({share:g}) needs none", "leave one of them out")
+        raise InvalidInput("bounds", bounds, Naming(f"a {{share}} ({share:g}) needs none"), "leave one of them out")
     if clip:
-        raise InvalidInput("clip", clip, f"a share ({share:g}) has no bounds to count rewards as", "leave it out")
+        rule = Naming(f"a {{share}} ({share:g}) has no bounds to count rewards as")
+        raise InvalidInput("clip", clip, rule, "leave it out")

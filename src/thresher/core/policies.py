@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from ..errors import InvalidInput, shown
+from ..text.naming import Naming
 from . import checks, custom_scores, kernel
 from .custom_scores import FORMULAS
 from .kernel import Formula
@@ -197,8 +198,6 @@ NAMED: dict[str, Policy] = {}  # with their defaults: `policies.py` enters thres
 
 __all__ = ["CONSTRUCTORS", "DOUBLING", "Policy", "custom", "from_json", "policy", "second_rule", "settling_constant"]
 
-YOUR_OWN = "or a function of your own with thresher.custom"  # a remedy
-
 
 def custom(
     score: Formula,
@@ -321,7 +320,7 @@ def policy(given: "Policy | str | None", *, certificates: bool = True, finds: bo
         return balanced() if certificates else anytime_evt()
     if isinstance(given, Policy):
         return given
-    known = f"choose one of {', '.join(CONSTRUCTORS)}, {YOUR_OWN}"
+    known = Naming(f"choose one of {', '.join(CONSTRUCTORS)}, or {{custom}}, a score of your own")
     if not isinstance(given, str):
         raise InvalidInput("policy", given, "must be a name, such as 'evt', or a policy, such as thresher.evt()", known)
     if (digest := custom_scores.digest_of(given.strip())) is not None:

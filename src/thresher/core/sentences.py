@@ -295,7 +295,7 @@ def guarantee(ledger: Ledger, words: Words = USUAL) -> str:
     """What may be relied on, in one sentence with its assumptions."""
     spec = ledger.spec
     if spec.confidence is None:
-        lacking = "a confidence" if spec.limits else "bounds (--bounds none), which certificates need"
+        lacking = "a confidence" if spec.limits else "bounds, which certificates need"
         return f"Nothing is certified: the study was created without {lacking}; {SIDE.format('mean')}."
     assumed = _assumed(ledger, words.rewards)
     if isinstance(spec.failure, float):

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, Unpack
 
 from ..errors import InvalidInput, OutsideBounds, shown
 from ..text.masking import masked
+from ..text.naming import Naming
 from ..text.phrasing import MOST_NAMED
 from ..text.quantities import amount
 from . import checks, parameters, policies, question
@@ -27,12 +28,12 @@ from .parameters import (
 )
 from .policies import Policy
 
-__all__ = ["NO_PARAMS", "REAL_BOUNDS", "Guarantee", "Params", "Spec", "check_budget", "check_evaluator"]
+__all__ = ["NO_PARAMS", "Guarantee", "Params", "Spec", "check_budget", "check_evaluator"]
 
 MAX_SEED = 2**128 - 1
 REAL_BOUNDS = (
-    "create the study with the bounds that rewards can really take, "
-    "or with clip=True to count such rewards as the bound"
+    "create the study with the {bounds} that rewards can really take, "
+    "or with {clip=True} to count such rewards as the bound"
 )
 ALWAYS_STORED = (  # the others are left out of a log where they have their default
     "arms", "params", "bounds", "budget", "policy", "confidence", "tolerance", "failure", "seed",
@@ -239,13 +240,15 @@ class Spec:
         if number is None or math.isnan(number) or (math.isinf(number) and self.bounds is None):
             raise InvalidInput("reward", value, "must be a finite number or a bool")
         if self.ratio is not None and number < 0.0:
-            raise InvalidInput("reward", number, "a ratio needs rewards of at least 0", "give a margin instead")
+            raise InvalidInput(
+                "reward", number, "a ratio needs rewards of at least 0", Naming("give a {margin} instead")
+            )
         if self.is_outside(number):
             low, high = self.bounds or (-MAX_REWARD, MAX_REWARD)
             kind, remedy = (OutsideBounds, REAL_BOUNDS) if self.bounds else (InvalidInput, "scale the rewards")
             if self.bounds == (0.0, 1.0) and 1 < number <= 100:
                 remedy = f"if it is a percentage, divide by 100; else {remedy}"
-            raise kind("reward", number, f"must lie within the bounds ({low:g}, {high:g})", remedy)
+            raise kind("reward", number, f"must lie within the bounds ({low:g}, {high:g})", Naming(remedy))
         return checks.finite(number)
 
     def is_outside(self, reward: float) -> bool:

@@ -15,6 +15,7 @@ from ..core.parameters import BARS, Asked, Guarantee
 from ..core.policies import Policy
 from ..core.question import PLAIN
 from ..errors import InvalidInput
+from ..text.naming import Naming
 from . import delays, families, questions
 from .delays import Delay
 from .families import Reals
@@ -89,7 +90,7 @@ bernoulli, beta, normal, clipped, constant
         put(self, "delay", delays.parse(self.delay) if isinstance(self.delay, str) else delays.checked(self.delay))
         if families.family(self.family).recorded != (self.recorded is not None):
             rule = "recorded rewards and the family 'recorded' go together"
-            raise InvalidInput("family", self.family, rule, "give both, or neither (--recorded FILE alone does both)")
+            raise InvalidInput("family", self.family, rule, Naming("give both, or neither; {recorded} is enough"))
         if self.recorded is not None:
             if not isinstance(self.recorded, Recorded):
                 raise InvalidInput(
@@ -120,11 +121,11 @@ bernoulli, beta, normal, clipped, constant
 
     def _check_certificates(self) -> None:
         if self.confidence is not None:
-            checks.share("confidence", self.confidence, remedy="confidence=None goes without certificates")
+            checks.share("confidence", self.confidence, remedy=Naming("{confidence=None} goes without certificates"))
         if checks.number("tolerance", self.tolerance) < 0.0:
             raise InvalidInput("tolerance", self.tolerance, "must be a number that is not negative")
         if self.tolerance > 0.0 and not self.certifies:
-            raise InvalidInput("tolerance", self.tolerance, "belongs to certificates", "give a confidence too")
+            raise InvalidInput("tolerance", self.tolerance, "belongs to certificates", parameters.CONFIDENCE)
         if self.failure not in ("worst", "ignore"):
             raise InvalidInput("failure", self.failure, "must be 'worst' or 'ignore'")
         for name, shares in (("lost", checks.pair("lost", self.lost)), ("hung", (checks.number("hung", self.hung),))):
@@ -132,9 +133,11 @@ bernoulli, beta, normal, clipped, constant
                 if not 0.0 <= share < 1.0:
                     raise InvalidInput(name, share, "must be a share from 0 to below 1")
         if self.timing.model == delays.NONE and (self.hung > 0.0 or max(self.lost) > 0.0):
-            raise InvalidInput("delay", "none", "only pending pulls can be lost or hang", "write workers:1")
+            raise InvalidInput(
+                "delay", "none", "only pending pulls can be lost or hang", Naming("give {delay='workers:1'}")
+            )
         if self.hung > 0.0 and self.timing.model != delays.WORKERS:
-            raise InvalidInput("hung", self.hung, "only workers can hang", "write workers:16 as delay")
+            raise InvalidInput("hung", self.hung, "only workers can hang", Naming("give {delay='workers:16'}"))
         if self.confidence is not None and self.counts:
             parameters.confidence_or_none(self.confidence, self.asked.bar, self.asked.limits)
         if self.certifies and self.asked.share is None and not families.family(self.family).bounded:
@@ -146,11 +149,11 @@ bernoulli, beta, normal, clipped, constant
         if not self.cases:
             return
         if not self.certifies:
-            raise InvalidInput("cases", self.cases, "are simulated with certificates only", "give a confidence")
+            raise InvalidInput("cases", self.cases, "are simulated with certificates only", parameters.CONFIDENCE)
         parameters.reward_of_failure(self.failure, self.bounds, cases=True)
         if self.family == "recorded" and any(len(arm) != self.cases for arm in self.recorded.rewards):  # type: ignore[union-attr]
             rule = "every recorded arm must have one reward for each case"
-            raise InvalidInput("cases", self.cases, rule, "record all cases of every arm, or leave cases out")
+            raise InvalidInput("cases", self.cases, rule, "record all cases of every arm, or leave them out")
 
     def _check_bounded(self) -> None:
         """Certificates need rewards within the bounds."""

@@ -19,6 +19,7 @@ from ..core.places import mixed
 from ..errors import AlreadyTold, CannotGoOn, shown
 from ..study import Pull, Study, give_up, peek
 from ..text.logs import log
+from ..text.naming import Naming
 from ..text.quantities import duration
 from .pairs import BASELINE
 
@@ -101,7 +102,8 @@ class Start:
                 all_so_far = few.get(len(same.pulls), f"{len(same.pulls)} {what}s")
                 rule = f"{all_so_far} returned a reward outside the bounds before anything succeeded"
                 self.disproved = True
-                return CannotGoOn("run", rule=f"{rule}: {same.last}")  # which names the arms
+                rule = Naming("{rule}: {last}", rule=rule, last=same.last)  # which names the arms
+                return CannotGoOn("run", rule=rule)
             rule = f"{who} {how} before anything succeeded: {same.first.reason}"
             names = ", ".join(shown(name) for name in sorted(same.pulls, key=str)[:needed])
             is_of_all = needed < ARMS or self._has_cases or kind.startswith(BASELINE)
@@ -149,7 +151,6 @@ class Watch:
     oldest: Callable[[], float]  # as in `Start`
     window: int = WINDOW  # failures in a row that may be an outage
     give_up: float = math.inf  # seconds of an outage that end the run
-    spelled: Callable[[str], str] = str  # as in `Limits`
     held: list[Failure] = field(default_factory=list)
     since: float | None = None  # when the outage was noticed; None: there is none
     next_try: float = 0.0
@@ -220,12 +221,13 @@ class Watch:
         failed = f"the last {len(self.held)} evaluations all failed, the last with: {failure.reason}"
         how_long = ""
         if math.isfinite(self.give_up):
-            how_long = f", for at most {duration(self.give_up, rounded=True)} ({self.spelled('give_up')})"
-        more = f"all of them timed out: they may need a larger {self.spelled('timeout')}; "
-        log.warning(
-            f"{failed}; {more if self._only_timeouts else ''}the run is paused: one pull is tried from time to time "
-            f"until one succeeds{how_long}; no arm is retired for this"
+            how_long = f", for at most {duration(self.give_up, rounded=True)} ({{give_up}})"
+        more = "all of them timed out: they may need a larger {timeout}; " if self._only_timeouts else ""
+        text = (
+            f"{{failed}}; {more}the run is paused: one pull is tried from time to time until one succeeds{how_long}; "
+            "no arm is retired for this"
         )
+        log.warning(Naming(text, failed=failed))
         self.forgive()
 
     def tries(self, now: float, *, idle: bool) -> Sequence[Pull]:
@@ -233,7 +235,7 @@ class Watch:
         if self.since is not None and now - self.since >= self.give_up:
             remedy = "repair the evaluator and run again"
             if self._only_timeouts:
-                remedy = f"run again with a larger {self.spelled('timeout')}, or repair the evaluator"
+                remedy = Naming("run again with a larger {timeout}, or repair the evaluator")
             raise self.end(f"every evaluation failed for {self.give_up:g} s", remedy)
         if not idle or now < self.next_try:
             return []
@@ -297,7 +299,9 @@ class Watch:
     def end(self, rule: str, remedy: str) -> CannotGoOn:
         """The error with which an outage ends the run."""
         last = "" if self.last is None else f", the last with: {self.last.reason}"
-        end = CannotGoOn("run", rule=f"{rule}{last}", remedy=f"{remedy}; no arm was retired for it")
+        end = CannotGoOn(
+            "run", rule=f"{rule}{last}", remedy=Naming("{remedy}; no arm was retired for it", remedy=remedy)
+        )
         return end.with_cause(None if self.last is None else self.last.error)
 
     def release(self) -> None:

@@ -177,7 +177,7 @@ class Rewards:
         if self._first is None or not names or self._watch.start.disproved:
             return
         if len(names) == len(self._retired):
-            log.warning(str(self._first.of(names)))
+            log.warning(self._first.of(names).text)
         else:
             who = f"arm {shown(names[0])} is" if len(names) == 1 else f"arms {listed(names, show=shown)} are"
             log.warning(f"{who} retired for a reward outside the bounds, too")
@@ -191,7 +191,7 @@ class Rewards:
         self._first = self._first or error
         for arm in error.arms:
             self._retired.setdefault(arm, False)
-        so_far = str(self._first.of(list(self._retired)))
+        so_far = self._first.of(list(self._retired)).text
         self._watch.start.failure(Failure(evaluation.pull, so_far, kind=OUTSIDE))
 
 
@@ -211,7 +211,7 @@ class Runner:
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()  # finished futures, signals, STOP
         self._suspects = Suspects()
         self._evaluations = Evaluations(study, engine, self._suspects, self._inbox.put)
-        self._watch = Watch(study, self._evaluations.oldest, give_up=limits.give_up, spelled=limits.spelled)
+        self._watch = Watch(study, self._evaluations.oldest, give_up=limits.give_up)
         self._rewards = Rewards(study, self._watch, attempts=limits.attempts)
         self._logged: set[str] = set()  # errors whose traceback was logged
         self._no_workers = NoWorkers(engine.sought, limits.give_up)

@@ -98,7 +98,6 @@ class Limits:
     attempts: int = 1
     seconds: float | None = None
     give_up: float = 600.0
-    spelled: Callable[[str], str] = str  # how the user writes the name of such an argument
     # called with every pull that has ended; an error ends the run, and the pull is dropped whatever its outcome
     check: Callable[[Pull], object] = lambda pull: None
 

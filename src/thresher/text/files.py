@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from ..errors import InvalidInput
+from .naming import Naming
 
 HEAD = 512  # bytes that tell which kind of file it is
 MOST_BYTES = 1 << 30  # that are read of one file
@@ -57,7 +58,7 @@ def check(out: str | Path, kind: Kind, *, force: bool = False) -> None:
         head = file.read(HEAD)
         if head and not force and not kind.is_ours(head):
             rule = f"already exists, and is not {kind.name}"
-            raise InvalidInput("file", str(out), rule, "name another file, or overwrite it with --force")
+            raise InvalidInput("file", str(out), rule, Naming("name another file, or overwrite it with {force=True}"))
 
 
 def settle(partial: Path, target: Path) -> None:

@@ -1,6 +1,7 @@
 """Errors as clients see them: the same four fields everywhere, with a fitting status."""
 
 import json
+from ast import literal_eval
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from starlette.responses import HTMLResponse, Response
 from .. import errors
 from ..errors import ThresherError, shown
 from ..text.masking import masked
+from ..text.naming import worded
 from .assets import filled
 
 STATUS: dict[type[ThresherError], int] = {  # the first that fits
@@ -54,7 +56,9 @@ SURPRISE = Refusal(500, "server", None, "something went wrong", "its log says mo
 def refusal_of(error: ThresherError) -> Refusal:
     """An error of the library as clients see it."""
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
-    rule = "is damaged; the server's log says more" if status >= 500 and "/" in error.rule else error.rule
+    rule = worded(error.rule, _field)
+    if status >= 500 and "/" in rule:
+        rule = "is damaged; the server's log says more"
     if isinstance(error, errors.DamagedStudy):
         return Refusal(500, error.what, error.value, rule, "run thresher verify and thresher doctor")
     if isinstance(error, errors.StoreFailed):  # it names files and servers, which the client must not see
@@ -68,9 +72,16 @@ def _remedy(error: ThresherError) -> str:
         return LISTED
     if isinstance(error, errors.StudyExists) and error.rule == "already exists":
         return JOIN
-    if isinstance(error, errors.OutsideBounds):
-        return error.remedy.replace("clip=True", '"clip": true')
-    return error.remedy or DOCS
+    return worded(error.remedy, _field) or DOCS
+
+
+def _field(name: str, value: str | None) -> str:
+    """A parameter in a client's words.
+
+    >>> _field("budget", None), _field("clip", "True")
+    ('budget', '"clip": true')
+    """
+    return name if value is None else f"{json.dumps(name)}: {json.dumps(literal_eval(value))}"
 
 
 def plain(value: object) -> object:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from ...core import checks
 from ...errors import InvalidInput, lacks
 from ...text.machine import available_cores
+from ...text.naming import Naming
 from ...text.phrasing import either
 from ..evaluators import Shared, Sharing, Wrapped, WrappedCoroutine, is_coroutine
 from ..evaluators import checked as checked_shared
@@ -20,7 +21,6 @@ from .resources import checked
 
 __all__ = [
     "CHOICES",
-    "NAME_CLUSTER",
     "AnyExecutor",
     "Engine",
     "Evaluate",
@@ -33,7 +33,6 @@ __all__ = [
 
 HERE, CLUSTERS = ("threads", "processes"), ("dask", "ray")
 NAMES = (*HERE, *CLUSTERS)
-NAME_CLUSTER = "leave them out, or name a cluster as executor"  # a remedy
 CHOICES = either([*HERE, *(f"{name}[:ADDRESS]" for name in CLUSTERS)])  # for people
 
 
@@ -74,7 +73,8 @@ def open_engine(
     if not awaits and (engine := _on_a_cluster(wrapped, executor, workers, needed)) is not None:
         return engine
     if needed:
-        raise InvalidInput("resources", resources, "only Dask and Ray count them", NAME_CLUSTER)
+        leave_out = Naming("leave it out, or name a cluster as {executor}")
+        raise InvalidInput("resources", resources, "only Dask and Ray count them", leave_out)
     if awaits:
         if executor is not None:
             raise InvalidInput("executor", executor, "a coroutine function runs on an event loop", "leave executor out")
