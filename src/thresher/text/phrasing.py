@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import takewhile
 
-from rich.cells import cell_len
-
 # web/static/tools.js has the same rule; a piece has at least four characters, so that no line but the last is shorter
 _PIECES = re.compile(r".{3,}?[-/_\[,=:\\]+(?=.{2})|.+", re.DOTALL)
 
@@ -94,21 +92,28 @@ def either(words: Sequence[str]) -> str:
 _WORDS = re.compile(r"[^\W_]+|[\W_]")
 
 
+def _cells(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    from rich.cells import cell_len  # here: every error imports this module
+
+    return cell_len(text)
+
+
 def shortened(name: str, width: int) -> str:
     """A name that fits, without its middle: paths and test ids often begin alike and differ at the end.
 
     >>> shortened("tests/test_run.py::test_a_reward_is_read", 20)
     'tests/…eward_is_read'
     """
-    if cell_len(name) <= width:
+    if _cells(name) <= width:
         return name
     head, tail = "", ""
     for letter in name:
-        if cell_len(head + letter) > (width - 1) // 3:
+        if _cells(head + letter) > (width - 1) // 3:
             break
         head += letter
     for letter in reversed(name):
-        if cell_len(head + letter + tail) > width - 1:
+        if _cells(head + letter + tail) > width - 1:
             break
         tail = letter + tail
     return f"{head}…{tail}"
@@ -125,7 +130,7 @@ def distinct(names: tuple[str, ...], width: int) -> dict[str, str]:
     if len({*found}) < len(names):
         found = [shortened(name, width) for name in _different(names)]
     if len({*found}) < len(names):
-        found = ["\n".join(folded(name, width, cell_len)) for name in names]
+        found = ["\n".join(folded(name, width, _cells)) for name in names]
     return dict(zip(names, found, strict=True))
 
 
