@@ -5,7 +5,7 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -68,5 +68,25 @@ def postgres_url(postgres: str) -> Iterator[str]:
     name = f"t{os.getpid()}_{next(COUNTER)}"
     with psycopg.connect(postgres, autocommit=True) as connection:
         connection.execute(f"CREATE SCHEMA {name}")
-        yield f"{postgres}{'&' if '?' in postgres else '?'}options=-csearch_path%3D{name}"
+        yield in_schema(postgres, name)
         connection.execute(f"DROP SCHEMA {name} CASCADE")
+
+
+def in_schema(url: str, name: str) -> str:
+    """The URL of a schema of that server."""
+    return f"{url}{'&' if '?' in url else '?'}options=-csearch_path%3D{name}"
+
+
+def at_statement(
+    words: str, action: "Callable[[psycopg.Connection[Any], Callable[[], Any]], Any]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Call ``action`` with the session, and with what executes the statement, in place of each that has these words."""
+    execute: Any = psycopg.Connection.execute
+
+    def hooked(session: "psycopg.Connection[Any]", query: Any, *args: Any, **options: Any) -> Any:
+        def go_on() -> Any:
+            return execute(session, query, *args, **options)
+
+        return action(session, go_on) if words in str(query) else go_on()
+
+    monkeypatch.setattr(psycopg.Connection, "execute", hooked)

@@ -14,7 +14,6 @@ from typing import Any
 import apsw
 import pytest
 from engines import until
-from psycopg import errors as postgres
 
 import thresher
 from thresher.core.events import Event
@@ -22,7 +21,6 @@ from thresher.errors import Conflict, InvalidInput, StoreFailed
 from thresher.log import locks, sqlite_session
 from thresher.log.chain import chained
 from thresher.log.locks import FileLock
-from thresher.log.postgres import PostgresStore
 from thresher.log.sqlite import SqliteStore
 from thresher.log.store import open_store
 
@@ -33,19 +31,6 @@ def _no_hurry_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # -- PostgreSQL ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("lost", ["the key is taken", "nothing was written"])
-def test_an_agent_that_lost_the_race_decides_again(lost: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def execute(query: str, values: object) -> Any:
-        if lost == "the key is taken":
-            raise postgres.UniqueViolation
-        return SimpleNamespace(fetchone=lambda: (0,))
-
-    store: Any = PostgresStore("postgresql://nobody@127.0.0.1:1/nothing")
-    monkeypatch.setattr(store, "_do", lambda work, *_, **__: work(SimpleNamespace(execute=execute)))
-    with pytest.raises(Conflict):
-        store.append("s", chained([Event(1, "created", key="k")]))
 
 
 @pytest.mark.parametrize(

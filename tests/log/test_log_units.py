@@ -13,10 +13,9 @@ import pytest
 
 import thresher
 from thresher.core.events import Event
-from thresher.log import locks, postgres_connection, sqlite_file
+from thresher.log import locks, sqlite_file
 from thresher.log.chain import START, link
 from thresher.log.locks import FileLock
-from thresher.log.postgres import PostgresStore
 from thresher.log.sqlite import SqliteStore
 from thresher.log.store import MemoryStore
 
@@ -91,28 +90,6 @@ def test_a_lock_that_comes_after_an_interrupt_is_released(tmp_path: Path, monkey
     with (tmp_path / "lock").open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.close(childs)
-
-
-@pytest.mark.parametrize(("long", "gives_up"), [(0.0, True), (60.0, False)])
-def test_after_an_interrupted_wait_for_a_server_it_is_not_waited_for_again(
-    long: float, gives_up: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(postgres_connection, "LONG", long)
-    store = PostgresStore("postgresql://nobody@127.0.0.1:1/nothing")
-    monkeypatch.setattr(store, "_connect", _interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        store.studies()
-    expected = thresher.StoreFailed if gives_up else KeyboardInterrupt
-    with pytest.raises(expected, match="was being waited for when" if gives_up else None):
-        store.studies()
-
-
-def test_what_a_server_says_is_told_in_one_line(postgres_url: str) -> None:
-    store = PostgresStore(postgres_url)
-    with pytest.raises(thresher.StoreFailed, match=r'column "nonsense" does not exist.*; run thresher doctor'):
-        store._do(lambda connection: connection.execute("SELECT nonsense"))
-    assert store.studies() == []
-    store.close()
 
 
 # -- forks -----------------------------------------------------------------------------------------------------------

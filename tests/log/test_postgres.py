@@ -15,9 +15,7 @@ import thresher
 from thresher.core.events import Event
 from thresher.errors import Conflict, StoreFailed
 from thresher.log import postgres_schema
-from thresher.log.postgres import PostgresStore
 from thresher.log.store import open_store
-from thresher.study import peek
 from thresher.text.masking import masked
 
 SECRET = "s3cr3t-Pa55"
@@ -123,7 +121,7 @@ def test_a_wrong_password_is_reported_at_once_and_not_shown(guarded: str) -> Non
     ],
 )
 def test_passwords_are_never_shown(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.log.postgres_connection.PATIENCE", 0.1)
+    monkeypatch.setattr("thresher.log.postgres.PATIENCE", 0.1)
     unreachable(url)
 
 
@@ -173,30 +171,25 @@ def test_an_append_that_meets_a_deletion_writes_nothing(postgres_url: str) -> No
     store.close()
 
 
-def test_an_answer_lost_with_the_flush_is_flushed_again(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The event is found after reconnecting; but the session that wrote it may never have waited for the disk."""
+def test_an_append_that_a_damaged_head_would_allow_replaces_no_event(postgres_url: str) -> None:
     study = make(postgres_url)
-    store, flushes = study.store, []
-    assert isinstance(store, PostgresStore)
-    pull = study.ask() or pytest.fail("no pull")
+    study.ask_many(3)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("UPDATE thresher_heads SET seq = 2")
+    before = study.store.read("s")
+    with pytest.raises(Conflict):
+        study.store.append("s", [before[2]._replace(arm=1)])
+    assert study.store.read("s") == before
+    study.store.close()
 
-    flush = PostgresStore.flush
 
-    def counted(self: PostgresStore) -> None:
-        flushes.append(self._is_flushed)
-        flush(self)
-
-    def lose(turn: object, connection: "psycopg.Connection[Any]") -> None:
-        monkeypatch.undo()
-        monkeypatch.setattr(PostgresStore, "flush", counted)
-        connection.close()
-        connection.execute("SELECT 1")
-
-    monkeypatch.setattr(store, "_end", lose)
-    study.tell(pull, 1)
-    assert peek(study, lambda ledger: ledger.told) == 1
-    assert sum(event.kind == "told" for event in study.events()) == 1
-    assert flushes == [False, False], "the first finds that the session is gone, the second waits for the disk"
+def test_what_a_server_says_is_told_in_one_line(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = open_store(postgres_url)
+    with monkeypatch.context() as broken:
+        broken.setattr(postgres_schema, "NAMES", "SELECT nonsense")
+        with pytest.raises(StoreFailed, match=r'column "nonsense" does not exist.*; run thresher doctor'):
+            store.studies()
+    assert store.studies() == []
     store.close()
 
 

@@ -16,8 +16,8 @@ from waiters import ASK, RUN, THRESHER, ends_at_once, said_by, started
 import thresher
 from thresher.errors import StoreFailed
 from thresher.log.locks import Patience
-from thresher.log.postgres_connection import PostgresConnection
-from thresher.log.postgres_waiting import passes
+from thresher.log.postgres import passes
+from thresher.log.postgres_schema import KEY
 from thresher.log.store import open_store
 
 AT_SOCKET = 'connection failed: connection to server on socket "/run/does not exist/.s.PGSQL.5432" failed: '
@@ -62,7 +62,7 @@ def test_an_agent_that_waits_for_its_server_ends_with_ctrl_c(stopped: Server) ->
 
 
 def test_a_server_that_never_comes_is_given_up(stopped: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.log.postgres_connection.PATIENCE", 0.3)
+    monkeypatch.setattr("thresher.log.postgres.PATIENCE", 0.3)
     with pytest.raises(StoreFailed, match=r"cannot be reached, for \d+ s: .*Is the server running") as caught:
         open_store(stopped.url).studies()
     assert "\n" not in str(caught.value)
@@ -179,8 +179,8 @@ def test_a_row_that_is_locked_is_waited_for(study_url: str) -> None:
 
 
 def test_a_lock_that_is_never_released_is_named_in_the_end(study_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.log.postgres_connection.TURN", 0.1)
-    monkeypatch.setattr("thresher.log.postgres_connection.PATIENCE", 0.3)
+    monkeypatch.setattr("thresher.log.postgres.TURN", 0.1)
+    monkeypatch.setattr("thresher.log.postgres.PATIENCE", 0.3)
     study = thresher.open_study("s", storage=study_url)
     with locked(study_url, "LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE") as holder:
         rule = rf"another session holds a lock on its tables \(server process {holder.info.backend_pid}, maintenance\)"
@@ -215,15 +215,60 @@ def test_deleting_waits_for_a_lock_and_says_so(study_url: str) -> None:
 
 def test_the_pauses_between_tries_to_connect_grow_to_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses = list[float]()
-    server = PostgresConnection("postgresql://nobody@localhost/none")
-    monkeypatch.setattr(server, "_connected", lambda: (_ for _ in ()).throw(ConnectionRefusedError("not there")))
-    server._known = True
 
     class Waits(Patience):
         def pause(self, seconds: float, what: object) -> bool:
             pauses.append(seconds)
             return len(pauses) < 7
 
+    def refuses(*_: object, **__: object) -> None:
+        raise psycopg.OperationalError("Connection refused")
+
+    monkeypatch.setattr("thresher.log.postgres.Patience", Waits)
+    monkeypatch.setattr(psycopg, "connect", refuses)
     with pytest.raises(StoreFailed, match="cannot be reached"):
-        server._connect(Waits(60.0))
+        open_store("postgresql://nobody@localhost/none").studies()
     assert pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(("long", "gives_up"), [(0.0, True), (60.0, False)])
+def test_after_an_interrupted_wait_for_a_server_it_is_not_waited_for_again(
+    long: float, gives_up: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("thresher.log.postgres.LONG", long)
+    monkeypatch.setattr(psycopg, "connect", interrupted)
+    store = open_store("postgresql://nobody@127.0.0.1:1/nothing")
+    with pytest.raises(KeyboardInterrupt):
+        store.studies()
+    expected = StoreFailed if gives_up else KeyboardInterrupt
+    with pytest.raises(expected, match="was being waited for when" if gives_up else None):
+        store.studies()
+
+
+def test_an_agent_that_waited_in_vain_for_its_turn_takes_it_only_if_it_is_free(
+    study_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("thresher.log.postgres.TURN", 0.5)
+    holder, impatient = open_store(study_url), open_store(study_url)
+    with holder.turn("s"):
+        assert turns_held(study_url) == 1
+        for waits in (True, False, False):
+            began = time.monotonic()
+            with impatient.turn("s"):
+                assert (time.monotonic() - began >= 0.5) == waits
+                assert turns_held(study_url) == 1
+    with impatient.turn("s"):
+        assert turns_held(study_url) == 1, "it was free"
+    assert turns_held(study_url) == 0, "it was given back"
+    holder.close()
+    impatient.close()
+
+
+def turns_held(url: str) -> int:
+    with psycopg.connect(url) as session:
+        query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = %s"
+        found = session.execute(query, (KEY,)).fetchone()
+    return int(found[0]) if found else 0

@@ -13,33 +13,12 @@ import pytest
 
 import thresher
 from thresher.log.journal import Journal
-from thresher.log.postgres import PostgresStore
 from thresher.log.sqlite import SqliteStore
 from thresher.log.store import MemoryStore
 
 
 def a_study(store: Any) -> thresher.Study:
     return thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=400, storage=store)
-
-
-# -- turns -----------------------------------------------------------------------------------------------------------
-
-
-def test_an_agent_that_waited_in_vain_takes_its_turn_only_if_it_is_free(postgres_url: str) -> None:
-    holder, impatient = PostgresStore(postgres_url), PostgresStore(postgres_url)
-    impatient._impatient_until = time.monotonic() + 60
-    with holder.turn("s"), impatient.turn("s"):
-        assert holder._turn is not None
-        assert impatient._turn is not None
-        assert (holder._turn.session is holder._connection, impatient._turn.session) == (True, None)
-    with impatient.turn("s"):
-        assert impatient._turn.session is impatient._connection
-    impatient._impatient_until = 0.0
-    holder._impatient_until = time.monotonic() + 60
-    with holder.turn("s"):
-        assert holder._turn.session is holder._connection, "it was given back"
-    holder.close()
-    impatient.close()
 
 
 # -- the disk --------------------------------------------------------------------------------------------------------

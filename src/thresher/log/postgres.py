@@ -1,26 +1,99 @@
-"""Studies in PostgreSQL."""
+"""Studies in PostgreSQL, through psycopg 3.
+
+One session per process, behind a lock. A lost session is opened again. The caller finds out by the key of its events
+whether they were written.
+"""
 
 import contextlib
+import re
+import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+from urllib.parse import quote
 
 import psycopg
 from psycopg import errors as postgres
 
 from ..core.events import Event
-from ..errors import Interrupted
+from ..errors import UNSAID, Interrupted, StoreFailed
+from ..text.masking import masked
 from . import postgres_schema as schema
 from .chain import Head
-from .locks import BUSY_WITHOUT_TURN, in_a_hurry
-from .postgres_connection import PostgresConnection, Turn
+from .locks import BUSY_WITHOUT_TURN, HURRY, TURN, Patience, in_a_hurry, leave_to_parent, renewed
+from .reader import unreadable
 from .store import beaten, begun_and_over, from_row, taken, to_row
 
+Answer = TypeVar("Answer")
+PATIENCE = 60.0  # seconds to wait for a server to come up, or for a lock on its tables
+LONG = 1.0  # seconds; an interrupted statement that took longer was waiting
+_DAMAGE = (postgres.DataCorrupted, postgres.IndexCorrupted, UnicodeDecodeError)
 
-class PostgresStore(PostgresConnection):
+# libpq gives no code for a failure to connect, so only its text can be checked. In another language than English the
+# failure counts as permanent, unless the server was reached before.
+NEVER = (
+    "authentication failed",
+    "no password supplied",
+    "no pg_hba.conf entry",
+    "not permitted to log in",
+    "does not exist",
+)
+PASSING = (
+    "Is the server running",  # no server listens there, or not yet
+    "refused",
+    "timeout expired",
+    "timed out",
+    "unreachable",
+    "No route to host",
+    "Temporary failure in name resolution",
+    "starting up",
+    "shutting down",
+    "recovery",
+    "not yet accepting connections",
+    "too many clients",
+    "too many connections",
+    "connection slots are reserved",
+    "closed the connection unexpectedly",
+    "reset by peer",
+)
+_NAMES = re.compile(r'"[^"]*"')  # of databases, users and hosts: they may contain any word
+# Sessions that hold an exclusive lock on one of our tables. If there are none, sessions that have held any lock for a
+# second: a deletion waits for these, too.
+BLOCKERS = """WITH held AS (
+    SELECT pid, application_name, xact_start,
+        bool_or(mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')) AS strong
+    FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE granted AND pid <> pg_backend_pid()
+    AND relation IN (to_regclass('thresher_schema'), to_regclass('thresher_events'), to_regclass('thresher_heads'),
+        to_regclass('thresher_leases'), to_regclass('thresher_agents'))
+    GROUP BY pid, application_name, xact_start
+) SELECT pid, application_name FROM held
+WHERE strong OR (NOT EXISTS (SELECT 1 FROM held WHERE strong) AND xact_start < now() - interval '1 second')
+ORDER BY pid"""
+
+
+class Turn:
+    """A place in the queue of a study's writers."""
+
+    def __init__(self, study: str) -> None:
+        self.study = study
+        self.session: psycopg.Connection[Any] | None = None  # the one that holds the lock
+
+
+class PostgresStore:
     """Logs in tables of a PostgreSQL database, for any number of agents on any number of machines."""
 
     leased = True
+
+    def __init__(self, url: str) -> None:
+        self._server = Server(url)
+        self._turn: Turn | None = None
+        self._unflushed: psycopg.Connection[Any] | None = None  # the session that wrote what is to be flushed
+        self._is_flushed = False  # whether the last append was flushed together with the end of its turn
+        self._impatient_until = 0.0
+
+    def close(self) -> None:
+        self._server.close()
 
     # -- the log ------------------------------------------------------------------------------------------------
 
@@ -35,7 +108,7 @@ class PostgresStore(PostgresConnection):
         def work(connection: "psycopg.Connection[Any]") -> list[Any]:
             return connection.execute(query, () if study is None else (study, *values)).fetchall()
 
-        return self._do(work, study=study)
+        return self._server.do(work, study=study)
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none; in one statement, so in one message."""
@@ -59,11 +132,11 @@ class PostgresStore(PostgresConnection):
             if self._turn is not None and self._turn.session is connection:  # nothing is left to do in it
                 self._end(self._turn, connection)
 
-        self._do(work, study=study, writes=True)
+        self._server.do(work, study=study, writes=True)
 
     def _end(self, turn: "Turn", connection: "psycopg.Connection[Any]") -> None:
         """End the turn and wait for the disk, in one message: the next agent need not wait for it."""
-        connection.execute(schema.END_TURN_AND_FLUSH, (turn.study, self._level))
+        connection.execute(schema.END_TURN_AND_FLUSH, (turn.study, self._server.level))
         turn.session = self._unflushed = None
         self._is_flushed = True
 
@@ -76,12 +149,12 @@ class PostgresStore(PostgresConnection):
         def work(connection: "psycopg.Connection[Any]") -> None:
             if self._unflushed not in (None, connection):  # the server may have crashed, and lost it, since
                 self._unflushed = None
-                raise Interrupted("storage", self.url, "the connection was lost after writing")
-            if self._level != "off":
-                connection.execute(schema.FLUSH, (self._level,))
+                raise Interrupted("storage", self._server.url, "the connection was lost after writing")
+            if self._server.level != "off":
+                connection.execute(schema.FLUSH, (self._server.level,))
             self._unflushed = None
 
-        self._do(work, writes=True)
+        self._server.do(work, writes=True)
 
     def studies(self) -> list[str]:
         return sorted(name for (name,) in self._rows(schema.NAMES))
@@ -101,11 +174,11 @@ class PostgresStore(PostgresConnection):
                 held = False
             turn.session = connection if held else None
 
-        with self._lock:  # the session owns the lock, so threads of this process queue here
+        with self._server.lock:  # the session owns the lock, so threads of this process queue here
             try:
-                self._do(take)
+                self._server.do(take)
             except BaseException:
-                self.close()  # an interrupt may have come after the lock was acquired: closing the session frees it
+                self._server.close()  # an interrupt may have come after the lock was acquired: this frees it
                 raise
             self._is_flushed = False  # an earlier call's flush does not cover what this one finds
             outer, self._turn = self._turn, turn
@@ -113,7 +186,7 @@ class PostgresStore(PostgresConnection):
                 yield
             finally:
                 self._turn = outer
-                if turn.session is not None and turn.session is self._connection:
+                if turn.session is not None and turn.session is self._server.session:
                     with contextlib.suppress(psycopg.Error):  # a session that is gone holds no lock
                         turn.session.execute(schema.END_TURN, (turn.study,))
 
@@ -135,13 +208,13 @@ class PostgresStore(PostgresConnection):
                     connection.execute(query.format(f"thresher_{table}"), {"study": study, "name": name})
             self._is_flushed = False
 
-        self._do(work, study=study)
+        self._server.do(work, study=study)
         self.flush()
 
     # -- beside the log -----------------------------------------------------------------------------------------
 
     def renew(self, study: str, pulls: Iterable[int], seconds: float) -> None:
-        self._do(lambda connection: connection.execute(schema.RENEW, (seconds, study, list(pulls))), study=study)
+        self._server.do(lambda connection: connection.execute(schema.RENEW, (seconds, study, list(pulls))), study=study)
 
     def expired(self, study: str) -> list[int]:
         """The expired pulls by the server's clock: an agent whose own clock is wrong does no harm."""
@@ -149,11 +222,157 @@ class PostgresStore(PostgresConnection):
         return [pull for (pull,) in self._rows(query, study)]
 
     def note(self, study: str, agent: str, command: str) -> None:
-        self._do(lambda connection: connection.execute(schema.NOTE, (study, agent, command)), study=study)
+        self._server.do(lambda connection: connection.execute(schema.NOTE, (study, agent, command)), study=study)
 
     def notes(self, study: str) -> Mapping[str, str]:
         query = "SELECT agent, command FROM thresher_agents WHERE study = %s ORDER BY time"
         return dict(self._rows(query, study))
 
     def describe(self) -> Mapping[str, str]:
-        return {"store": f"PostgreSQL at {self.url}", **self._do(schema.examine)}
+        return {"store": f"PostgreSQL at {self._server.url}", **self._server.do(schema.examine)}
+
+
+class Server:
+    """A server: holds one session, and connects again when it is lost."""
+
+    def __init__(self, url: str) -> None:
+        self._settings = schema.settings(url)
+        self.url = masked(url)
+        self.lock = threading.RLock()
+        self.session: psycopg.Connection[Any] | None = None
+        self.level = "on"  # the server's own synchronous_commit
+        self._known = False  # whether we were ever connected: then a refusal may be temporary
+        self._held = ""  # who held a lock when we last connected
+        self._given_up_until = 0.0
+        _SERVERS.add(self)
+
+    def close(self) -> None:
+        with self.lock:
+            if self.session is not None:
+                self.session.close()
+                self.session = None
+
+    def do(
+        self, work: "Callable[[psycopg.Connection[Any]], Answer]", *, study: str | None = None, writes: bool = False
+    ) -> Answer:
+        """Call ``work`` with the connection. If it is lost, connect and call it again, unless it ``writes``.
+
+        A lock that another session holds is waited for like a server that is down: nothing is written meanwhile.
+        If the tables are damaged, the error names the study that is read or written.
+        """
+        with self.lock:
+            patience = Patience(PATIENCE)
+            while True:
+                with self._until_interrupted():
+                    connection = self.session or self._connect(patience)
+                    try:
+                        return work(connection)
+                    except postgres.LockNotAvailable:
+                        self._wait_for_lock(patience, 0.05, blockers(connection))
+                    except _DAMAGE:
+                        raise unreadable(UNSAID if study is None else study, self.url) from None
+                    except psycopg.Error as error:
+                        if not (connection.closed or is_leaving(error)):
+                            raise StoreFailed("storage", self.url, self._said(error), "run thresher doctor") from None
+                        self.session = None
+                        connection.close()
+                        if writes:
+                            raise Interrupted("storage", self.url, "the connection was lost while writing") from None
+
+    @contextlib.contextmanager
+    def _until_interrupted(self) -> Iterator[None]:
+        """After Ctrl-C or SIGTERM in a wait, cleaning up does not wait for the same thing again."""
+        began = time.monotonic()
+        if began < self._given_up_until:
+            raise StoreFailed("storage", self.url, "was being waited for when this process was interrupted")
+        try:
+            yield
+        except Exception:
+            raise
+        except BaseException:
+            if time.monotonic() - began >= LONG:
+                self._given_up_until = time.monotonic() + HURRY
+            session = self.session
+            if session and session.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE:
+                self.session = None  # its answer will never be fetched
+                session.close()
+            raise
+
+    def _connect(self, patience: Patience) -> "psycopg.Connection[Any]":
+        pause, began = 0.05, time.monotonic()
+        while True:
+            try:
+                return self._connected()
+            except postgres.LockNotAvailable:
+                self._wait_for_lock(patience, pause, self._held)
+            except (psycopg.Error, OSError, ValueError) as error:  # ValueError: an invalid host name
+                words, waits = self._said(error), self._known or passes(error)
+                if not (waits and patience.pause(pause, partial("{}: {}".format, self.url, words))):
+                    waited = f", for {time.monotonic() - began:.0f} s" if waits else ""
+                    what = "reached" if isinstance(error, psycopg.OperationalError | OSError) else "used"
+                    rule, remedy = f"cannot be {what}{waited}: {words}", "check the URL and the server"
+                    raise StoreFailed("storage", self.url, rule, remedy) from None
+            pause = min(1.0, 2 * pause)
+
+    def _connected(self) -> "psycopg.Connection[Any]":
+        connection = psycopg.connect(**self._settings, autocommit=True)
+        try:
+            self.level = schema.prepare(connection, lock_timeout=TURN)
+        except BaseException as error:
+            self._held = blockers(connection) if isinstance(error, postgres.LockNotAvailable) else ""
+            connection.close()
+            raise
+        self.session, self._known = connection, True
+        return connection
+
+    def _wait_for_lock(self, patience: Patience, pause: float, held: str) -> None:
+        """Wait a moment for the sessions ``held``, in words, which lock the tables; raise when the time is over."""
+        if not patience.pause(pause, lambda: f"another session to release a lock on the tables at {self.url}{held}"):
+            rule = f"another session holds a lock on its tables{held}"
+            raise StoreFailed("storage", self.url, rule, "end it") from None
+
+    def _said(self, error: Exception) -> str:
+        """The server's words, on one line and without the password."""
+        words = " ".join(str(error).split()) or type(error).__name__
+        for secret in map(str, filter(None, map(self._settings.get, ("password", "sslpassword")))):
+            for form in (secret, quote(secret), quote(secret, safe="")):
+                words = words.replace(form, "***")
+        return masked(words)[:500]
+
+    def begin_in_child(self) -> None:
+        """In a forked child: the session is the parent's, and a thread of the parent may hold the lock."""
+        leave_to_parent(self.session)
+        self.session, self.lock = None, threading.RLock()
+
+
+_SERVERS = renewed(Server.begin_in_child)
+
+
+def is_leaving(error: psycopg.Error) -> bool:
+    """Whether the server, or this session, is being shut down."""
+    return (error.sqlstate or "")[:3] in ("57P", "080")
+
+
+def passes(error: Exception) -> bool:
+    """Whether a connection that failed with this error may succeed a moment later by itself.
+
+    >>> refused = 'connection to server at "127.0.0.1", port 1 failed: Connection refused'
+    >>> passes(psycopg.OperationalError(refused))
+    True
+    >>> passes(psycopg.OperationalError('FATAL:  database "recovery" does not exist'))
+    False
+    """
+    if not isinstance(error, psycopg.OperationalError):
+        return False
+    words = _NAMES.sub("", str(error))
+    return is_leaving(error) or (any(w in words for w in PASSING) and not any(w in words for w in NEVER))
+
+
+def blockers(connection: "psycopg.Connection[Any]") -> str:
+    """The sessions that block all others, in words; empty if none are found."""
+    try:
+        rows = connection.execute(BLOCKERS).fetchall()
+    except psycopg.Error:
+        return ""
+    found = [f"server process {pid}{f', {name}' if name else ''}" for pid, name in rows]
+    return f" ({'; '.join(found)})" if found else ""
