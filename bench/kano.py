@@ -14,10 +14,9 @@ from thresher.core import policies
 from thresher.core.policies import Policy
 from thresher.errors import InvalidInput
 from thresher.lab import Setup, compiler, csv_text, progress_bar, simulate
-from thresher.lab.parallel import aside
 from thresher.lab.pictures import BLUE, ORANGE, picture
-from thresher.lab.settled import known, standard_error
-from thresher.lab.simulator import blank_arms, checked
+from thresher.lab.result import known, standard_error
+from thresher.lab.simulator import aside, blank_arms, checked
 
 from . import rivals
 

@@ -13,12 +13,11 @@ import numpy as np
 from thresher.core import state
 from thresher.core.certificate import CHARGED
 from thresher.lab import Setup, compiler, formulas
-from thresher.lab.parallel import aside, available_cores, share_out
+from thresher.lab.delays import blank_slots
 from thresher.lab.proofs import blank_proof
 from thresher.lab.repetition import zeros
-from thresher.lab.settled import standard_error
-from thresher.lab.simulator import blank_arms, rules
-from thresher.lab.slots import blank_slots
+from thresher.lab.result import standard_error
+from thresher.lab.simulator import aside, available_cores, blank_arms, rules, share_out
 
 from . import warmup_loop as loop
 from .report import Figure

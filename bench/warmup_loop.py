@@ -17,11 +17,11 @@ from thresher.core.kernel import (
     rescore_both,
     rescore_everything,
 )
+from thresher.lab.delays import Slots, empty_slots, put_due
 from thresher.lab.families import Reals
 from thresher.lab.loops import draw_instance, drawn
 from thresher.lab.proofs import Proof, issue, learn, mislabelled, open_proof
 from thresher.lab.repetition import Arms, Boards, Rules, Times, misjudged, saw, start_pull, wipe
-from thresher.lab.slots import Slots, empty_slots, put_due
 from thresher.lab.streams import DELAYS, Words, exponential, fraction, start
 
 TODAY, OBSERVED, FIRST, CAPPED, LEAST, LONGER = range(6)  # see RULES of `warmup.py`

@@ -29,7 +29,7 @@ def _compile_in_one_process() -> Iterator[None]:
     """Other cores are busy with other tests, and a second process would compile the core a second time."""
     with pytest.MonkeyPatch.context() as patch:
         if "thresher.lab" in sys.modules:
-            patch.setattr("thresher.lab.warming.available_cores", lambda: 1)
+            patch.setattr("thresher.lab.parallel_compile.available_cores", lambda: 1)
         yield
 
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from thresher.core import kernel
-from thresher.lab import compiler, delayed_loop, formulas, loops, simulator, warming
+from thresher.lab import compiler, formulas, loops, parallel_compile, simulator
 
 COMPILED = compiler.loop
 LOCK = threading.Lock()
-MODULES = (kernel, kernel, formulas, loops, delayed_loop)
+MODULES = (kernel, kernel, formulas, loops, loops)
 LARGE = 15_000  # pulls of a game that is compiled all the same
 
 
@@ -79,6 +79,6 @@ def interpreted() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiler, "loop", loop)
         patch.setattr(compiler, "instance_drawer", drawer)
-        patch.setattr(warming, "compile_here", lambda loops, progress=None: None)
+        patch.setattr(parallel_compile, "compile_here", lambda loops, progress=None: None)
         patch.setattr(simulator, "aside", lambda work: work())
         yield

@@ -12,7 +12,7 @@ import pytest
 
 from thresher.core import kernel
 from thresher.core.kernel import Rule
-from thresher.lab import compiler, formulas, warming
+from thresher.lab import compiler, formulas, parallel_compile
 
 PROGRAM = """
 import sys
@@ -61,7 +61,7 @@ def test_machine_code_is_kept_under_a_hash_of_its_sources_and_found_again(ran: R
     assert ran.folder.name.startswith("lab-")
     first, second = ran.kept
     assert [*first] == ["loops.run_at_once"]
-    assert {*second} == {"loops.run_at_once", "delayed_loop.run_delayed"}
+    assert {*second} == {"loops.run_at_once", "loops.run_delayed"}
     assert first.items() <= second.items(), "the second process used what the first had compiled"
 
 
@@ -86,7 +86,7 @@ def test_where_nothing_can_be_cached_loops_are_compiled_all_the_same(tmp_path: P
 
 def test_another_process_compiles_what_it_is_told(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(ran.folder.parent.parent))
-    assert warming.child_that_compiles([compiler.Kind()]).wait(60) == 0
+    assert parallel_compile.child_that_compiles([compiler.Kind()]).wait(60) == 0
     assert {name(path) for path in ran.folder.rglob("*.run_*.nbc")} == {*ran.kept[1]}  # it was there
 
 
@@ -111,11 +111,11 @@ def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkey
         shares.append(share)
         return subprocess.Popen(["true"])
 
-    monkeypatch.setattr(warming, "available_cores", lambda: cores)
-    monkeypatch.setattr(warming, "child_that_compiles", started)
-    monkeypatch.setattr(warming, "compile_here", lambda share, _: shares.append(share))
+    monkeypatch.setattr(parallel_compile, "available_cores", lambda: cores)
+    monkeypatch.setattr(parallel_compile, "child_that_compiles", started)
+    monkeypatch.setattr(parallel_compile, "compile_here", lambda share, _: shares.append(share))
     monkeypatch.setattr(compiler, "kept", lambda kind: kind.delayed and kind.certifies)
-    warming.compile_together([*loops, *loops])
+    parallel_compile.compile_together([*loops, *loops])
     assert sorted(loop for share in shares for loop in share) == sorted([loops[0], loops[2]])
     assert len(shares) == min(cores, 2)
 

@@ -16,8 +16,7 @@ import thresher
 from thresher.cli import cli
 from thresher.cli.importing import results_in
 from thresher.lab import Setup, planning, simulate
-from thresher.lab.pilot import Pilot, pilot_setup
-from thresher.lab.planning import ALL_SETTLED, plan
+from thresher.lab.planning import ALL_SETTLED, Pilot, pilot_setup, plan
 from thresher.lab.recorded import Recorded, gather
 from thresher.lab.simulator import instances
 from thresher.study import give_up

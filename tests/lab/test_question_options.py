@@ -9,8 +9,8 @@ from lab_commands import run
 from thresher.cli.error_wording import in_options
 from thresher.errors import InvalidInput
 from thresher.lab import Setup, families, simulate
+from thresher.lab.families import within
 from thresher.lab.recorded import Recorded
-from thresher.lab.shares import within
 
 NONE = Recorded(("a",), ((0.1, 0.5, 0.5, 0.9),)).samples
 ARMS = ("--policy", "uniform", "--family", "bernoulli", "--arms", "3", "--means", "0.5,0.95,0.05")

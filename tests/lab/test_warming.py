@@ -7,7 +7,7 @@ import pytest
 import rewritten
 
 from thresher.core.policies import custom
-from thresher.lab import compiler, warming
+from thresher.lab import compiler, parallel_compile
 from thresher.lab.compiler import Kind
 from thresher.lab.setup import Setup
 from thresher.lab.simulator import kind
@@ -19,8 +19,8 @@ KINDS = [loop for loop in starmap(Kind, product(EITHER, EITHER, EITHER, EITHER))
 @pytest.mark.parametrize("loop", KINDS)
 def test_every_loop_has_a_game_to_compile_it(loop: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[Setup] = []
-    monkeypatch.setattr(warming, "prepared", lambda game, certifies: played.append(game))
-    warming.compile_here([loop])
+    monkeypatch.setattr(parallel_compile, "prepared", lambda game, certifies: played.append(game))
+    parallel_compile.compile_here([loop])
     assert [kind(game) for game in played] == [loop]
 
 
@@ -29,6 +29,6 @@ def test_a_users_score_is_compiled_without_being_called(monkeypatch: pytest.Monk
     called: list[tuple[Any, ...]] = []
     monkeypatch.setattr(compiler, "loop", lambda _: lambda *given: called.append(given))
     mine = custom(rewritten.thirds, warmup=5)
-    warming.compile_here([Kind(formula=mine.formula, digest=mine.digest)])
+    parallel_compile.compile_here([Kind(formula=mine.formula, digest=mine.digest)])
     [(_, begin, end, *_)] = called
     assert begin == end

@@ -59,8 +59,8 @@ thresher compare --policy balanced --policy mine:score --confidence 0.95 --arms 
 @lab.OUTPUT
 def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
     """Compare, print, and draw."""
-    from ..lab import compare_picture, comparing
-    from ..lab.writing import progress_bar
+    from ..lab import comparing, pictures
+    from ..lab.result import progress_bar
 
     words = {**given, "policy": None, "family": None}  # options that may be given several times
     with naming_options(words):
@@ -82,7 +82,7 @@ def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
             return comparing.compare(given["policies"], **fixed, progress=progress)
 
     with naming_options(words):
-        found = lab.drawn(picture, work, compare_picture.draw, force=force)
+        found = lab.drawn(picture, work, pictures.draw_comparison, force=force)
     if style == "table":
         _print(found)
     else:

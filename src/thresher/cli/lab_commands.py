@@ -90,7 +90,7 @@ def simulate(
     """
     from ..lab import delays
     from ..lab import simulate as play
-    from ..lab.writing import progress_bar
+    from ..lab.result import progress_bar
 
     certifies = bool(given["cases"] or matrix or given["find"] is not None or given["guarantee"] != "all")
     same = (
@@ -164,8 +164,8 @@ def plan(
     thresher plan --at-least 0.5 --pilot results.csv --picture plan.png
     thresher plan --baseline 0 --margin 0.05 --arms 10 --means 0.5:0.8
     """
-    from ..lab import Setup, plan_picture, planning
-    from ..lab.pilot import pilot_setup
+    from ..lab import Setup, pictures, planning
+    from ..lab.planning import pilot_setup
 
     if pilot is None and (given["arms"] is None or given["means"] is None):
         missing = "--arms" if given["arms"] is None else "--means"
@@ -198,7 +198,7 @@ def plan(
         return planning.plan(setup, seed=seed, threads=threads, **timing)
 
     with naming_options(given):
-        found = lab.drawn(picture, work, plan_picture.draw, force=force)
+        found = lab.drawn(picture, work, pictures.draw_plan, force=force)
     if style == "table":
         print_plan(found)
     else:

@@ -140,8 +140,7 @@ def drawn(picture: str | None, work: Callable[[], Found], draw: Callable[[Found,
     """What the work finds, all of it, and drawn if a picture is wanted. If none can be written, no work is done."""
     if picture is None:
         return whole(work)
-    from ..lab.pictures import check_ready
-    from ..lab.plan_picture import PICTURE
+    from ..lab.pictures import PICTURE, check_ready
     from ..text.files import replacing
 
     if not picture.lower().endswith((".png", ".pdf", ".svg")):
@@ -231,17 +230,17 @@ def pilot_in(file: str, cases: int) -> "tuple[Recorded, int]":
 
 def matrix_in(file: str) -> "Recorded":
     """The rewards of every arm and case in a file: wide or long CSV, a JSON list, or the export of a study."""
-    from ..lab import matrix
+    from ..lab import recorded
     from .exporting import rows_of
     from .importing import contents
 
     text, data, log = contents(file)
     if log is None:
-        return matrix.gather(matrix.cells_in(data, text, file), file)
+        return recorded.gather_matrix(recorded.cells_in(data, text, file), file)
     _, ledger = log
     if ledger.spec.cases is None:
         raise InvalidInput("file", file, "is a study without cases", "a matrix has a reward for every arm and case")
-    return matrix.gather(matrix.cells_of(rows_of(ledger)), file)
+    return recorded.gather_matrix(recorded.cells_of(rows_of(ledger)), file)
 
 
 def confidence_in(text: str) -> float | None:

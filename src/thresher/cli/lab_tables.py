@@ -10,8 +10,7 @@ from . import put, standard_output
 
 if TYPE_CHECKING:
     from ..lab.planning import Plan
-    from ..lab.result import Result
-    from ..lab.settled import Certificates
+    from ..lab.result import Certificates, Result
     from ..lab.setup import Setup
 
 NINE_OF_TEN = "nine of ten"  # the heading of the range
@@ -19,7 +18,7 @@ NINE_OF_TEN = "nine of ten"  # the heading of the range
 
 def print_data(style: str, rows: list[dict[str, Any]], data: dict[str, Any]) -> None:
     """Print rows as CSV, or all data as JSON."""
-    from ..lab.writing import csv_text
+    from ..lab.result import csv_text
 
     put(json.dumps(data, indent=1) if style == "json" else csv_text(rows), end="\n" if style == "json" else "")
 
@@ -60,7 +59,7 @@ def print_result(result: "Result") -> None:
 
 def asked_by(setup: "Setup") -> str:
     """What a setup asks, in words."""
-    from ..lab.questions import look_of
+    from ..lab.setup import look_of
 
     return question(look_of(setup), setup.contenders)
 
@@ -103,8 +102,7 @@ def print_plan(plan: "Plan") -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from ..lab.pilot import Pilot
-    from ..lab.planning import ALL_SETTLED, ROUGH
+    from ..lab.planning import ALL_SETTLED, ROUGH, Pilot
 
     is_pilot = isinstance(plan.setup.recorded, Pilot)
     policies = list(plan.curves)

@@ -18,12 +18,10 @@ except ImportError as missing:
 from ..core import certificate
 from . import pictures, theory
 from .comparing import Comparison, compare, labelled
-from .crossing import first_columns, first_reached, resampled
 from .delays import Delay
-from .result import Result
+from .result import Result, csv_text, first_columns, first_reached, progress_bar, resampled
 from .setup import Setup
 from .simulator import instances, simulate, trace
-from .writing import csv_text, progress_bar
 
 __all__ = [
     "Comparison", "Delay", "Result", "Setup", "certificate", "compare", "csv_text", "first_columns", "first_reached",

@@ -8,11 +8,10 @@ from ..core import policies
 from ..core.policies import Policy
 from ..errors import UNSAID, InvalidInput
 from .families import Reals
-from .result import Measure, Result
-from .settled import known, standard_error
+from .parallel_compile import compile_together
+from .result import Measure, Result, known, standard_error
 from .setup import Setup
 from .simulator import checked, kind, simulate
-from .warming import compile_together
 
 FAMILIES = ("uniform", "bernoulli", "beta", "normal", "clipped")
 BOUNDED = ("bernoulli", "beta", "clipped")  # those that certificates can be made for, whatever the means

@@ -21,28 +21,12 @@ import numba
 from numba.core.types import unliteral
 
 from ..core import certificate, custom_scores, error_rate, kernel, places, question
-from . import (
-    delayed_loop,
-    delays,
-    families,
-    formulas,
-    loops,
-    proofs,
-    repetition,
-    shares,
-    simulated_baseline,
-    slots,
-    streams,
-    user_score,
-)
+from . import delays, families, formulas, loops, proofs, repetition, streams, user_score
 
 CORE = (kernel, places, certificate, error_rate, question)
-SHARED = (  # `applied` is that of the last
-    *(*CORE, streams, families, shares, delays),
-    *(repetition, proofs, simulated_baseline, slots, formulas),
-)
+SHARED = (*CORE, streams, families, delays, repetition, proofs, formulas)  # `applied` is that of the last
 SCORED = (kernel, formulas)  # what calls a user's score
-LOOPS = (loops, delayed_loop)
+LOOPS = (loops,)
 CALLED = frozenset(("draw_rarer", "moments", "within"))  # not worth the time to compile them into every caller
 njit: Any = numba.njit  # its annotations lack the options below
 settings: Any = numba.config
@@ -155,7 +139,7 @@ def kept(kind: Kind) -> bool:
 @cache
 def loop(kind: Kind) -> Callable[..., None]:
     """The compiled loop; it releases the interpreter's lock while it runs."""
-    function = functions_in(delayed_loop)["run_delayed"] if kind.delayed else functions_in(loops)["run_at_once"]
+    function = functions_in(loops)["run_delayed"] if kind.delayed else functions_in(loops)["run_at_once"]
     rebuilt = user_score.rebuilt(function, _namespace(kind._replace(delayed=False)), kind.name)
     is_known = kind.digest is None or not kind.digest.startswith(custom_scores.IN_MEMORY)  # by its source
     return outermost(rebuilt, keeps=is_known)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,12 +10,176 @@ import numpy as np
 from ..core import checks, policies
 from ..errors import InvalidInput
 from . import delays
-from .crossing import RANGE, Rows, first_columns, first_reached, resampled
-from .full_run import FullRun, full_run_of
-from .result import Result
+from .families import Reals
+from .parallel_compile import compile_together
+from .recorded import Recorded
+from .result import RANGE, Result, Rows, first_columns, first_reached, known, resampled, standard_error
 from .setup import Setup
 from .simulator import check_setup, checked, kind, simulate
-from .warming import compile_together
+
+# A pilot: a few rewards of each arm, from which each repetition of a plan draws the arms anew.
+#
+# Twenty rewards do not say where an arm's mean is, and the pulls that it needs grow with one over the square of its
+# distance from the bar. So a plan that takes the pilot's means for the true ones says little. Here each repetition
+# draws every arm from its posterior, by a Bayesian bootstrap: rewards get random weights, and two more rewards that
+# count half are the prior. For passes and failures these are one of each, so the chance of a pass is Beta(½ + passes,
+# ½ + failures). Otherwise they differ from the arm's mean as two rewards of the pilot do from the means of their arms.
+
+CHANCES, REWARDS = "pilot_chances", "pilot_rewards"  # families
+DRAWS, FEWEST_REWARDS = 1000, 16  # of each arm from its posterior
+SIZE = 64  # rewards that stand for a drawn distribution
+MOST_NUMBERS = 8_000_000  # numbers in all
+PRIOR = 0.5  # the weight of each of the two rewards of the prior; with 1, arms that never failed were planned too long
+
+
+@dataclass(frozen=True)
+class Pilot(Recorded):
+    """Draws of each arm from its posterior.
+
+    >>> pilot = Pilot(("a", "b"), ((1.0, 1.0, 1.0), (0.0, 1.0)))
+    >>> [round(float(chances.mean()), 1) for chances in pilot.samples.reshape(2, -1)]
+    [0.9, 0.5]
+    """
+
+    low: float = 0.0  # the bounds of the rewards
+    high: float = 1.0
+
+    @property
+    def family(self) -> str:
+        """How the laboratory draws from it."""
+        return CHANCES if self.pass_or_fail and (self.low, self.high) == (0.0, 1.0) else REWARDS
+
+    @cached_property
+    def draws(self) -> int:
+        """How many draws there are of each arm."""
+        each = 1 if self.family == CHANCES else SIZE + 1
+        return min(DRAWS, max(FEWEST_REWARDS, MOST_NUMBERS // (each * len(self.names))))
+
+    @cached_property
+    def samples(self) -> Reals:
+        """Arm after arm, its draws: a chance each, or SIZE rewards after their mean."""
+        random, pool, arms = np.random.default_rng(0), self._deviations(), list[Any]()
+        for rewards in self.rewards:
+            if self.family == CHANCES:
+                passes = sum(rewards)
+                arms.append(random.beta(PRIOR + passes, PRIOR + len(rewards) - passes, self.draws))
+            else:
+                arms.append(self._drawn(np.array(rewards), pool, random).ravel())
+        return np.concatenate(arms)
+
+    @property
+    def counts(self) -> Reals:
+        """How many rewards stand for a draw."""
+        return np.full(len(self.names), 0.0 if self.family == CHANCES else float(SIZE))
+
+    @property
+    def begins(self) -> Reals:
+        """The number of each arm's first draw."""
+        return np.arange(len(self.names), dtype=np.float64) * self.draws
+
+    @property
+    def ends(self) -> Reals:
+        """The end of each arm's draws, which rounding must not reach."""
+        return self.begins + (self.draws - 1e-3)
+
+    def _deviations(self) -> Reals:
+        """How far rewards are from their arm's mean, over all arms with more than one reward."""
+        found = [
+            (np.array(rewards) - np.mean(rewards)) * np.sqrt(len(rewards) / (len(rewards) - 1))
+            for rewards in self.rewards
+            if len(rewards) > 1
+        ]
+        pool: Reals = np.concatenate(found) if found else np.zeros(1)
+        return pool
+
+    def _drawn(self, rewards: Reals, pool: Reals, random: np.random.Generator) -> Rows:
+        """A row for each draw: the mean of its rewards, then SIZE of them, at even steps of their weights."""
+        more = np.clip(rewards.mean() + random.choice(pool, (self.draws, 2)), self.low, self.high)
+        known = np.hstack([np.tile(rewards, (self.draws, 1)), more])
+        shapes = np.array([1.0] * len(rewards) + [PRIOR] * 2)
+        order = np.argsort(known, axis=1)
+        known = np.take_along_axis(known, order, axis=1)
+        weights = random.standard_gamma(shapes[order])
+        upto = np.cumsum(weights, axis=1) / weights.sum(axis=1, keepdims=True)
+        steps = (np.arange(SIZE) + 0.5) / SIZE
+        rows = np.stack([row[np.searchsorted(edges, steps)] for row, edges in zip(known, upto[:, :-1], strict=True)])
+        means = (known * weights).sum(axis=1) / weights.sum(axis=1)
+        rows = np.clip(rows + (means - rows.mean(axis=1))[:, None], self.low, self.high)
+        return np.hstack([rows.mean(axis=1, keepdims=True), rows])
+
+
+def pilot_setup(data: Recorded, **settings: Any) -> Setup:
+    """A setup whose arms are drawn from what the rewards of a pilot leave possible.
+
+    If pulls of the pilot were lost, the plan loses the share (lost + ½) / (pulls + 1) of its pulls.
+
+    >>> pilot_setup(Recorded(("a", "b"), ((1.0, 1.0), (0.2, 0.4))), at_least=0.5, budget=10).family
+    'pilot_rewards'
+    """
+    low, high = settings.get("bounds", (0.0, 1.0))
+    data.check_bounds(low, high)
+    if data.lost:
+        share = (data.lost + 0.5) / (data.pulls + 1)
+        settings = {**settings, "lost": (share, share), "delay": "workers:1"}  # pulls can be lost only with workers
+    pilot = Pilot(data.names, data.rewards, data.pulls, data.lost, data.unseen, low, high)
+    return Setup(family=pilot.family, recorded=pilot, **settings)
+
+
+# What cases save: pulls until everything is settled, next to a run of every case of every arm.
+
+SAVING = 0.05  # less than this is not worth the trouble
+
+
+@dataclass(frozen=True)
+class FullRun:
+    """The pulls of a full run, and those that settle every arm: their mean, and a range for nine of ten studies."""
+
+    pulls: int
+    needed: float
+    needed_se: float | None
+    low: int
+    high: int
+
+    @property
+    def share(self) -> float:
+        """What is needed of a full run."""
+        return self.needed / self.pulls
+
+    @property
+    def saves(self) -> bool:
+        """Whether it is worth running less than everything."""
+        return self.share <= 1.0 - SAVING
+
+    def sentence(self) -> str:
+        """For people.
+
+        >>> print(FullRun(20_000, 8_700.0, 12.0, 7_900, 9_600).sentence())
+        A full run takes 20,000 pulls and is exact. thresher settles every arm after about 8,700 (44 %), in nine of \
+ten studies after 7,900 to 9,600.
+        >>> print(FullRun(40, 39.2, 0.1, 38, 40).sentence())
+        A full run takes 40 pulls and is exact. thresher would save less than 5 % of them: run every case of every arm.
+        """
+        full = f"A full run takes {self.pulls:,} pulls and is exact."
+        if not self.saves:
+            return f"{full} thresher would save less than {100 * SAVING:g} % of them: run every case of every arm."
+        about = float(f"{self.needed:.3g}")
+        return (
+            f"{full} thresher settles every arm after about {about:,.0f} ({100 * self.share:.0f} %), "
+            f"in nine of ten studies after {self.low:,} to {self.high:,}."
+        )
+
+    def to_json(self) -> dict[str, float | int | bool | None]:
+        """The same for programs."""
+        return {**vars(self), "share": self.share, "saves": self.saves}
+
+
+def full_run_of(result: Result) -> FullRun:
+    """What a plan with cases found."""
+    used = result.measures.used[:, 0]
+    low, high = np.quantile(used, RANGE, method="inverted_cdf")
+    error = known(standard_error(result.measures.used)[0])
+    return FullRun(result.setup.arms * result.setup.cases, float(used.mean()), error, int(low), int(high))
+
 
 TARGETS = (("90 % of arms right", 0.90), ("95 % of arms right", 0.95), ("99 % of arms right", 0.99))
 ALL_RIGHT = ("all arms right with probability 0.9", 0.9)

@@ -1,17 +1,197 @@
 """The result of a simulation: means over repetitions, with their standard errors."""
 
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from ..core.sentences import question
-from .crossing import Rows
+from ..text.escapes import csv_line
 from .families import Reals
-from .questions import look_of
 from .repetition import Measures
-from .settled import LABELS, Certificates, known, standard_error
-from .setup import Setup
+from .setup import Setup, look_of
+
+# CSV text and a progress bar.
+
+
+def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> str:
+    r"""Rows as CSV; a missing number is written as ``nan``.
+
+    >>> csv_text([{"n": 5, "share": 0.25}, {"n": 10, "share": None}])
+    'n,share\n5,0.25\n10,nan\n'
+    """
+    names = list(columns or rows[0])
+    lines = (["nan" if row[name] is None else _short(row[name]) for name in names] for row in rows)
+    return "".join(map(csv_line, [names, *lines]))
+
+
+def _short(value: Any) -> Any:
+    return f"{value:.6g}" if isinstance(value, float) else value
+
+
+@contextmanager
+def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None] | None]:
+    """A bar on standard error that counts pulls, or steps; None unless standard error is a terminal."""
+    if total == 0 or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"))
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.advance(task, done)
+
+
+# The first checkpoint at which a mean over repetitions reaches a level, and resampling for its error.
+
+Rows = np.ndarray[tuple[int, int], np.dtype[np.float64]]
+BOOTSTRAPS = 200
+RANGE = (0.05, 0.95)  # quantiles: nine of ten repetitions
+
+
+def first_reached(rows: Rows, level: float) -> int | None:
+    """The first column whose mean reaches the level.
+
+    >>> first_reached(np.array([[0.0, 0.9, 1.0], [0.0, 1.0, 1.0]]), 0.95)
+    1
+    """
+    index = first_columns(rows.mean(axis=0, keepdims=True), level)[0]
+    return int(index) if np.isfinite(index) else None
+
+
+def first_columns(means: Rows, level: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The first column of each row that reaches the level (up to rounding); infinite if none does."""
+    reached = means >= level - 1e-12
+    return np.where(reached.any(axis=1), reached.argmax(axis=1), np.inf)
+
+
+def resampled(rows: Rows, seed: int) -> Rows:
+    """Means over resampled repetitions, with replacement; the same seed draws the same repetitions."""
+    count = len(rows)
+    weights = np.random.default_rng(seed).multinomial(count, np.full(count, 1.0 / count), size=BOOTSTRAPS)
+    means: Rows = weights @ rows / count
+    return means
+
+
+# Certificates over repetitions: arms settled, labels wrong, pulls until all were settled.
+
+LABELS = ("above", "below", "close")
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """Certificates at the checkpoints, and at the end of each repetition."""
+
+    arms: int
+    measures: Measures
+    find: int | None = None  # how many arms above end a repetition
+    full_run: int = 0  # with cases: all cases of all arms
+    lists: tuple[str, ...] = ()  # where the error rate is bounded: the lists of settled arms, by label
+
+    @property
+    def share(self) -> Reals:
+        """The share of settled arms, at each checkpoint."""
+        share: Reals = (self.measures.settled / self.arms).mean(axis=0)
+        return share
+
+    @property
+    def any_wrong(self) -> Reals:
+        """The share of repetitions with a wrong settled label, at each checkpoint: at most the risk."""
+        share: Reals = (self.measures.mislabelled > 0).mean(axis=0)
+        return share
+
+    @property
+    def finished(self) -> float:
+        """The share of repetitions that got to the end: every arm settled, or the search over."""
+        above, settled = self.measures.listed[:, 0], self.measures.settled[:, -1]
+        if self.find is None:
+            return self.all_settled
+        return float(((above >= self.find) | (above + self.arms - settled < self.find)).mean())
+
+    @property
+    def found(self) -> float:
+        """The share of repetitions that found as many arms above as they were to find."""
+        return float((self.measures.listed[:, 0] >= (self.find or 0)).mean())
+
+    @property
+    def all_settled(self) -> float:
+        """The share of repetitions in which every arm was settled."""
+        return float((self.measures.settled[:, -1] == self.arms).mean())
+
+    @property
+    def false_shares(self) -> dict[str, tuple[float, float | None]]:
+        """Of each list at the end, the share of wrong labels, averaged over repetitions, and its standard error.
+
+        An empty list has none.
+        """
+        shares = self.measures.false / np.maximum(self.measures.listed, 1)
+        means, errors = shares.mean(axis=0), standard_error(shares)
+        return {name: (float(means[at]), known(errors[at])) for at, name in enumerate(self.lists)}
+
+    @property
+    def used(self) -> tuple[float, float | None]:
+        """Pulls until the end or until the budget was issued: the mean and its standard error."""
+        return float(self.measures.used.mean()), known(standard_error(self.measures.used)[0])
+
+    @property
+    def pulls_to_settle(self) -> tuple[float, float | None] | tuple[None, None]:
+        """Pulls until the end: the mean and its standard error; None unless every repetition got there."""
+        return self.used if self.finished == 1.0 else (None, None)
+
+    def row(self, point: int) -> dict[str, Any]:
+        """One checkpoint. What is known of the lists is about the end, so it is in the row of the last one."""
+        errors = [standard_error(table) for table in (self.measures.settled / self.arms, self.measures.mislabelled > 0)]
+        row = {
+            "settled": float(self.share[point]),
+            "settled_se": known(errors[0][point]),
+            "wrong_settled": float(self.measures.mislabelled[:, point].mean()),
+            "any_wrong_settled": float(self.any_wrong[point]),
+            "any_wrong_settled_se": known(errors[1][point]),
+        }
+        if self.full_run:
+            pulls = np.minimum(self.measures.used, self.measures.checkpoints[point])
+            row["full_run_share"] = float(pulls.mean()) / self.full_run
+        is_last = point == len(self.measures.checkpoints) - 1
+        for name, (share, error) in self.false_shares.items():
+            row |= {f"false_{name}": share if is_last else None, f"false_{name}_se": error if is_last else None}
+        return row
+
+    def to_json(self) -> dict[str, Any]:
+        """The end of the repetitions."""
+        pulls, error = self.pulls_to_settle
+        more: dict[str, Any] = {} if self.find is None else {"find": self.find, "found": self.found}
+        if self.full_run:
+            more |= {"full_run": self.full_run, "full_run_share": self.used[0] / self.full_run}
+        for name, (share, share_error) in self.false_shares.items():
+            more |= {f"false_{name}": share, f"false_{name}_se": share_error}
+        return {
+            "all_settled": self.all_settled,
+            "pulls_used": self.used[0],
+            "pulls_used_se": self.used[1],
+            "pulls_to_settle": pulls,
+            "pulls_to_settle_se": error,
+            **more,
+        }
+
+
+def standard_error(values: np.ndarray[Any, Any]) -> Reals:
+    """The standard error of the mean of each column; a single row has none, so NaN."""
+    if len(values) < 2:
+        return np.full(values.shape[1], np.nan)
+    error: Reals = values.std(axis=0, ddof=1) / np.sqrt(len(values))
+    return error
+
+
+def known(value: float) -> float | None:
+    """The number, or None for NaN."""
+    return None if math.isnan(value) else float(value)
+
 
 Measure = Literal["accuracy", "success", "settled"]
 

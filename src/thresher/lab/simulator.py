@@ -3,8 +3,10 @@
 import math
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections import deque
+from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,16 +15,78 @@ from ..core.certificate import CHARGED, LEFT_OUT
 from ..core.kernel import Board, Rule
 from ..core.policies import second_rule, settling_constant
 from ..errors import InvalidInput
+from ..text.machine import available_cores
 from . import compiler, families, formulas
-from .delays import NONE
+from .delays import NONE, Timing, blank_slots
 from .families import Reals
-from .parallel import aside, available_cores, share_out
 from .proofs import Proof, blank_proof
 from .repetition import Arms, Measures, Trace, blank_measures, blank_trace, zeros
 from .result import Result
 from .setup import Setup
-from .slots import Timing, blank_slots
 from .user_score import NoNumber, refused_in, score_failed
+
+# Work divided among threads.
+
+__all__ = ["aside", "available_cores", "share_out"]
+
+Item = TypeVar("Item")
+
+
+def share_out(work: Callable[[Item], None], items: Sequence[Item], threads: int) -> None:
+    """Do the work for every item in this many threads; raise the first error.
+
+    Ctrl-C works at once: a thread inside machine code cannot be stopped, so nothing waits for it, here or at the end of
+    the program. That is why even a single item runs in another thread.
+
+    >>> found = []
+    >>> share_out(found.append, [1, 2, 3], threads=2)
+    >>> sorted(found)
+    [1, 2, 3]
+    """
+    left = deque(items)
+    ended: SimpleQueue[BaseException | None] = SimpleQueue()
+
+    def do() -> None:
+        failure: BaseException | None = None
+        try:
+            while left:
+                try:
+                    item = left.popleft()
+                except IndexError:  # another thread took the last one
+                    break
+                work(item)
+        except BaseException as error:
+            failure = error
+        ended.put(failure)
+
+    crew = [threading.Thread(target=do, daemon=True) for _ in range(min(threads, len(items)))]
+    try:
+        for thread in crew:
+            thread.start()
+        for _ in crew:
+            failure = _taken(ended)
+            if failure is not None:
+                raise failure
+    finally:
+        left.clear()
+
+
+def _taken(ended: "SimpleQueue[BaseException | None]") -> BaseException | None:
+    """The next item. Python notices a signal that comes just before a wait only when the wait ends: no wait is long."""
+    while True:
+        try:
+            return ended.get(timeout=0.5)
+        except Empty:
+            continue
+
+
+def aside(work: Callable[[], None]) -> None:
+    """Do some work in another thread, while the calling thread waits and can be interrupted.
+
+    A compiler calls back into Python, where an exception raised by a signal would only be printed.
+    """
+    share_out(lambda _: work(), [None], threads=1)
+
 
 Progress = Callable[[int], None]  # called with the number of pulls since the last call
 MOST_CELLS = 500_000_000

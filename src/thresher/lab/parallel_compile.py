@@ -13,10 +13,9 @@ from contextlib import nullcontext, suppress
 from ..core.policies import Policy
 from . import compiler
 from .compiler import Kind
-from .parallel import available_cores
+from .result import progress_bar
 from .setup import Setup
-from .simulator import prepared
-from .writing import progress_bar
+from .simulator import available_cores, prepared
 
 
 def compile_together(loops: Iterable[Kind], *, shows: bool = False) -> None:
@@ -70,7 +69,7 @@ def _game(loop: Kind) -> Setup:
 
 
 def child_that_compiles(loops: Sequence[Kind]) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, "-m", "thresher.lab.warming", json.dumps(loops)]
+    command = [sys.executable, "-m", "thresher.lab.parallel_compile", json.dumps(loops)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
