@@ -32,7 +32,6 @@ STILL = (
     "tests/run/",
     "tests/log/",
     "tests/piped.py",
-    "tests/core/test_caveats.py",
     "src/thresher/run/engines/",
 )
 

@@ -1,64 +1,73 @@
 """What else a reader of a guarantee must know, each in a sentence."""
 
-from types import SimpleNamespace
+from collections.abc import Iterable
 from typing import Any
 
-from thresher.core.sentences import _caveats
+import pytest
+
+import thresher
+from thresher.study import accept
 
 
-def caveats(**given: Any) -> str:
-    nothing: dict[str, Any] = {
-        "repeatable": False, "hosted": False, "outside": set(), "evaluators": [], "vouched": [], "imported": 0,
-        "cases": None, "lacking": 0, "unweighed": False, "spec": SimpleNamespace(arms=["a", "b", "c"], tries=3),
-    }  # fmt: skip
-    ledger: Any = SimpleNamespace(**nothing | given)
-    return _caveats(ledger)
+def guarantee(study: thresher.Study) -> str:
+    return study.verdict().guarantee
 
 
-def missing(*counts: int) -> Any:
-    return SimpleNamespace(missing=list(counts))
+def made(arms: Iterable[str] = "abc", **given: Any) -> thresher.Study:
+    return thresher.create_study("s", arms=list(arms), at_least=0.5, **given)
+
+
+def with_cases(failing: dict[str, set[int]], count: int = 4) -> str:
+    """The guarantee of a study in which every case has a reward, but these, which fail again and again."""
+    study = made(cases=count, max_failures=None)
+
+    def evaluate(pull: thresher.Pull) -> float:
+        if pull.case in failing.get(pull.arm, ()):
+            raise ValueError(pull.seed)
+        return 0.5
+
+    thresher.run(study, evaluate, workers=1)
+    return guarantee(study)
 
 
 def test_a_plain_study_needs_no_caveat() -> None:
-    assert caveats() == ""
-    assert caveats(evaluators=["one"], cases=missing(0, 0, 0)) == ""
+    study = made()
+    thresher.run(study, lambda pull: 1.0, workers=2)
+    assert not any(word in guarantee(study) for word in ("repeated", "imported", "outside", "accepted as", "shuffled"))
 
 
-def test_each_caveat_is_a_sentence() -> None:
-    assert caveats(repeatable=True).startswith(
-        " Some evaluations were, or may have been, repeated: what is certified is"
-    )
-    assert caveats(hosted=True).endswith("the host which chose the order of the cases had shuffled them.")
-    assert caveats(outside={2, 0}) == " Not certified, because a reward lay outside the bounds: 'a', 'c'."
-    assert caveats(unweighed=True) == " Imported results are weighed all together when the first pull is asked for."
-    both = caveats(repeatable=True, hosted=True)
-    assert both == caveats(repeatable=True) + caveats(hosted=True)
+def test_imported_pulls_are_counted_and_weighed_at_the_first_ask() -> None:
+    study = made(budget=10)
+    study.add("a", 1.0)
+    text = guarantee(study)
+    assert " 1 pull was imported; this log does not record when, by what and how often it was evaluated." in text
+    assert " Imported results are weighed all together when the first pull is asked for." in text
+    study.add("b", 1.0)
+    study.ask()
+    text = guarantee(study)
+    assert " 2 pulls were imported; this log does not record when, by what and how often they were evaluated." in text
+    assert "are weighed all together when" not in text
+
+
+def test_arms_with_a_reward_outside_the_bounds_are_named() -> None:
+    study = made(budget=10)
+    for arm in ("c", "a"):
+        with pytest.raises(thresher.OutsideBounds):
+            study.tell(study.ask(arm=arm) or 0, 7.0)
+    assert " Not certified, because a reward lay outside the bounds: 'a', 'c'." in guarantee(study)
 
 
 def test_evaluators_that_count_as_the_same_are_named_in_short() -> None:
     words = " The rewards were measured by 2 evaluators that were accepted as equivalent: "
-    assert caveats(evaluators=["one", "two"]) == f"{words}'one'; 'two'."
     cut, whole = "x" * 199, "y" * 198
-    assert caveats(evaluators=[cut, whole]) == f"{words}'{cut[:198]}…; '{whole}'."
-
-
-def test_what_was_imported_is_counted() -> None:
-    assert (
-        caveats(imported=1)
-        == " 1 pull was imported; this log does not record when, by what and how often it was evaluated."
-    )
-    assert (
-        caveats(imported=2)
-        == " 2 pulls were imported; this log does not record when, by what and how often they were evaluated."
-    )
+    study = made(evaluator=cut)
+    assert words not in guarantee(study)
+    accept(study, whole)
+    assert f"{words}'{cut[:198]}…; '{whole}'." in guarantee(study)
 
 
 def test_cases_without_a_reward_count_as_the_worst() -> None:
-    assert (
-        caveats(cases=missing(0, 1, 0)) == " 1 case of 'b' failed 3 times: it has no reward, and counts as the worst."
-    )
+    one = " 1 case of 'b' failed 3 times: it has no reward, and counts as the worst."
+    assert one in with_cases({"b": {2}})
     several = " 3 cases of 'a', 'b' failed 3 times: they have no reward, and count as the worst."
-    assert caveats(cases=missing(2, 1, 0)) == several
-    words = "The baseline has no reward for"
-    assert caveats(lacking=1) == f" {words} 1 case, which counts as the worst for every arm."
-    assert caveats(lacking=2) == f" {words} 2 cases, which count as the worst for every arm."
+    assert several in with_cases({"a": {1, 2}, "b": {2}})
