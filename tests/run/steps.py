@@ -1,35 +1,48 @@
-"""A run, one step at a time: its time stands still, and its engine does what the test says."""
+"""A run, one round at a time: its time stands still, and a script says what becomes of its pulls."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any
 
-from engines import make
+import pytest
 
 import thresher
+from thresher.run import loop
 from thresher.run.engines import Engine
-from thresher.run.loop import Runner
-from thresher.run.runner import Limits
+from thresher.run.runner import Limits, run_on
 from thresher.study import Pull
 
 
-class Told(Engine):
-    """Evaluates nothing: the test says what becomes of each pull."""
+class Scripted(Engine):
+    """Evaluates nothing. A step is done in each round but the first, which hands out the first pulls.
 
-    def __init__(self, workers: int = 4) -> None:
+    After the last step, every pull that was not stopped returns 0.5, and so does every later one.
+    """
+
+    def __init__(self, *steps: "Step", workers: int = 4, most: int | None = None) -> None:
         super().__init__(workers)
+        self._steps, self._is_first = list(steps), True
         self.pulls: dict[int, Future[object]] = {}
-        self.stopped: list[Future[object]] = []
+        self.submitted: list[int] = []
+        self.stopped: list[int] = []
         self.abandoned: list[Future[object]] = []
-        self.waited: list[bool] = []
+        self.waited: list[bool] = []  # what `close` was told
         self.taken_back = 0
-        self.most: int | None = None
+        self.most = most
 
     @property
     def room(self) -> int:
+        if self._is_first:
+            self._is_first = False
+        elif self._steps:
+            self._steps.pop(0)(self)
+        else:
+            pending = [pull for pull, future in self.pulls.items() if not future.done() and pull not in self.stopped]
+            self.returns(0.5, *pending)
         return self.workers if self.most is None else self.most
 
     def submit(self, pull: Pull) -> "Future[object]":
+        self.submitted.append(pull.id)
         self.pulls[pull.id] = Future()
         return self.pulls[pull.id]
 
@@ -46,7 +59,7 @@ class Told(Engine):
             self.pulls[pull].set_exception(error)
 
     def stop(self, future: "Future[object]") -> None:
-        self.stopped.append(future)
+        self.stopped += [pull for pull, each in self.pulls.items() if each is future]
 
     def take_back(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
         self.taken_back += 1
@@ -59,6 +72,9 @@ class Told(Engine):
         self.waited.append(wait)
 
 
+Step = Callable[[Scripted], object]
+
+
 class Still:
     """A time that stands still until the test moves it."""
 
@@ -67,11 +83,26 @@ class Still:
     def monotonic(self) -> float:
         return self.now
 
+    def passes(self, seconds: float) -> Step:
+        """A step in which nothing but time passes."""
 
-def a_run(study: thresher.Study | None = None, workers: int = 4, **limits: Any) -> tuple[Any, Told]:
-    engine = Told(workers)
-    return Runner(study or make(budget=20), engine, Limits(**limits), None), engine
+        def step(_: Scripted) -> None:
+            self.now += seconds
+
+        return step
 
 
-def reasons(study: thresher.Study) -> list[tuple[str | None, str | None]]:
+def stand_still(monkeypatch: pytest.MonkeyPatch) -> Still:
+    """Stop the time of runs, which then do not wait for it either."""
+    still = Still()
+    monkeypatch.setattr(loop, "time", still)
+    monkeypatch.setattr(loop, "LONGEST_WAIT", 0.001)
+    return still
+
+
+def run(study: thresher.Study, engine: Scripted, **limits: Any) -> None:
+    run_on(engine, study, Limits(**limits), None)
+
+
+def dropped(study: thresher.Study) -> list[tuple[str | None, str | None]]:
     return [(event.cause, event.reason) for event in study.events() if event.kind == "dropped"]

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
-from engines import causes, make
+from engines import causes, make, until
 
 import thresher
 from thresher.errors import StoreFailed
@@ -16,7 +16,7 @@ from thresher.run import loop
 from thresher.run.engines import Engine
 from thresher.run.lost_workers import WorkerLost
 from thresher.run.runner import Limits, run_on
-from thresher.study import Pull, give_up
+from thresher.study import Pull
 
 
 class DyingTogether(Engine):
@@ -128,7 +128,7 @@ def test_a_case_whose_bad_outcomes_kill_what_others_share_is_not_drawn_until_it_
     assert not [row.arm for row in study.verdict() if row.certified and row.label == "above"]
 
 
-def test_a_run_that_ends_early_leaves_no_pull_pending_and_none_leased(tmp_path: Path) -> None:
+def test_a_run_that_ends_early_leaves_no_pull_pending(tmp_path: Path) -> None:
     over, began = threading.Event(), []
 
     def evaluate(pull: Pull) -> float:
@@ -144,38 +144,25 @@ def test_a_run_that_ends_early_leaves_no_pull_pending_and_none_leased(tmp_path: 
         with pytest.raises(RuntimeError, match="stop here"):
             thresher.run(study, evaluate, workers=4, on_progress=fail)
         over.set()
-        assert study._keeper.held == []
         assert study.verdict().pending == 0
         assert causes(study) == ["lost"] * 4
 
 
-@pytest.mark.parametrize("how", ["written", "not written"])
-def test_a_dropped_pull_is_no_longer_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    with make(storage=tmp_path / "s.db") as study:
-        pull = study.ask() or pytest.fail("no pull")
-        assert study._keeper.held == [1]
-        if how == "written":
-            give_up(study, pull, cause="lost", reason="the run was stopped")
-        else:
-            monkeypatch.setattr(study.store, "append", fails)
-            with pytest.raises(StoreFailed):
-                give_up(study, pull, cause="lost", reason="the run was stopped")
-        assert study._keeper.held == []
-
-
-def test_pulls_whose_rewards_a_run_cannot_write_are_no_longer_renewed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("answer", [0.5, "nonsense"])
+def test_pulls_whose_ends_a_run_cannot_write_count_as_lost_when_their_leases_run_out(
+    answer: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def evaluate(pull: Pull) -> float:
-        monkeypatch.setattr(study.store, "append", fails)
-        return 0.5
+    def fails(*_: object, **__: object) -> None:
+        raise StoreFailed("storage", rule="the disk is full")
 
-    with make(storage=tmp_path / "s.db") as study:
+    def evaluate(pull: Pull) -> object:
+        monkeypatch.setattr(study.store, "append", fails)
+        return answer
+
+    with make(storage=tmp_path / "s.db", lease=0.2) as study:
         with pytest.raises(StoreFailed, match="the disk is full"):
             thresher.run(study, evaluate, workers=1)
-        assert study._keeper.held == []
-        assert study.verdict().pending == 1, "its lease runs out, and then it counts as lost"
-
-
-def fails(*_: object, **__: object) -> None:
-    raise StoreFailed("storage", rule="the disk is full")
+        monkeypatch.undo()
+        assert study.verdict().pending == 1
+        until(lambda: study.sweep() == 1, "the end of its lease")
+        assert causes(study) == ["lost"]

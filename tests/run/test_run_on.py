@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from engines import make
-from steps import Told
+from steps import Scripted
 
 import thresher
 from thresher.errors import CannotGoOn, InvalidInput
@@ -61,11 +61,11 @@ def test_the_study_comes_first(name: str) -> None:
         asyncio.run(function(lambda _: 0.5, make()))
 
 
-class Noted(Told):
+class Noted(Scripted):
     """Notes what it is told, and answers every pull."""
 
     def __init__(self, *, prepares: bool = True, number: signal.Signals | None = None) -> None:
-        super().__init__(2)
+        super().__init__(workers=2)
         self.did: list[object] = []
         self._prepares, self._number = prepares, number
 
