@@ -66,7 +66,7 @@ COMMANDS = (
     "livetable",
     "read_commands",
     "run_command",
-    "studies",
+    "study_commands",
     "verify_and_doctor",
 )
 IMPORTED = (

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from thresher.adapters.pytest_plugin import summary
+from thresher.adapters.pytest_plugin import reports
 
 pytest_plugins = ["pytester", "sifted"]
 SEEDED = ("-ppytest_randomly", "--randomly-seed=3", "--thresher-study-seed=3")
@@ -221,14 +221,14 @@ def test_part(subtests):
 
 
 def test_a_terminal_sees_progress(sifted: Sifted, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("thresher.adapters.pytest_plugin.status_line.LOGGED", 0.0)
+    monkeypatch.setattr("thresher.adapters.pytest_plugin.reports.LOGGED", 0.0)
     sifted("def test_it(): pass", "--thresher=0.8").stdout.fnmatch_lines(["thresher: 2 runs, 0 steady, *, 1 open, *"])
 
 
 def test_flaky_tests_that_are_not_certified_are_counted_besides_the_certified_ones() -> None:
     def counts(*tests: tuple[str, bool]) -> str:
         found = [SimpleNamespace(status=status, flaky=flaky, runs=5) for status, flaky in tests]
-        return summary.counted(found)  # type: ignore[arg-type]
+        return reports.counted(found)  # type: ignore[arg-type]
 
     assert counts(("steady", False), ("flaky", True)) == "1 steady, 0 failing too often, 1 flaky, 0 open in 10 runs."
     both = counts(("failing", True), ("flaky", True))

@@ -312,7 +312,7 @@ def test_a_test_that_a_plugin_retries_after_a_failure_is_not_certified(
 def test_temporary_folders_of_runs_are_removed_except_the_first_that_failed(
     sifted: Callable[..., pytest.RunResult], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("thresher.adapters.pytest_plugin.tidying.MOST", 3)
+    monkeypatch.setattr("thresher.adapters.pytest_plugin.repeating.MOST", 3)
     source = """
         def test_it(tmp_path, thresher_pull):
             (tmp_path / str(thresher_pull.number)).touch()

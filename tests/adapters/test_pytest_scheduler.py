@@ -10,11 +10,10 @@ import pytest
 from chances import most
 
 from thresher.adapters.pytest_plugin.repeating import Outcome
-from thresher.adapters.pytest_plugin.reporting import Collected
-from thresher.adapters.pytest_plugin.scheduler import LEAST, Scheduler
-from thresher.adapters.pytest_plugin.settings import Options
-from thresher.adapters.pytest_plugin.sifting import Sift
-from thresher.adapters.pytest_plugin.worker import HELLO
+from thresher.adapters.pytest_plugin.reports import Collected
+from thresher.adapters.pytest_plugin.scheduling import HELLO, LEAST, Scheduler
+from thresher.adapters.pytest_plugin.session_options import Options
+from thresher.adapters.pytest_plugin.studies import Sift
 
 PASSED, FAILED = Outcome(reward=1.0), Outcome(reward=0.0, traceback="E", message="E")
 

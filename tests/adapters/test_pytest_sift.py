@@ -13,9 +13,9 @@ from chances import most
 
 import thresher
 from thresher.adapters.pytest_plugin.repeating import Outcome
-from thresher.adapters.pytest_plugin.settings import Options
-from thresher.adapters.pytest_plugin.sifting import Ask, Sift, arm_of
-from thresher.adapters.pytest_plugin.summary import guarantees
+from thresher.adapters.pytest_plugin.reports import guarantees
+from thresher.adapters.pytest_plugin.session_options import Options
+from thresher.adapters.pytest_plugin.studies import Ask, Sift, arm_of
 
 FAILED = Outcome(reward=0.0, traceback="E   assert 0", message="assert 0")
 PASSED = Outcome(reward=1.0)

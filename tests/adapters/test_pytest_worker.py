@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from thresher.adapters.pytest_plugin import worker
+from thresher.adapters.pytest_plugin import scheduling
 from thresher.adapters.pytest_plugin.repeating import Outcome
-from thresher.adapters.pytest_plugin.settings import Options
+from thresher.adapters.pytest_plugin.session_options import Options
 
 Play = Callable[..., dict[int, Any]]
 
@@ -32,12 +32,12 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
         interactor = SimpleNamespace(sendevent=lambda _, item_index, duration: answers.update({item_index: duration}))
         interactor.channel = SimpleNamespace(setcallback=listen)
         config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugins=lambda: [object(), interactor]))
-        monkeypatch.setattr(worker, "run_once", lambda item, **_: item.step(session))
-        monkeypatch.setattr(worker, "describe", lambda *_: {})
-        monkeypatch.setattr(worker, "plain", lambda _: "")
-        monkeypatch.setattr(worker, "leave", lambda *_: None)
+        monkeypatch.setattr(scheduling, "run_once", lambda item, **_: item.step(session))
+        monkeypatch.setattr(scheduling, "describe", lambda *_: {})
+        monkeypatch.setattr(scheduling, "plain", lambda _: "")
+        monkeypatch.setattr(scheduling, "leave", lambda *_: None)
         try:
-            worker.Worker(config, Options(0.9)).pytest_runtestloop(session)
+            scheduling.Worker(config, Options(0.9)).pytest_runtestloop(session)
         except KeyboardInterrupt:
             answers[-9] = '"raised"'
         return {serial: json.loads(text) for serial, text in answers.items() if serial >= 0 or serial == -9}

@@ -7,21 +7,439 @@
 The arms are the tasks, and the cases are their samples. inspect_ai is imported when it is needed.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import copy
+import hashlib
+import json
+import math
+import os
+import warnings
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from ..core.spec import Guarantee
 from ..core.verdict import Verdict
-from ..errors import InvalidInput
+from ..create import create_study
+from ..errors import CannotGoOn, InvalidInput
 from ..log.store import Storage
 from ..study import Study
-from .inspect_scores import Value
-from .inspect_sifting import Sifting
-from .inspect_stopping import Stopping
+from ..text.phrasing import listed
+from .host_gate import Gate
 
 if TYPE_CHECKING:
     from inspect_ai import Task
+    from inspect_ai.dataset import Sample
+    from inspect_ai.log import EvalLog, EvalSpec
     from inspect_ai.model import Model
+    from inspect_ai.scorer import SampleScore
+    from inspect_ai.solver import TaskState
+    from inspect_ai.util import EarlyStop
+
+
+# Which of a sample's scores is the reward, as a number. Nothing here imports inspect_ai.
+
+Value = Callable[[Any], float]  # turns a score's value into a reward
+WORDS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+
+
+def scorer_of(names: Iterable[str], wanted: str | None) -> str:
+    """Which of a task's scorers gives the reward.
+
+    >>> scorer_of(["match"], None), scorer_of(["match", "inspect_ai/includes"], "includes")
+    ('match', 'includes')
+    >>> scorer_of(["match", "includes"], None)
+    Traceback (most recent call last):
+    thresher.errors.InvalidInput: scorer None: the task has several: match, includes; name one, as scorer='match'
+    """
+    known = [name.rsplit("/", 1)[-1] for name in names]
+    if not known:
+        raise InvalidInput("scorer", wanted, "the task has none, so its samples have no reward", "give it a scorer")
+    if wanted is None and len(known) > 1:
+        rule = f"the task has several: {', '.join(known)}"
+        raise InvalidInput("scorer", wanted, rule, f"name one, as scorer={known[0]!r}")
+    if wanted is not None and wanted not in known:
+        raise InvalidInput("scorer", wanted, "is not a scorer of the task", f"it has {listed(known)}")
+    return wanted or known[0]
+
+
+def reward_of(scores: Mapping[str, Any], scorer: str, value: Value | None) -> float | None:
+    """The reward in a sample's scores; None if the scorer gave none, or says that the sample cannot be scored."""
+    score = scores.get(scorer)
+    if score is None:
+        return None
+    found = score.score.value
+    reward = number_of(found) if value is None else value(found)
+    return None if isinstance(reward, float) and math.isnan(reward) else reward
+
+
+def number_of(value: object) -> float:
+    """The number that inspect_ai's metrics make of a value. Values that they count as 0 with a warning are refused.
+
+    >>> number_of("C"), number_of("P"), number_of(True), number_of("0.25"), number_of("no")
+    (1.0, 0.5, 1.0, 0.25, 0.0)
+    >>> number_of({"helpful": 1})
+    Traceback (most recent call last):
+    thresher.errors.InvalidInput: score {'helpful': 1}: is not a number; pass value=, a function that makes it one
+    """
+    if isinstance(value, int | float):
+        return float(value)
+    if isinstance(value, str) and value.lower() in WORDS:
+        return WORDS[value.lower()]
+    try:
+        return float(value)  # type: ignore[arg-type]  # anything else raises
+    except (TypeError, ValueError):
+        remedy = "pass value=, a function that makes it one"
+        raise InvalidInput("score", value, "is not a number", remedy) from None
+
+
+# What measures the rewards of `sift`: a study is not resumed with another model, solver, scorer or dataset.
+#
+# The names of the arms do not show this. Of a solver or a scorer, only its name and arguments count, not its code.
+
+MODEL = "INSPECT_EVAL_MODEL"  # the environment variable with the model, if none is given
+HARMLESS = {  # settings of how a model is called that change no answer
+    *("max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections"),
+    *("cache", "cache_prompt", "batch"),
+}
+COUNTING = {  # options of eval that change scores, besides the settings of how a model is called
+    *("model_base_url", "model_args", "model_roles", "task_args", "solver", "sandbox"),
+    *("message_limit", "token_limit", "turn_limit", "time_limit", "working_limit", "cost_limit"),
+}
+
+
+def identity(
+    arms: "Mapping[str, Task]",
+    samples: "Mapping[str, Mapping[str, Sample]]",
+    options: Mapping[str, Any],
+    value: Callable[[Any], float] | None,
+    scorer: str | None,
+) -> str:
+    """A text that is the same for all calls that measure the same thing."""
+    from inspect_ai.model import GenerateConfig
+
+    counting = (COUNTING | GenerateConfig.model_fields.keys()) - HARMLESS
+    otherwise = options.get("model") or os.environ.get(MODEL)
+    parts = {
+        arm: [
+            task.model or otherwise,
+            task.config,
+            [task.setup, task.solver, task.scorer, task.sandbox, task.model_roles],
+            [_content(sample) for _, sample in sorted(samples[arm].items())],
+        ]
+        for arm, task in arms.items()
+    }
+    given = {key: found for key, found in options.items() if key in counting}
+    text = json.dumps([parts, given, value, scorer], sort_keys=True, default=_plain)
+    models = sorted({str(task.model or otherwise) for task in arms.values()})
+    return f"inspect_ai with {listed(models)}: {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _content(sample: "Sample") -> list[Any]:
+    """What a sample asks, without the ids of its messages, which are drawn at random."""
+    asked = sample.input if isinstance(sample.input, str) else [(each.role, each.text) for each in sample.input]
+    return [sample.id, asked, sample.target, sample.choices]
+
+
+def _plain(found: object) -> object:
+    """Objects that JSON does not know, without what differs from process to process."""
+    from inspect_ai._util.registry import is_registry_object, registry_log_name, registry_params
+    from inspect_ai.model import Model
+    from pydantic import BaseModel
+
+    if isinstance(found, Model):
+        return [str(found), found.config]
+    if is_registry_object(found):
+        return [registry_log_name(found), registry_params(found)]
+    if isinstance(found, Sequence):  # such as a chain of solvers
+        return list(found)
+    if isinstance(found, BaseModel):
+        return {key: given for key, given in found.model_dump(exclude_none=True).items() if key not in HARMLESS}
+    named = found if hasattr(found, "__qualname__") else type(found)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+# The EarlyStopping object of inspect_ai: asks an arm's gate about each sample, and tells it the scores.
+
+Answer = TypeVar("Answer")
+NUMBERED = 5  # a shuffled list of more samples than this is not in order by chance
+_last: "WeakKeyDictionary[Study, dict[str, Stopping]]" = WeakKeyDictionary()  # the last one that started, by arm
+
+
+class Stopping:
+    """Stops a task's samples as soon as its arm of a study is settled: an ``EarlyStopping`` of inspect_ai.
+
+    `stopping` makes one. ``close()``, or the end of a ``with`` block, drops the pulls that an eval left pending when it
+    was cancelled or ended with an error. An eval that finishes leaves none.
+    """
+
+    def __init__(self, study: Study, arm: str, *, scorer: str | None, value: Value | None, shuffled: bool) -> None:
+        self.gate = Gate(study, arm)
+        self.error: BaseException | None = None  # the first one, which inspect_ai only logs
+        self._study, self._arm, self._wanted, self._value = study, arm, scorer, value
+        self._scorer = scorer or ""
+        self._tolerant = False  # whether the task goes on after an error
+        self._shuffled = shuffled  # by the study itself, not by the host
+
+    async def start_task(self, task: "EvalSpec", samples: "list[Sample]", epochs: int) -> str:
+        """Called by inspect_ai when the task begins."""
+        return await self._call(lambda: self._start(task, [sample.id for sample in samples], epochs))
+
+    async def schedule_sample(self, id: str | int, epoch: int) -> "EarlyStop | None":  # noqa: A002 - their name
+        """Called by inspect_ai when a sample is about to run."""
+        from inspect_ai.util import EarlyStop
+
+        reason = await self._call(lambda: self.gate.begin(self._study.spec.case(id)))
+        return None if reason is None else EarlyStop(id=id, epoch=epoch, reason=reason)
+
+    async def complete_sample(self, id: str | int, epoch: int, scores: "dict[str, SampleScore]") -> None:  # noqa: A002
+        """Called by inspect_ai when a sample has its scores."""
+        await self._call(lambda: self._tell(self._study.spec.case(id), scores))
+
+    async def complete_task(self) -> dict[str, Any]:
+        """Called by inspect_ai when all samples of the task have ended."""
+        await self._call(lambda: self.gate.end(finished=True))
+        row = self._study.verdict()[self._arm]
+        return {"study": self._study.name, "arm": self._arm, "label": row.label, "certified": row.certified}
+
+    def cleanup(
+        self, theirs: "Callable[[TaskState], Awaitable[None]] | None"
+    ) -> "Callable[[TaskState], Awaitable[None]]":
+        """For `Task(cleanup=…)`: nothing else tells us about a sample whose error is tolerated."""
+
+        async def clean(state: "TaskState") -> None:
+            if self._tolerant and self._scorer not in (state.scores or {}):
+                self.gate.ended(self._study.spec.case(state.sample_id))
+            if theirs is not None:
+                await theirs(state)
+
+        return clean
+
+    def close(self) -> None:
+        """Drop all pending pulls. Samples that began and have no score are lost; the others never began."""
+        self.gate.end(finished=False)
+
+    def __enter__(self) -> "Stopping":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _start(self, task: "EvalSpec", ids: list[Any], epochs: int) -> str:
+        self.gate.end(finished=False)  # what an earlier attempt of the task left
+        if (earlier := _last.setdefault(self._study, {}).get(self._arm)) not in (None, self):
+            earlier.close()
+        _last[self._study][self._arm] = self
+        check_eval(epochs, task.config.log_samples, task.config.sample_id)
+        self._tolerant = task.config.fail_on_error not in (None, True) or task.config.continue_on_fail is True
+        self._scorer = scorer_of([each.name for each in task.scorers or []], self._wanted)
+        cases = [self._case(each) for each in ids]
+        if not self._shuffled:
+            self._check_shuffled(task, ids)
+            self.gate.follow(cases)
+        return "thresher"
+
+    def _check_shuffled(self, task: "EvalSpec", ids: list[Any]) -> None:
+        """Whatever was seen before, each remaining sample must be equally likely to be next."""
+        name, count = task.dataset.name or task.task, self._study.spec.case_count
+        if not task.dataset.shuffled:
+            rule = "is not shuffled, and the first samples need not be like the others"
+            raise InvalidInput("dataset", name, rule, "pass sample_shuffle=True to eval, or use sift")
+        if task.dataset.samples != count:
+            rule = f"has {task.dataset.samples} samples, and the study {count} cases"
+            raise InvalidInput("dataset", name, rule, "they must be the same; limit= of eval is fine")
+        if len(ids) > NUMBERED and [str(each) for each in ids] == [str(at + 1) for at in range(len(ids))]:
+            rule = "is in order, so its samples were numbered after it was shuffled, in another way each time"
+            raise InvalidInput("dataset", name, rule, "give the samples ids")
+
+    def _case(self, sample: Any) -> int:
+        try:
+            return self._study.spec.case(sample)
+        except InvalidInput as error:
+            raise InvalidInput("sample", sample, "is not a case of the study", error.remedy) from None
+
+    def _tell(self, case: int, scores: "dict[str, SampleScore]") -> None:
+        try:
+            reward = reward_of(scores, self._scorer, self._value)
+        except BaseException:
+            self.gate.fail(case, "its score could not be read")
+            raise
+        if reward is None:
+            self.gate.fail(case, f"no score of {self._scorer}")
+        else:
+            self.gate.tell(case, reward)
+
+    async def _call(self, act: Callable[[], Answer]) -> Answer:
+        """Act, on a thread if the store may block, and remember the first error."""
+        import anyio
+
+        try:
+            return await anyio.to_thread.run_sync(act) if self._study.store.leased else act()
+        except Exception as error:
+            self.error = self.error or error
+            raise
+
+
+def check_eval(epochs: Any, log_samples: bool | None = None, sample_id: object = None) -> None:
+    """Refuse options of an eval that no study of its samples can be run with."""
+    if (getattr(epochs, "epochs", epochs) or 1) > 1:
+        raise InvalidInput("epochs", epochs, "each sample is a case, and a case counts once", "run one epoch")
+    if log_samples is False:
+        raise InvalidInput("log_samples", False, "inspect_ai stops no sample early without them", "leave it out")
+    if sample_id is not None:
+        rule = "samples chosen by hand need not be like the others"
+        raise InvalidInput("sample_id", sample_id, rule, "leave it out; limit= is fine")
+
+
+# One call of `sift`: a study whose arms are tasks and whose cases are samples, and the tasks in the study's order.
+
+LONGEST = 300  # characters of an error of inspect_ai that are shown
+
+
+class Sifting:
+    """Within its ``with`` block, the caller evaluates ``tasks`` with ``options`` and sets ``logs``."""
+
+    def __init__(
+        self,
+        tasks: Any,
+        models: Any,
+        options: Mapping[str, Any],
+        *,
+        scorer: str | None = None,
+        value: Value | None = None,
+        storage: Storage = None,
+        name: str = "inspect",
+        **question: Any,
+    ) -> None:
+        arms = arms_of(tasks, models)
+        self.options = _checked(options, len(arms))
+        samples = {arm: samples_of(arm, task, scorer) for arm, task in arms.items()}
+        self.study = create_study(
+            name,
+            arms=list(arms),
+            cases=common(samples),
+            tries=1 + (options.get("retry_on_error") or 0),
+            max_failures=None,  # fail_on_error says when errors end a task
+            storage=storage,
+            if_exists="join",
+            evaluator=identity(arms, samples, options, value, scorer),
+            **question,
+        )
+        self.logs: list[EvalLog] = []
+        self.stops: dict[str, Stopping] = {}
+        self.tasks: list[Task] = []
+        for arm, task in arms.items():
+            stop = Stopping(self.study, arm, scorer=scorer, value=value, shuffled=True)
+            order = [] if stop.gate.over() else stop.gate.upcoming()
+            if order:
+                self.stops[arm] = stop
+                self.tasks.append(self._ordered(task, samples[arm], order, stop))
+
+    def _ordered(self, task: "Task", samples: "dict[str, Sample]", order: list[int], stop: Stopping) -> "Task":
+        """A copy of the task whose samples are in the study's own order of the arm."""
+        from inspect_ai.dataset import MemoryDataset
+
+        ordered = [samples[str(self.study.spec.case_name(case))] for case in order]
+        found = copy.copy(task)
+        found.dataset = MemoryDataset(ordered, task.dataset.name, task.dataset.location, shuffled=True)
+        found.early_stopping, found.cleanup = stop, stop.cleanup(task.cleanup)
+        return found
+
+    def __enter__(self) -> "Sifting":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for stop in self.stops.values():
+            stop.close()
+        self.study.close()
+
+    def verdict(self) -> Verdict:
+        """The answer, after the eval. Our own errors are raised; a task's error is a warning, unless nothing ran."""
+        for stop in self.stops.values():
+            if stop.error is not None:
+                raise stop.error
+        with self.study:
+            found = self.study.verdict()
+        failed = [log for log in self.logs if log.status == "error"]
+        for log in failed:
+            said = (log.error.message if log.error else "no reason was given")[:LONGEST]
+            if found.told == 0 and len(failed) == len(self.logs):
+                raise CannotGoOn(f"task {log.eval.task}", rule=f"ended with an error: {said}", remedy=log.location)
+            warnings.warn(f"task {log.eval.task} with {log.eval.model} ended with an error: {said}", stacklevel=3)
+        return found
+
+
+def arms_of(tasks: Any, models: Any) -> "dict[str, Task]":
+    """The arms: every task, or every task with each of the models."""
+    from inspect_ai import Task
+    from inspect_ai.model import get_model
+
+    listed = [tasks] if isinstance(tasks, Task) else tasks
+    pairs = list(listed.items()) if isinstance(listed, Mapping) else [(None, task) for task in listed]
+    each = [None] if models is None else models
+    chosen = each.items() if isinstance(each, Mapping) else [(str(model), model) for model in each]
+    found: dict[str, Task] = {}
+    for given, task in pairs:
+        if not isinstance(task, Task):
+            raise InvalidInput("task", task, "is not a Task of inspect_ai", "call the function that makes it")
+        for label, model in chosen:
+            arm, name = task, given or task.name
+            if models is not None:
+                arm, name = copy.copy(task), f"{name}@{label}"
+                arm.model = get_model(model)
+            if name in found:
+                raise InvalidInput("task", name, "is given twice", "name the tasks, or the models: {name: task}")
+            found[name] = arm
+    return found
+
+
+def samples_of(arm: str, task: "Task", scorer: str | None) -> "dict[str, Sample]":
+    """The samples of a task by their ids. Samples without one are numbered from 1, as inspect_ai does."""
+    from inspect_ai._util.registry import registry_log_name
+
+    if task.sample_source is not None:
+        raise InvalidInput("task", arm, "has a SampleSource, so its samples are not known before", "give it a dataset")
+    check_eval(task.epochs)
+    scorer_of([registry_log_name(each) for each in task.scorer or []], scorer)
+    found: dict[str, Sample] = {}
+    for number, sample in enumerate(task.dataset, 1):
+        if sample.id is None and task.dataset.shuffled:
+            rule = "its dataset is shuffled, and its samples have no ids"
+            raise InvalidInput("task", arm, rule, "give them ids, or do not shuffle: sift does")
+        one = sample if sample.id is not None else sample.model_copy(update={"id": number})
+        if str(one.id) in found:
+            raise InvalidInput("sample", one.id, f"occurs twice in task {arm!r}", "give samples different ids")
+        found[str(one.id)] = one
+    if not found:
+        raise InvalidInput("task", arm, "has no samples", "give it a dataset")
+    return found
+
+
+def common(samples: "Mapping[str, Mapping[str, Sample]]") -> list[str]:
+    """The ids that all tasks share, in a fixed order."""
+    if not samples:
+        raise InvalidInput("tasks", [], "must not be empty", "give at least one")
+    (first, known), *others = samples.items()
+    for arm, these in others:
+        for one in [*known, *these]:
+            if one not in these or one not in known:
+                has, lacks = (first, arm) if one in known else (arm, first)
+                rule = f"is in task {has!r} and not in task {lacks!r}"
+                raise InvalidInput("sample", one, rule, "all tasks need the same sample ids; sift others by themselves")
+    return sorted(known)
+
+
+def _checked(options: Mapping[str, Any], arms: int) -> dict[str, Any]:
+    """The options for eval, by default with all tasks at once."""
+    limit = options.get("limit")
+    check_eval(options.get("epochs"), options.get("log_samples"), options.get("sample_id"))
+    if limit is not None and not isinstance(limit, int):
+        raise InvalidInput("limit", limit, "the study draws the order of samples", "give a number of samples")
+    if options.get("score") is False:
+        raise InvalidInput("score", False, "without scores there are no rewards", "leave it out")
+    if isinstance(options.get("model"), Sequence) and not isinstance(options["model"], str):
+        raise InvalidInput("model", options["model"], "is a list", "pass models=, which makes arms of them")
+    return {"max_tasks": max(arms, 1), **options, "sample_shuffle": None}
+
 
 OWN = {"models", "scorer", "value", "bounds", "confidence", "guarantee", "budget", "storage", "name", "seed"}
 __all__ = ["Stopping", "asift", "sift", "stopping"]

@@ -5,7 +5,7 @@ import hashlib
 import os
 import platform
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -17,12 +17,65 @@ from ...core.verdict import Verdict
 from ...errors import StoreFailed, ThresherError
 from ...text.phrasing import plural
 from ...text.quantities import number
-from . import reporting, seeding, summary
-from .one_process import Loop
-from .repeating import Repeating
-from .settings import Options, bars, options_of, seed_of
-from .sifting import Result, Sift
-from .status_line import Progress
+from . import repeating, reports
+from .repeating import Repeating, interrupted, leave, run_once
+from .reports import Progress
+from .session_options import Options, bars, options_of, seed_of
+from .studies import Ask, Result, Sift
+
+# The loop of a pytest run in one process: ask for a batch of runs, make them in the order of the tests, tell.
+
+STORED = 8  # with a storage, at least
+BATCH = 64  # runs asked for at once, at most: tests of the same module share one setup of its fixtures
+FIRST = 8  # the same before it is known how long a run takes
+LASTS = 0.5  # seconds that a batch takes: after an interruption, its runs that never began are charged
+
+
+class Loop:
+    """Runs the tests of a study until it is done, the time is over or pytest is to stop."""
+
+    def __init__(self, session: pytest.Session, items: dict[str, pytest.Item], sift: Sift) -> None:
+        self._session, self._items, self._sift = session, items, sift
+        self._order = {nodeid: at for at, nodeid in enumerate(items)}
+
+    def run(self) -> None:
+        """Run until there is nothing more to do."""
+        try:
+            while not self._is_over() and (asks := self._sift.ask(self._size())):
+                self._batch(sorted(asks, key=lambda ask: self._order[ask.nodeid]))
+                if self._sift.failed_enough:
+                    break
+        finally:
+            self._sift.aside(leave(self._session, None))
+
+    def _size(self) -> int:
+        """How many runs to ask for at once: about one of each test; a few more where each write takes time."""
+        pace = self._sift.pace.get(None)
+        most = FIRST if pace is None else max(1, int(LASTS / max(pace, 1e-9)))
+        return min(BATCH, most, max(self._sift.open, STORED if self._sift.options.storage else 1))
+
+    def _batch(self, asks: Sequence[Ask]) -> None:
+        """Make these runs. Those that have not begun when the time is over, or pytest stops, are taken back."""
+        at = 0
+        try:
+            while at < len(asks) and not self._is_over():
+                at += 1
+                self._one(asks[at - 1])
+        finally:
+            self._sift.unbegun(asks[at:])
+
+    def _one(self, ask: Ask) -> None:
+        item, isolation = self._items[ask.nodeid], self._sift.options.isolation
+        try:
+            outcome = run_once(item, seed=ask.seed, number=ask.number, isolation=isolation)
+        except BaseException as error:  # Ctrl-C, pytest.exit: whatever the test did, its run has begun
+            self._sift.lost(ask, interrupted(error))
+            raise
+        self._sift.tell(ask, outcome)
+
+    def _is_over(self) -> bool:
+        return self._sift.is_out_of_time or bool(self._session.shouldstop) or bool(self._session.shouldfail)
+
 
 OPEN_LEFT = 8  # the exit code if tests are left open and --thresher-open is fail
 SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -35,18 +88,18 @@ def start(config: pytest.Config) -> None:
         rule = "runs tests once, so it cannot be used with --thresher; leave one out"
         raise pytest.UsageError(f"--thresher-seed: {rule}")
     plugin = _plugin(config, options_of(config)) if seed is None else Once(seed)
-    config.pluginmanager.register(seeding.Seeding(), "thresher-seeding")
+    config.pluginmanager.register(repeating.Seeding(), "thresher-seeding")
     config.pluginmanager.register(plugin, "thresher-sift")
 
 
 def _plugin(config: pytest.Config, options: Options) -> object:
     """The plugin for this process: with xdist, a worker's or the controller's; otherwise one that does everything."""
     if hasattr(config, "workerinput"):
-        from .worker import Worker
+        from .scheduling import Worker
 
         return Worker(config, options)
     if config.getoption("dist", "no") != "no" and config.getoption("tx", None) and not config.option.collectonly:
-        from .distributing import Controller
+        from .scheduling import Controller
 
         return Controller(config, options)
     return Plugin(config, options)
@@ -57,11 +110,11 @@ class Once:
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        seeding.load_numpy()
+        repeating.load_numpy()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        with seeding.of_pull(item.config, self.seed):
+        with repeating.of_pull(item.config, self.seed):
             return (yield)
 
 
@@ -113,7 +166,7 @@ class Plugin(Repeating):
             raise pytest.UsageError(f"{option}{error}") from None
         return self.sift
 
-    def report(self, arms: Mapping[str, pytest.Item | reporting.Collected]) -> None:
+    def report(self, arms: Mapping[str, pytest.Item | reports.Collected]) -> None:
         """Log one report for each test, if the studies have begun."""
         if self.sift is None:
             return
@@ -124,24 +177,24 @@ class Plugin(Repeating):
             item = arms[result.nodeid]
             hook = item.ihook if isinstance(item, pytest.Item) else self.config.hook
             hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-            for report in reporting.reports(result, item):
+            for report in reports.reports(result, item):
                 hook.pytest_runtest_logreport(report=report)
             hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        return reporting.status_of(report)
+        return reports.status_of(report)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        reporting.add_to_junit(self.config, report)
+        reports.add_to_junit(self.config, report)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         left = any(result.status in ("open", "flaky") for result in self.results)
         if left and self.options.open_fails and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = OPEN_LEFT
         if self.results and os.environ.get(SUMMARY):
-            text = summary.to_markdown(self.results, self.verdicts, self.options)
+            text = reports.to_markdown(self.results, self.verdicts, self.options)
             try:
                 with Path(os.environ[SUMMARY]).open("a", encoding="utf-8") as file:
                     file.write(text)
@@ -151,7 +204,7 @@ class Plugin(Repeating):
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         if self.results:
-            summary.write(terminalreporter, self.results, self.verdicts, self.options)
+            reports.write(terminalreporter, self.results, self.verdicts, self.options)
 
     def pytest_unconfigure(self) -> None:
         if self.sift is not None:

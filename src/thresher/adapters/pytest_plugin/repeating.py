@@ -3,10 +3,16 @@
 import math
 import os
 import random
+import shutil
+import sys
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -15,9 +21,145 @@ from _pytest.runner import runtestprotocol
 
 from ...errors import InvalidInput, told_of
 from ...text.masking import masked
-from . import seeding
-from .settings import Isolation, seed_of
-from .tidying import Noting, tidy
+from .session_options import Isolation, seed_of
+
+# Seeds: each run draws different random numbers, and the same seed draws the same numbers again.
+
+GOLDEN = 0x9E3779B9  # separates the seeds of setup, call and teardown
+SEED = pytest.StashKey[int]()
+
+
+@contextmanager
+def of_pull(config: pytest.Config, seed: int) -> Iterator[None]:
+    """Use this seed within the block."""
+    config.stash[SEED] = seed
+    randomly, hypothesis = _randomly_seed(config), _hypothesis_seed()
+    if randomly is not None:  # pytest-randomly seeds setup, call and teardown from this option
+        config.option.randomly_seed = seed
+    try:
+        yield
+    finally:
+        if randomly is not None:
+            config.option.randomly_seed = randomly
+        _set_hypothesis(hypothesis)
+        del config.stash[SEED]
+
+
+def load_numpy() -> None:
+    """Load numpy, if it is installed: a test that loads it by itself would draw before it is seeded."""
+    if find_spec("numpy"):
+        import_module("numpy.random")
+
+
+def _randomly_seed(config: pytest.Config) -> int | None:
+    """The seed of pytest-randomly; None if it is not active."""
+    found = getattr(config.option, "randomly_seed", None)
+    return found if isinstance(found, int) else None  # a word, if the plugin is blocked
+
+
+def _seed(config: pytest.Config, phase: int) -> None:
+    seed = config.stash.get(SEED, None)
+    if seed is None:
+        return
+    value = (seed + phase * GOLDEN) % 2**32
+    random.seed(value)
+    numpy = _numpy_random()
+    if numpy is not None:
+        numpy.seed(value)
+    _set_hypothesis(value)
+
+
+def _hypothesis_seed() -> int | None:
+    """The seed of all of Hypothesis's tests, as --hypothesis-seed sets it."""
+    return getattr(sys.modules.get("hypothesis.core"), "global_force_seed", None)
+
+
+def _set_hypothesis(seed: int | None) -> None:
+    core: Any = sys.modules.get("hypothesis.core")
+    if core is not None:
+        core.global_force_seed = seed
+
+
+def _numpy_random() -> Any:
+    """The module ``numpy.random``, if numpy is loaded; newer versions load it when it is first used."""
+    return getattr(sys.modules.get("numpy"), "random", None)
+
+
+class Seeding:
+    """Seeds every phase of a test. What a shared fixture draws does not shift the numbers that tests draw."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        _seed(item.config, 0)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> None:
+        _seed(item.config, 1)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
+        _seed(item.config, 2)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+    ) -> Generator[None, Any, Any]:
+        if fixturedef.scope == "function":
+            return (yield)
+        numpy = _numpy_random()
+        state, states = random.getstate(), None if numpy is None else numpy.get_state()
+        try:
+            return (yield)
+        finally:
+            random.setstate(state)
+            if numpy is not None:
+                numpy.set_state(states)
+
+
+# Removes the temporary folders of runs: thousands take space, and pytest looks at all of them to make a new one.
+
+MOST = 256  # folders that wait to be removed
+FOLDER = pytest.StashKey[Path]()
+KEPT = pytest.StashKey[bool]()  # whether a folder of this test was kept
+WAITING = pytest.StashKey[deque[Path]]()
+
+
+class Noting:
+    """The hook that notes the folder of the fixture ``tmp_path``."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+    ) -> Generator[None, Any, Any]:
+        value = yield
+        if fixturedef.argname == "tmp_path" and isinstance(value, Path):
+            request.node.stash[FOLDER] = value
+        return value
+
+
+def tidy(item: pytest.Item, *, failed: bool) -> None:
+    """Remove the folders of runs that ended some time ago, except that of the first run of a test that failed."""
+    folder = item.stash.get(FOLDER, None)
+    if folder is None:
+        return
+    del item.stash[FOLDER]
+    if failed and not item.stash.get(KEPT, False):
+        item.stash[KEPT] = True
+        return
+    waiting = item.config.stash.setdefault(WAITING, deque[Path]())
+    waiting.append(folder)
+    if len(waiting) > MOST:
+        _remove(waiting.popleft())
+
+
+def _remove(folder: Path) -> None:
+    try:
+        here = Path(os.getcwd())  # noqa: PTH109 - a test may have removed it
+    except OSError:
+        return
+    if not here.is_relative_to(folder):  # a test may have changed to it
+        shutil.rmtree(folder, ignore_errors=True)
+
 
 TIMEOUT = ("Timeout (>", "from pytest-timeout")  # how pytest-timeout fails a test
 SWITCH_OFF = "switch it off: retries would change the pass rate that is asked about"
@@ -109,7 +251,7 @@ def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation)
     item.stash[PULL], item.stash[RUN] = ThresherPull(item.nodeid, seed, number, run), run
     began, process = time.perf_counter(), os.getpid()
     try:
-        with quiet(item.config, run, is_first=is_first), seeding.of_pull(item.config, seed):
+        with quiet(item.config, run, is_first=is_first), of_pull(item.config, seed):
             item.ihook.pytest_runtest_protocol(item=item, nextitem=_kept(item, isolation))
     finally:
         if os.getpid() != process:  # the test forked, and this is the child: it must not run the other tests

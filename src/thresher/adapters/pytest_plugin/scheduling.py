@@ -1,22 +1,135 @@
-"""In the controller of pytest-xdist: which worker makes which run.
+"""With pytest-xdist: the controller asks the studies which worker makes which run, and workers make them.
 
-xdist asks plugins for a scheduler, tells it what the workers collected and completed, and lets it send them work. This
-one asks the studies instead of a list of tests. `worker.py` is the other end, and describes what is sent.
+xdist tells its workers only which tests to run, by their positions, but a run also needs its seed and number. The loop
+in which a worker waits for work is an ordinary pytest hook, and a scheduler may send any command over the worker's
+channel. So this loop replaces xdist's. It reads the same channel:
+
+- ``("thresher", {"runs": [[serial, position, seed, number], …], "left": seconds})`` from `Scheduler`; a test
+  without a seed runs once, in the ordinary way,
+- ``("stop", {})`` from there: runs that have not begun are given back,
+- ``("shutdown", {})`` from xdist, and the end of the channel.
+
+Answers go back in the order of the runs, as the event ``runtest_protocol_complete``, which xdist passes on to the
+scheduler unchanged: ``item_index`` is the serial number and ``duration`` the answer in JSON. That is an outcome, null
+for a run that never began, or a string that says why a run that began has no outcome. Runs make no reports, so no
+plugin logs them, neither here nor in the controller.
 """
 
 import json
+import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 import pytest
 from xdist.scheduler import LoadScheduling
 
-from .repeating import Outcome
-from .reporting import Collected
-from .sifting import Ask, Sift
-from .worker import HELLO, LAST
+from .plugin import Plugin, divided, fingerprint, refuse_errors, store_explained
+from .repeating import Outcome, Repeating, interrupted, leave, run_once
+from .reports import Collected
+from .session_options import Options, bars
+from .studies import Ask, Sift
+
+HELLO, LAST = -1, -2  # instead of a serial number: what was collected; an error in the last teardown
+
+
+class Worker(Repeating):
+    """The loop of one worker."""
+
+    def __init__(self, config: pytest.Config, options: Options) -> None:
+        self._options = options
+        self._interactor: Any = next(each for each in config.pluginmanager.get_plugins() if hasattr(each, "sendevent"))
+        self._runs = SimpleQueue[list[Any] | None]()
+        self._stopped, self._until = False, math.inf
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run what the controller asks for, until it ends this worker."""
+        for item in session.items:
+            setattr(item, "_nodeid", plain(item))  # noqa: B010 - pytest declares it nowhere
+        self._send(HELLO, describe(session, self._options))
+        self._interactor.channel.setcallback(self._receive, endmarker=("shutdown", {}))
+        try:
+            while (run := self._runs.get()) is not None:
+                self._send(run[0], self._answer(session, *run))
+                if session.shouldstop or session.shouldfail:
+                    break  # xdist's controller then ends the run
+        finally:
+            self._stopped = True
+            while not self._runs.empty() and (run := self._runs.get()) is not None:
+                self._send(run[0], None)
+        self._send(LAST, leave(session, None))
+        return True
+
+    def _receive(self, command: tuple[str, dict[str, Any]]) -> None:
+        """Take a command, in the thread that reads the channel."""
+        name, given = command
+        if name == "thresher":
+            self._until = time.monotonic() + given["left"]
+            for run in given["runs"]:
+                self._runs.put(run)
+        elif name == "stop":
+            self._stopped = True
+        elif name == "shutdown":
+            self._runs.put(None)
+
+    def _answer(self, session: pytest.Session, serial: int, position: int, seed: int | None, number: int) -> object:
+        """An outcome, or None if the run never began."""
+        if self._stopped or (seed is not None and time.monotonic() >= self._until):
+            return None
+        item = session.items[position]
+        if seed is None:
+            self._interactor.item_index = position  # for the reports that xdist sends
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
+            return Outcome()
+        try:
+            return run_once(item, seed=seed, number=number, isolation=self._options.isolation)
+        except BaseException as error:  # Ctrl-C, pytest.exit: whatever the test did, its run has begun
+            self._send(serial, interrupted(error))
+            raise
+
+    def _send(self, serial: int, answer: object) -> None:
+        self._interactor.sendevent("runtest_protocol_complete", item_index=serial, duration=json.dumps(answer))
+
+
+def plain(item: pytest.Item) -> str:
+    """The node id without the group that ``--dist loadgroup`` appends to it before pytest 9.2: it is the same test."""
+    return item.nodeid.removesuffix(f"@{group_of(item)}")
+
+
+def group_of(item: pytest.Item) -> str | None:
+    """The group that its markers name, for ``--dist loadgroup``, as xdist reads them."""
+    marks = list(item.iter_markers("xdist_group")) if item.config.getoption("loadgroup", False) else []
+    names = {str(mark.args[0] if mark.args else mark.kwargs.get("name", "default")) for mark in marks}
+    return "_".join(sorted(names)) or None
+
+
+def describe(session: pytest.Session, options: Options) -> dict[str, Any]:
+    """What the controller must know about the tests besides their node ids; ready for JSON."""
+    try:
+        found = bars(session.items, options)
+    except pytest.UsageError as error:
+        return {"error": str(error), "tests": [], "ordinary": []}
+    ordinary, arms = divided(session.items)
+    positions = {item: position for position, item in enumerate(session.items)}
+
+    def collected(item: pytest.Item) -> Collected:
+        about = (*item.location, str(item.path), list(item.keywords))
+        return Collected(item.nodeid, positions[item], found[item], group_of(item), *about)
+
+    return {
+        "tests": [collected(item) for item in arms.values()],
+        "ordinary": [(item.nodeid, positions[item]) for item in ordinary],
+        "version": fingerprint(session.config, session.items) if options.storage else "",
+    }
+
+
+# In the controller of pytest-xdist: which worker makes which run.
+#
+# xdist asks plugins for a scheduler, tells it what the workers collected and completed, and lets it send them work.
+# This one asks the studies instead of a list of tests. The worker above is the other end.
 
 Node = Any  # xdist's WorkerController; xdist publishes no types
 LEAST, MOST = 2, 32  # runs queued on a worker, so that it need not wait for the controller
@@ -270,3 +383,68 @@ def scope_of(nodeid: str, group: str | None, *, dist: str) -> str | None:
     if dist == "loadscope":
         return nodeid.rsplit("::", 1)[0]
     return group if dist == "loadgroup" else None
+
+
+# With pytest-xdist: what the controller does besides scheduling.
+
+GRACE = 5.0  # seconds that workers have to answer after Ctrl-C
+
+
+class Controller(Plugin):
+    """The plugin in the controller of xdist: tests run in the workers, and are reported here."""
+
+    def __init__(self, config: pytest.Config, options: Options) -> None:
+        super().__init__(config, options)
+        self._scheduler: Scheduler | None = None
+        self._tests: dict[str, Collected] = {}
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> Scheduler:
+        self._scheduler = Scheduler(config, log, start=self._start)
+        return self._scheduler
+
+    @pytest.hookimpl(wrapper=True, trylast=True)  # within the terminal's, which ends the line of results
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:  # type: ignore[override]
+        """Whatever ends the loop of xdist, log one report for each test."""
+        with store_explained():
+            try:
+                found = yield
+            except BaseException:
+                self._settle()
+                raise
+            finally:
+                self._end()
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        return found
+
+    def _start(self, hello: dict[str, Any]) -> Sift:
+        """Create the studies."""
+        session: Any = self.config.pluginmanager.get_plugin("session")
+        refuse_errors(session)
+        if hello.get("error"):
+            raise pytest.UsageError(hello["error"])
+        self._tests = {test.nodeid: test for test in hello["tests"]}
+        return self.begin({test.nodeid: test.bar for test in hello["tests"]}, hello["version"])
+
+    def _settle(self) -> None:
+        """After Ctrl-C, wait for the workers' answers. Press Ctrl-C again to stop waiting."""
+        scheduler, loop = self._scheduler, self.config.pluginmanager.get_plugin("dsession")
+        if scheduler is None or loop is None:
+            return
+        scheduler.stop()
+        until, running = time.monotonic() + GRACE, set(scheduler.nodes)
+        while running and scheduler.has_pending and (left := until - time.monotonic()) > 0:
+            try:
+                name, given = loop.queue.get(timeout=left)
+            except Empty:
+                break
+            if name == "runtest_protocol_complete":
+                scheduler.mark_test_complete(**given)
+            elif name in ("workerfinished", "errordown"):
+                running.discard(given["node"])
+
+    def _end(self) -> None:
+        if self._scheduler is not None:
+            self._scheduler.finish()
+        self.report(self._tests)

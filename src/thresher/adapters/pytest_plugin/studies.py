@@ -19,7 +19,7 @@ from ...log.commands import Telling
 from ...log.store import open_store
 from ...study import Study, give_up, peek, tell_together, verdict_in
 from .repeating import Outcome
-from .settings import Options
+from .session_options import Options
 
 Status = Literal["steady", "failing", "flaky", "open", "error", "skipped"]
 STATES = {("above", True): "steady", ("below", True): "failing", ("retired", False): "retired"}  # by label, certified

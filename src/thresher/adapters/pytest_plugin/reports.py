@@ -1,0 +1,339 @@
+"""One report per test, for pytest and all its plugins: the terminal, JUnit XML, the cache of failed tests."""
+
+import re
+import shlex
+import time
+import xml.etree.ElementTree as ET
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+from _pytest._code.code import ReprFileLocation, TerminalRepr
+from _pytest._io import TerminalWriter
+from _pytest.terminal import TerminalReporter
+
+from ...core.sentences import origin
+from ...core.verdict import Verdict
+from ...text.escapes import markdown, visible
+from ...text.phrasing import plural
+from ...text.quantities import duration, number
+from .session_options import Options
+from .studies import SKIPPED, Result, Sift
+
+WORDS = {  # status, the worst first: how pytest's terminal counts it, its letter, its word with -v
+    "error": ("error", "E", "ERROR"),
+    "failing": ("failed", "F", "FAILING"),
+    "flaky": ("flaky", "~", "FLAKY"),
+    "open": ("open", "?", "OPEN"),
+    "skipped": ("skipped", "s", "SKIPPED"),
+    "steady": ("passed", ".", "STEADY"),
+}
+STEADY_BUT_FLAKY = ("passed", "~", "STEADY, BUT FLAKY")
+BAD = ("failing", "error")
+
+
+class Collected(NamedTuple):
+    """A test as a worker of xdist describes it to the controller, which has no items; ready for JSON."""
+
+    nodeid: str
+    position: int  # in the collection
+    bar: float
+    group: str | None  # with --dist loadgroup
+    file: str
+    line: int | None
+    name: str
+    path: str
+    keywords: list[str]
+    user_properties: Sequence[tuple[str, object]] = ()
+
+    @property
+    def location(self) -> tuple[str, int | None, str]:
+        """The same as an item's."""
+        return self.file, self.line, self.name
+
+
+class Shown(TerminalRepr):
+    """The first traceback of a test, and a sentence about all its runs."""
+
+    def __init__(self, result: Result, path: str, line: int | None) -> None:
+        self.text = traceback(result)
+        self.reprcrash = ReprFileLocation(path, line or 0, sentence(result))
+
+    def toterminal(self, tw: TerminalWriter) -> None:
+        for line in self.text.splitlines():
+            tw.line(line, red=line.startswith("E "), bold=line.startswith("E "))
+
+
+def reports(result: Result, item: pytest.Item | Collected) -> list[pytest.TestReport]:
+    """The reports of a test: setup, call and teardown, as if it had run once."""
+    first, aside, status = result.tally.first, result.tally.aside, result.status
+    path, line, _ = item.location
+    longrepr: Any = None
+    outcome = "passed"
+    if status in BAD:
+        outcome, longrepr = "failed", Shown(result, path, line)
+    elif status == "skipped":
+        reason = (result.row.reason or "").removeprefix(SKIPPED)
+        outcome, longrepr = "skipped", (str(item.path), (line or 0) + 1, f"Skipped: {reason}")
+    sections = [] if first is None else [(title, text) for title, text in first.sections]
+    now, seconds = time.time(), result.tally.seconds
+    properties = [*item.user_properties, *_properties(result)]
+    keywords: Any = dict.fromkeys(item.keywords, 1)
+
+    def report(when: Any, outcome: Any, longrepr: Any, seconds: float) -> pytest.TestReport:
+        return pytest.TestReport(
+            item.nodeid,
+            item.location,
+            keywords,
+            outcome,
+            longrepr,
+            when,
+            sections if longrepr is not None else [],
+            seconds,
+            now - seconds,
+            now,
+            properties,
+        )
+
+    last = report("teardown", "passed" if aside is None else "failed", aside, 0.0)
+    main = report("setup" if status == "error" else "call", outcome, longrepr, seconds)
+    main.thresher = result  # type: ignore[attr-defined]  # a report may carry whatever plugins need
+    return [main, last] if status == "error" else [report("setup", "passed", None, 0.0), main, last]
+
+
+def status_of(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """The hook ``pytest_report_teststatus``."""
+    result: Result | None = getattr(report, "thresher", None)
+    if result is None:
+        return None
+    return STEADY_BUT_FLAKY if result.status == "steady" and result.flaky else WORDS[result.status]
+
+
+def add_to_junit(config: pytest.Config, report: pytest.TestReport) -> None:
+    """Add ``<flakyFailure>`` to the test case of a test that had both outcomes and did not fail."""
+    result: Result | None = getattr(report, "thresher", None)
+    if result is None or not result.flaky or result.status in BAD:
+        return
+    from _pytest.junitxml import bin_xml_escape, xml_key
+
+    xml = config.stash.get(xml_key, None)
+    if xml is None:
+        return
+    first = result.tally.first
+    kind = (first.raised if first is not None else None) or "failed"
+    flaky = ET.Element("flakyFailure", message=bin_xml_escape(sentence(result)), type=bin_xml_escape(kind))
+    ET.SubElement(flaky, "stackTrace").text = bin_xml_escape(traceback(result))
+    xml.node_reporter(report).append(flaky)
+
+
+def sentence(result: Result) -> str:
+    """What is known about a test, in one sentence."""
+    first, row = result.tally.first, result.row
+    if result.status == "error":
+        return row.reason or (result.tally.lines[0] if result.tally.lines else "no reward")
+    rate = "no result" if row.mean is None else f"pass rate {row.mean:.3g}"
+    message = "" if first is None or not first.message else f": {first.message}"
+    return f"{rate} in {plural(row.seen, 'run')}, at least {number(result.at_least, exact=True)} required{message}"
+
+
+def traceback(result: Result) -> str:
+    """The first traceback of a test, and the command that runs it again."""
+    tally, parts = result.tally, list[str]()
+    if tally.first is not None and tally.first.traceback:
+        parts.append(tally.first.traceback.rstrip())
+    parts += tally.lines or ([sentence(result)] if result.status == "error" else [])
+    if (command := rerun(result)) is not None:
+        parts.append(f"Run it again with the seed that failed:\n    {command}")
+    return "\n\n".join(parts) or sentence(result)
+
+
+def rerun(result: Result) -> str | None:
+    """The command that runs a test with the seed with which it first failed."""
+    seed = result.tally.seed
+    return None if seed is None else f"pytest {shlex.quote(result.nodeid)} --thresher-seed {seed}"
+
+
+def _properties(result: Result) -> list[tuple[str, object]]:
+    row = result.row
+    found: dict[str, object] = {"rate": row.mean, "low": row.low, "high": row.high, "runs": result.runs}
+    found |= {
+        "status": result.status,
+        "at_least": number(result.at_least, exact=True),
+        "certified": row.certified,
+        "seed": result.tally.seed,
+    }
+    return [(f"thresher_{name}", _number(value)) for name, value in found.items() if value is not None]
+
+
+def _number(value: object) -> object:
+    return f"{value:.6g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else value
+
+
+# The summary at the end: a table, tracebacks and the guarantee, on a terminal and in Markdown.
+
+HEADS = ("state", "pass rate", "interval", "runs", "test")
+FEW = 10  # rows of open tests that never failed: there may be thousands, and -v shows all
+MOST = 100  # tracebacks in Markdown: CI services limit the size of a page, GitHub to 1 MB
+ORDER = list(WORDS)
+
+
+def state(result: Result) -> str:
+    """A test's status in words."""
+    if result.status == "steady" and result.flaky:
+        return "steady, but flaky"
+    return "failing too often" if result.status == "failing" else result.status
+
+
+def notable(results: Sequence[Result]) -> list[Result]:
+    """The tests that are not plainly steady, the worst first."""
+    found = [result for result in results if result.status != "steady" or result.flaky]
+    return sorted(found, key=lambda result: (ORDER.index(result.status), result.row.mean or 0.0))
+
+
+def abridged(results: Sequence[Result]) -> tuple[list[Result], int]:
+    """The notable tests, with only a few of the open ones that never failed, and how many of these are left out."""
+    rows = notable(results)
+    plain = [result for result in rows if result.status == "open" and not (result.tally.first or result.tally.failures)]
+    hidden = {result.nodeid for result in plain[FEW:]}
+    return [result for result in rows if result.nodeid not in hidden], len(hidden)
+
+
+def cells(result: Result) -> tuple[str, ...]:
+    """A row of the table."""
+    row = result.row
+    mean = "" if row.mean is None else f"{row.mean:.3f}"
+    interval = "" if row.low is None or row.high is None else f"{row.low:.3f} to {row.high:.3f}"
+    words = ", ".join(filter(None, [state(result), row.qualifier if row.certified else ""]))
+    return words, mean, interval, f"{result.runs:,}", result.nodeid
+
+
+def counted(results: Sequence[Result]) -> str:
+    """How many tests have each status, in one line; those that are flaky but not certified are counted separately."""
+    count = Counter(result.status for result in results)
+    both = Counter(result.status for result in results if result.flaky)
+    of = {status: f" ({many:,} of them flaky)" for status, many in both.items()}
+    words = [f"{count['steady']:,} steady{of.get('steady', '')}"]
+    words += [f"{count['failing']:,} failing too often{of.get('failing', '')}"]
+    if count["flaky"]:
+        words.append(f"{count['flaky']:,}{' more' if of.keys() & {'steady', 'failing'} else ''} flaky")
+    words.append(f"{count['open']:,} open")
+    words += [f"{count[name]:,} {name}" for name in ("error", "skipped") if count[name]]
+    return f"{', '.join(words)} in {plural(sum(result.runs for result in results), 'run')}."
+
+
+def left_out(hidden: int) -> str:
+    """What the table does not show."""
+    return f"and {plural(hidden, 'more test')} that {'is' if hidden == 1 else 'are'} open and never failed"
+
+
+def guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
+    """What is guaranteed, and where the outcomes are from."""
+    for verdict in verdicts:
+        certified = any(row.certified for row in verdict.rows)
+        bar = "" if len(verdicts) == 1 else f"At least {number(verdict.threshold, exact=True)}: "
+        yield f"{bar}{verdict.guarantee if certified else 'Nothing is certified yet.'}"
+        if from_where := origin(verdict.earlier, verdict.told, verdict.since, verdict.others, what="outcomes"):
+            yield from_where
+    if len(verdicts) > 1 and options.guarantee == "all":
+        confidence = number(options.confidence, exact=True)
+        yield f"All of these labels together are right with probability at least {confidence}."
+
+
+def write(tr: TerminalReporter, results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> None:
+    """The summary on the terminal: quiet with -q, every test in the table with -v."""
+    verbosity, style = tr.verbosity, tr.config.getoption("tbstyle", "auto")
+    rows, hidden = (list(results), 0) if verbosity > 0 else abridged(results)
+    tr.ensure_newline()  # end the line of progress here, not below our title
+    if verbosity >= -1:
+        if style != "no":
+            _tracebacks(tr, results)
+        tr.section("thresher", sep="=")
+        if rows:
+            _table(tr, [HEADS, *map(cells, rows)])
+        if hidden:
+            tr.write_line(f"{left_out(hidden)}; -v shows them")
+        for result in notable(results):
+            if style == "no" and result.status != "skipped" and (command := rerun(result)) is not None:
+                tr.write_line(f"rerun: {visible(command)}")
+    tr.write_line(counted(results), bold=True)
+    if verbosity >= -1:
+        for line in guarantees(verdicts, options):
+            tr.write_line(visible(line))
+
+
+def _tracebacks(tr: TerminalReporter, results: Sequence[Result]) -> None:
+    """The first traceback of each flaky test; pytest itself shows those of tests that failed."""
+    flaky = [result for result in notable(results) if result.flaky and result.status not in BAD]
+    if flaky:
+        tr.section("FLAKY", sep="=")
+    for result in flaky:
+        tr.section(result.nodeid, sep="_", red=True)
+        tr.write_line(traceback(result))
+        for title, text in result.tally.first.sections if result.tally.first is not None else []:
+            tr.section(title, sep="-")
+            tr.write_line(text.rstrip())
+
+
+def _table(tr: TerminalReporter, lines: list[tuple[str, ...]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for what, *numbers, name in lines:  # names are long: they come last, as in pytest's own --durations
+        middle = "  ".join(text.rjust(width) for text, width in zip(numbers, widths[1:-1], strict=True))
+        tr.write_line(visible(f"{what.ljust(widths[0])}  {middle}  {name}"))
+
+
+def to_markdown(results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> str:
+    """The same summary for a page of a CI service."""
+    head = f"### thresher: does each test pass in at least {number(options.at_least, exact=True)} of runs?"
+    lines = [head, "", counted(results), ""]
+    rows, hidden = abridged(results)
+    if rows:
+        lines += [f"| {' | '.join(HEADS)} |", "|---|---:|---|---:|---|"]
+        lines += [f"| {' | '.join(map(markdown, cells(result)))} |" for result in rows]
+        lines.append("")
+    if hidden:
+        lines += [f"{left_out(hidden)}.", ""]
+    failed = [result for result in rows if result.tally.first is not None and result.status != "skipped"]
+    for result in failed[:MOST]:
+        fence = max(re.findall("`+", traceback(result)), default="") + "```"
+        summary = f"<summary>{markdown(f'{result.nodeid}: {sentence(result)}')}</summary>"
+        lines += ["<details>", summary, "", fence, traceback(result), fence, "", "</details>", ""]
+    if len(failed) > MOST:
+        lines += [f"Tracebacks of {len(failed) - MOST:,} more tests are in the log.", ""]
+    lines += [markdown(line) for line in guarantees(verdicts, options)]
+    return "\n".join([*lines, "", ""])
+
+
+# Progress while tests run: one line that is rewritten on a terminal, a line now and then in a log.
+
+LIVE, LOGGED = 0.2, 30.0  # seconds between two lines
+
+
+class Progress:
+    """Called after each run."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._began = time.monotonic()
+        self._tr = config.pluginmanager.get_plugin("terminalreporter")
+        self._live = self._tr is not None and self._tr.isatty and config.getoption("capture", "fd") != "no"
+        self._every = LIVE if self._live else LOGGED
+        self._next = self._began + self._every
+
+    def __call__(self, sift: Sift) -> None:
+        now = time.monotonic()
+        if now < self._next or self._tr is None or self._tr.verbosity < -1:
+            return
+        self._next = now + self._every
+        found = sift.counts()
+        left = f"{found['steady']:,} steady, {found['failing']:,} failing too often, {found['open']:,} open"
+        line = f"thresher: {sift.runs:,} runs, {left}, {duration(now - self._began)}"
+        if self._live:
+            self._tr.rewrite(line, erase=True)
+        else:
+            self._tr.write_line(line)
+
+    def end(self) -> None:
+        """Erase the line."""
+        if self._live and self._tr is not None:
+            self._tr.rewrite("", erase=True)
+            self._tr.write("\r")
