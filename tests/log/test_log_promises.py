@@ -1,10 +1,13 @@
-"""Small promises of the log: what is named, how long is waited, and what is kept."""
+"""Small promises of the log: what is named, how a store is opened, and what is kept."""
 
+import contextlib
+import errno
+import importlib.abc
 import os
 import queue
+import sqlite3
+import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,13 +18,13 @@ import pytest
 
 import thresher
 from thresher.core.events import Event
-from thresher.log import locks, postgres_schema, sqlite_waiting
-from thresher.log.chain import chained
+from thresher.errors import Conflict, InvalidInput, StoreFailed
+from thresher.log import postgres_schema
+from thresher.log.chain import START, chained, link
 from thresher.log.journal import plain
 from thresher.log.leases import Keeper
 from thresher.log.reader import pages
 from thresher.log.sqlite import SqliteStore
-from thresher.log.sqlite_file import explanation
 from thresher.log.store import MemoryStore, open_store
 
 
@@ -101,22 +104,84 @@ def test_a_study_that_is_deleted_while_it_is_read_is_not_called_damaged(comes_ba
         next(reading)
 
 
-@pytest.mark.parametrize(("free", "words"), [(65_535, "the disk is full"), (65_536, "the disk fails or is full")])
-def test_a_full_disk_is_named(free: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_bavail=free, f_frsize=1))
-    assert explanation(tmp_path / "thresher.db", apsw.IOError()).rule.endswith(words)
+# -- opening a store -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("storage", "shown"),
+    [
+        ("mysql://me:hunter2@host/db", "mysql://me:***@host/db"),
+        ("me:hunter2@host/db", r"\*\*\*@host/db"),
+        ("mysql://host/db", "mysql://host/db"),
+        ("host=db user=me password=hunter2 dbname=x", r"password=\*\*\*"),
+    ],
+)
+def test_an_unknown_store_is_named_without_its_password(storage: str, shown: str) -> None:
+    with pytest.raises(InvalidInput, match=shown.replace("***", r"\*\*\*") if "://" in storage else shown) as caught:
+        open_store(storage)
+    assert "hunter2" not in str(caught.value)
+    assert "is not a store that this version knows" in str(caught.value)
+
+
+def test_a_driver_that_cannot_be_imported_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """psycopg without libpq is installed, and raises an ImportError without a name."""
+
+    class Refusing(importlib.abc.MetaPathFinder):
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "thresher.log.postgres":
+                raise ImportError("no pq wrapper available")
+
+    monkeypatch.delitem(sys.modules, "thresher.log.postgres", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Refusing(), *sys.meta_path])
+    with pytest.raises(StoreFailed, match=r"cannot be imported \(ImportError: no pq wrapper available\); pip"):
+        open_store("postgresql://me@nowhere/db")
+
+
+def test_a_file_without_a_scheme_is_told_what_to_write() -> None:
+    with pytest.raises(InvalidInput, match=r"storage 'mine\.db': .*; write sqlite:///mine\.db for a file, or use"):
+        open_store("mine.db")
+
+
+@pytest.mark.parametrize("left", ["heads", "events"])
+def test_a_name_of_which_anything_is_left_is_taken(left: str, tmp_path: Path) -> None:
+    store = open_store(tmp_path / "s.db")
+    for name in ("a", "b"):
+        thresher.create_study(name, arms=["x", "y"], at_least=0.5, budget=40, storage=store)
+    store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "s.db")) as connection, connection:
+        if left == "events":
+            connection.execute("DELETE FROM heads WHERE study = 'b'")
+        else:
+            connection.execute("UPDATE heads SET study = 'c' WHERE study = 'b'")
+    store = open_store(tmp_path / "s.db")
+    name = "b" if left == "events" else "c"
+    with pytest.raises(thresher.ThresherError, match="already"):
+        store.rename("a", name)
+    with pytest.raises(Conflict, match="another agent wrote it first"):
+        store.append(name, chained([Event(1, "created", key="k")]))
+    store.close()
+
+
+@pytest.mark.parametrize(("number", "works"), [(errno.EPERM, True), (errno.ENOTSUP, True), (errno.EIO, False)])
+def test_a_store_is_created_where_there_are_no_hard_links(
+    number: int, works: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link_fails(*_: Any) -> None:
+        raise OSError(number, "no links")
+
+    monkeypatch.setattr(os, "link", link_fails)
+    store = SqliteStore(tmp_path / "thresher.db")
+    if works:
+        assert a_study(store).ask() is not None
+    else:
+        with pytest.raises(thresher.StoreFailed, match="no links"):
+            a_study(store)
+    store.close()
+    assert (tmp_path / "thresher.db").exists() == works
+    assert not [file for file in tmp_path.iterdir() if "-new-" in file.name]
 
 
 # -- waiting ---------------------------------------------------------------------------------------------------------
-
-
-def test_every_wait_for_a_writer_has_its_whole_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_waiting, "BUSY", 0.1)
-    tries_again = sqlite_waiting.BusyHandler(tmp_path / "thresher.db")
-    assert tries_again(0)
-    time.sleep(0.15)
-    assert not tries_again(1), "the same wait"
-    assert tries_again(0), "another one"
 
 
 def test_a_store_may_be_closed_before_its_turn_is_over(postgres_url: str) -> None:
@@ -146,24 +211,70 @@ def test_one_thread_renews_all_pulls_of_a_study() -> None:
 # -- what is kept ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("more", [{}, {"reason": "r"}])
+@pytest.mark.parametrize("field", ["key", "agent"])
+def test_a_text_with_a_nul_is_no_text_of_an_event(field: str, more: dict[str, Any]) -> None:
+    fields = {"key": "k", "agent": "a", **more}
+    assert len(link(START, Event(2, "asked", 1, 0, time=1.0, **fields))) == 16
+    with pytest.raises(ValueError, match="a text holds a NUL"):
+        link(START, Event(2, "asked", 1, 0, time=1.0, **fields | {field: "a\0b"}))
+
+
+def test_an_event_without_a_digest_is_not_kept() -> None:
+    store = MemoryStore()
+    with pytest.raises(thresher.InvalidInput, match="has no digest"):
+        store.append("s", [Event(1, "created")])
+    assert store.studies() == []
+
+
 def test_reasons_and_notes_are_kept_up_to_10000_characters() -> None:
     assert plain("x" * 20_000) == "x" * 10_000
 
 
-def test_what_comes_after_an_event_that_is_not_there_yet_is_all_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("calls", [1, 2])
+def test_what_comes_after_an_event_that_is_not_there_yet_is_all_after_it(calls: int) -> None:
     """Other agents write between the look for it and the reading."""
-    store = MemoryStore()
+
+    class Growing(MemoryStore):
+        """Others write to it after so many calls that found nothing new."""
+
+        calls = 0
+
+        def read(self, study: str, after: int = 0, limit: int | None = None) -> Any:
+            return self.and_then(super().read(study, after, limit))
+
+        def head(self, study: str) -> Any:
+            return self.and_then(super().head(study))
+
+        def and_then(self, found: Any) -> Any:
+            self.calls -= 1
+            if self.calls == 0:
+                thresher.open_study("s", storage=self).ask_many(5)
+            return found
+
+    store = Growing()
     study = a_study(store)
-    journal = study._journal
-    peek: Callable[..., Any] = journal.peek
+    store.calls = calls
+    assert [event.seq for event in study.events(3)] == [4, 5, 6]
 
-    def and_others_write(reader: Any) -> Any:
-        found = peek(reader)
-        thresher.open_study("s", storage=store).ask_many(5)
-        return found
 
-    monkeypatch.setattr(journal, "peek", and_others_write)
-    assert [event.seq for page in journal.pages(3) for event in page] == [4, 5, 6]
+def test_what_others_wrote_is_folded_in_without_reading_the_log_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, after = MemoryStore(), list[int]()
+    mine = thresher.create_study("s", arms=["a", "b"], at_least=0.5, budget=40, storage=store)
+    others = thresher.open_study("s", storage=store)
+    read = store.read
+
+    def noted(study: str, last: int = 0, limit: int | None = None) -> Any:
+        after.append(last)
+        return read(study, last, limit)
+
+    monkeypatch.setattr(store, "read", noted)
+    for told in range(1, 4):
+        others.tell(others.ask() or 0, 1)
+        after.clear()
+        assert mine.verdict().told == mine.verdict().told == told
+        assert after
+        assert min(after) >= 2 * told - 1
 
 
 def test_a_file_that_is_not_there_reads_as_an_empty_store_and_is_not_created(tmp_path: Path) -> None:
@@ -188,30 +299,6 @@ def test_a_log_is_left_to_the_file_that_replaced_ours(tmp_path: Path) -> None:
     store.close()
     assert (tmp_path / "thresher.db-wal").stat().st_size > 0
     assert len(thresher.open_study("s", storage=file).events()) >= 4
-
-
-def test_a_connection_that_must_leave_its_log_alone_does_not_copy_it_when_it_is_closed(tmp_path: Path) -> None:
-    for left_alone in (False, True):
-        store = SqliteStore(tmp_path / f"{left_alone}.db")
-        a_study(store).ask_many(3)
-        if left_alone:
-            assert store._session is not None
-            store._session._leave_alone()
-        store.close()
-        assert (tmp_path / f"{left_alone}.db-wal").exists() == left_alone
-
-
-def test_a_forked_child_leaves_the_connection_of_its_parent_alone(tmp_path: Path) -> None:
-    """It may be open still, if an interrupt ended the preparations of the fork."""
-    store = SqliteStore(tmp_path / "thresher.db")
-    a_study(store)
-    session = store._session
-    assert session is not None
-    store._open_file.begin_in_child()
-    assert store._session is None
-    assert locks._PARENTS.pop() is session
-    assert session.connection.in_transaction is False, "it is open"
-    session.close()
 
 
 def test_there_is_nothing_to_flush_at_first(postgres_url: str) -> None:

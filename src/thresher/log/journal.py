@@ -116,6 +116,8 @@ class Journal:
         last = event_at(self._store, self.study, after)
         if last is None and after:  # it is not there yet
             last = self.peek(lambda ledger: ledger.last)
+            if last.seq > after:  # now it is
+                last = event_at(self._store, self.study, after)
         for page in pages(self._store, self.study, last):
             if page[-1].seq > after:
                 yield page if page[0].seq > after else [event for event in page if event.seq > after]
