@@ -23,16 +23,16 @@ def radius(seen: int, arms: int, risk: float) -> float:
     return math.sqrt(math.log(4.0 * arms * seen * seen / risk) / (2.0 * seen))
 
 
-def rival_score(rule: int, mean: float, seen: int, pulls: int, arms: int, risk: float, threshold: float) -> float:
+def rival_score(rule: int, mean: float, seen: int, pulls: int, arms: int, risk: float, bar: float) -> float:
     """The arm with the largest score is pulled next."""
     if rule == HDOC:
         return mean + math.sqrt(math.log(pulls) / (2.0 * seen))
     if rule == LUCB_G:
         return mean + radius(seen, arms, risk)
-    return -math.sqrt(seen) * abs(mean - threshold)
+    return -math.sqrt(seen) * abs(mean - bar)
 
 
-def next_arm(rule: int, seen: Counts, total: Reals, left: Counts, pulls: int, risk: float, threshold: float) -> int:
+def next_arm(rule: int, seen: Counts, total: Reals, left: Counts, pulls: int, risk: float, bar: float) -> int:
     """The arm to pull, or −1 if all have left; at first each is pulled once."""
     best, chosen = -math.inf, -1
     for arm in range(len(seen)):
@@ -40,7 +40,7 @@ def next_arm(rule: int, seen: Counts, total: Reals, left: Counts, pulls: int, ri
             continue
         if seen[arm] == 0:
             return arm
-        score = rival_score(rule, total[arm] / seen[arm], seen[arm], pulls, len(seen), risk, threshold)
+        score = rival_score(rule, total[arm] / seen[arm], seen[arm], pulls, len(seen), risk, bar)
         if score > best:
             best, chosen = score, arm
     return chosen
@@ -74,13 +74,13 @@ def run_rivals(
         wrong[row, 0] = 0
         pulls = 0
         while open_arms[row, 0] > 0 and pulls < budget:
-            arm = next_arm(rule, seen, total, left, pulls, risk, arms.threshold)
+            arm = next_arm(rule, seen, total, left, pulls, risk, arms.bar)
             pulls += 1
             seen[arm] += 1
             total[arm] += drawn(arms, arm, state)
-            ahead = total[arm] / seen[arm] - arms.threshold
+            ahead = total[arm] / seen[arm] - arms.bar
             if abs(ahead) >= radius(seen[arm], len(seen), risk):
                 left[arm] = 1
                 open_arms[row, 0] -= 1
-                wrong[row, 0] += (ahead > 0.0) != (arms.mean[arm] >= arms.threshold)
+                wrong[row, 0] += (ahead > 0.0) != (arms.mean[arm] >= arms.bar)
         used[row, 0] = pulls

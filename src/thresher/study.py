@@ -256,7 +256,7 @@ class Study(AbstractContextManager["Study"]):
 
     def __repr__(self) -> str:
         arms, spec = plural(len(self.spec.arms), "arm"), self.spec
-        return f"<Study {self.name!r}: {arms}, {spec.bar_name} {spec.threshold:.12g}>"
+        return f"<Study {self.name!r}: {arms}, {spec.bar_name} {spec.stated_bar:.12g}>"
 
     def __reduce__(self) -> NoReturn:
         remedy = "pass its name and storage, and call open_study there"

@@ -49,7 +49,7 @@ def test_bars_that_differ_in_the_seventh_digit_have_studies_of_their_own(tmp_pat
     tests, options = {"a": 0.9000001, "b": 0.9000002, "c": 0.99}, Options(0.99, storage=f"sqlite:///{tmp_path}/s.db")
     for _ in range(2):  # the second resumes
         sift = Sift(tests, options)
-        assert [verdict.threshold for verdict in sift.verdicts()] == [0.9000001, 0.9000002, 0.99]
+        assert [verdict.at_least for verdict in sift.verdicts()] == [0.9000001, 0.9000002, 0.99]
     assert [verdict.study.split()[1] for verdict in sift.verdicts()] == ["0.9000001", "0.9000002", "0.99"]
     assert "0.9000001" in "\n".join(guarantees(sift.verdicts(), options))
 
@@ -61,7 +61,7 @@ def test_the_name_of_a_stored_study_never_changes() -> None:
 
 def test_all_bars_share_one_confidence() -> None:
     sift = Sift({"a": 0.9, "b": 0.5, "c": 0.9, "d": 0.9}, Options(0.9, budget=80, confidence=0.9))
-    verdicts = {verdict.threshold: verdict for verdict in sift.verdicts()}
+    verdicts = {verdict.at_least: verdict for verdict in sift.verdicts()}
     risks = {bar: 1 - (verdict.confidence or 0) for bar, verdict in verdicts.items()}
     assert sum(risks.values()) == pytest.approx(0.1)
     assert risks[0.9] == pytest.approx(3 * risks[0.5])

@@ -167,7 +167,7 @@ def test_cases_are_printed_as_text_json_and_csv(workdir: Workdir) -> None:
         "2 cases with a reward; 2 of 4 have none.",
     ]
     found = workdir.json("cases", "t")
-    assert (found["study"], found["cases"], found["seen"], found["threshold"]) == ("t", 4, 2, 0.5)
+    assert (found["study"], found["cases"], found["seen"], found["at_least"]) == ("t", 4, 2, 0.5)
     counts = {"case": "two", "failed": 2, "passed": 0, "mean": 0.0}
     assert found["rows"][0] == {**counts, "rewards": {"a": 0.0, "b": 0.0}, "failed_by": ["a", "b"], "missing_by": []}
     assert (

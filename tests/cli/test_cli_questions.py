@@ -72,7 +72,7 @@ def test_units_are_gone_from_the_specification(tmp_path: Path) -> None:
     args = ["--at-most=50ms", "--reward=seconds", "--bounds=0:1s", "--tolerance=1ms", "--confidence=90%"]
     inside("create", "s", *TWO, *args, storage=tmp_path)
     spec = library.open_study("s", storage=f"sqlite:///{tmp_path}/thresher.db").spec
-    assert (spec.threshold, spec.bounds, spec.tolerance, spec.confidence) == (0.05, (0.0, 1.0), 0.001, 0.9)
+    assert (spec.stated_bar, spec.bounds, spec.tolerance, spec.confidence) == (0.05, (0.0, 1.0), 0.001, 0.9)
 
 
 def test_agents_tell_pairs_and_exports_have_both(tmp_path: Path) -> None:

@@ -39,10 +39,10 @@ class ByHand:
             if docket.outcome[pull] != certificate.LEFT_OUT:
                 told = docket.outcome[pull] == certificate.TOLD
                 low, high = (docket.reward[pull],) * 2 if told else (0.0, 1.0)
-                low_bar = high_bar = ledger.stakes.threshold
+                low_bar = high_bar = ledger.stakes.bar
                 tolerance = ledger.stakes.tolerance
                 if ledger.cases:
-                    needed = ledger.cases.count * ledger.stakes.threshold
+                    needed = ledger.cases.count * ledger.stakes.bar
                     low_bar, high_bar = (needed - low_sum) / left, (needed - high_sum) / left
                     tolerance = ledger.cases.count * tolerance / left
                 certificate.bet(capital, ledger.stakes, low, high, low_bar, high_bar, tolerance)
@@ -55,7 +55,7 @@ class ByHand:
         for arm in range(self.arms):
             if arm not in self.kept and ledger.cases and ledger.board.seen[arm] and arm not in ledger.outside:
                 known, missing = ledger.board.total[arm], ledger.cases.count - ledger.board.seen[arm]
-                bar = self.spec.threshold * ledger.cases.count
+                bar = self.spec.bar * ledger.cases.count
                 if known >= bar:
                     self.kept[arm] = ABOVE, error_rate.CERTAIN
                 elif known + missing < bar:

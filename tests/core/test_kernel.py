@@ -16,7 +16,7 @@ gaps = st.floats(0, 1)
 counts = st.integers(1, 10**6)
 
 
-RULE = Rule(kernel.evt, threshold=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
+RULE = Rule(kernel.evt, bar=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
 
 steps = st.lists(
     st.tuples(st.integers(0, 12), st.sampled_from(["assign", "observe", "drop", "shut", "open"]), st.floats(0, 1)),

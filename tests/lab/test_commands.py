@@ -32,7 +32,7 @@ def test_simulate_defaults_to_section_41_small() -> None:
         "policy": "anytime-evt",
         "family": "uniform",
         "arms": 100,
-        "bar": 0.7,
+        "at_least": 0.7,
         "delay": "none",
         "budget": 20_000,
     }
@@ -71,7 +71,7 @@ BAD = {
     "too few means": (["simulate", "--arms", "3", "--means", "0.1,0.2"], "one for each of 3 arms"),
     "a negative spread": (["simulate", "--spreads", "-0.1:0.2"], "spread -0.1"),
     "a Beta too wide": (["simulate", "--family", "beta", "--spreads", "0.6"], "a Beta arm of mean 0.6 has"),
-    "a threshold on the bound": (["simulate", "--at-least", "1"], "--at-least 1: must lie strictly"),
+    "a bar on the bound": (["simulate", "--at-least", "1"], "--at-least 1: must lie strictly"),
     "no repetitions": (["simulate", "--repetitions", "0"], "repetitions 0"),
     "no threads": (["simulate", "--threads", "0"], "threads 0"),
     "a budget below the warm-up": (["simulate", "--budget", "10"], "budget 10"),

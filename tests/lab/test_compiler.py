@@ -130,7 +130,7 @@ def test_every_formula_of_the_kernel_has_a_number() -> None:
 @pytest.mark.parametrize("name", formulas.NAMES)
 def test_a_formula_is_found_by_its_number(name: str) -> None:
     formula = getattr(kernel, name)
-    rule = Rule(formula, threshold=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
+    rule = Rule(formula, bar=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
     assert formulas.applied(formulas.numbered(rule), 0.25, 0.5, 3, 5.0) == formula(0.25, 0.5, 3, 5.0, 4.0)
 
 

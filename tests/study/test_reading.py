@@ -111,7 +111,7 @@ def test_storage_may_be_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     path = Path("my.db") if kind == "relative" else tmp_path / "my.db"
     coins(storage=path).close()
     with thresher.open_study("coins", storage=f"sqlite:////{tmp_path}/my.db") as study:
-        assert study.spec.threshold == 0.6
+        assert study.spec.stated_bar == 0.6
     with thresher.open_study("coins", storage=path) as study:
         assert study.ask() is not None
 

@@ -238,7 +238,7 @@ def test_a_study_created_again_under_its_old_name_is_the_new_one(app: CheckedApp
     assert get(app, "/coins").status == 404
     assert get(app, "/coins/verdict").data["rule"] == "is not in this store"
     assert post(app, "", {**COINS, "at_least": 0.7}).data["issued"] == 0
-    assert get(app, "/coins").data["threshold"] == 0.7
+    assert get(app, "/coins").data["at_least"] == 0.7
     assert post(app, "/coins/ask").data["pulls"][0]["id"] == 1
 
 

@@ -28,7 +28,7 @@ def test_a_study_with_a_limit_and_a_share(app: CheckedApp) -> None:
     new = {"name": "times", "arms": ["a", "b"], "at_most": 0.2, "share": 0.9, "unit": "s", "budget": 40}
     head = post(app, "", new).data
     assert head["question"] == "Which of 2 arms stay within 200 ms in at least 90 % of pulls?"
-    assert (head["asks"], head["bar"], head["threshold"], head["share"]) == ("share", 0.9, 0.2, 0.9)
+    assert (head["asks"], head["bar"], head["at_most"], head["share"]) == ("share", 0.9, 0.2, 0.9)
     assert (head["lower_is_better"], head["unit"], head["baseline"], head["ratio"]) == (True, "s", None, None)
     for pull in post(app, "/times/ask", {"n": 8}).data["pulls"]:
         reward = 0.1 if pull["arm"] == "a" else 0.3

@@ -16,7 +16,7 @@ from ..text.phrasing import listed, plural
 from ..text.quantities import amount
 from . import put, read_in_part, standard_output
 from .options import format_option, on_study, option
-from .read_commands import ASKED
+from .read_commands import asked_by
 
 MOST = 20  # cases for people, without --all
 WIDE = 120  # characters of a line where there is no terminal
@@ -42,8 +42,7 @@ def cases(study: Study, everything: bool, style: str) -> None:
     rows, seen, arms, missing = peek(study, lambda ledger: _read(ledger, most))
     spec = study.spec
     if style == "json":
-        asked = {name: getattr(spec, name) for name in ASKED}
-        head = {"format": 1, "study": study.name, "cases": spec.case_count, "seen": seen, **asked}
+        head = {"format": 1, "study": study.name, "cases": spec.case_count, "seen": seen, **asked_by(spec)}
         lines = iter([json.dumps({**head, "rows": [row.to_dict() for row in rows]}, indent=2, ensure_ascii=False)])
     elif style == "csv":
         lines = (line.removesuffix("\n") for line in _csv(rows, spec.arms))

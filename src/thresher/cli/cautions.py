@@ -146,7 +146,7 @@ def _wide_bounds(ledger: Ledger) -> Iterator[tuple[str, str]]:
     spec, rewards, asked = ledger.spec, _rewards(ledger), look_of(ledger.spec)
     if len(rewards) < ENOUGH or spec.bounds is None:
         return
-    (low, high), bars = spec.bounds, [spec.threshold] if spec.baseline is None else []
+    (low, high), bars = spec.bounds, [spec.stated_bar] if spec.baseline is None else []
     least, most = min(rewards + bars), max(rewards + bars)
     is_open = ledger.certified + len(ledger.retired) < spec.contenders
     is_wide, apart = high - low > WIDE * (most - least), (high - low) / WIDE

@@ -88,7 +88,7 @@ def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
     else:
         rows = [row for one in found for row in one.rows()]
         settings = {name: given[name] for name in ("arms", "budget", "delay", "repetitions", "seed")}
-        print_data(style, rows, {"format": 1, "bar": given["at_least"], **settings, "results": rows})
+        print_data(style, rows, {"format": 1, "at_least": given["at_least"], **settings, "results": rows})
 
 
 def _print(found: "list[Comparison]") -> None:

@@ -150,7 +150,7 @@ def _check_ignored(spec: Spec, given: dict[str, Any]) -> None:
     if spec.failure != "ignore" or given.get("reward") not in MEASURED or "timeout" not in given:
         return
     counts = given["reward"] == SECONDS and spec.share is not None and spec.baseline is None
-    if not counts or given["timeout"] < spec.threshold:
+    if not counts or given["timeout"] < spec.stated_bar:
         rule = "a run that --timeout stops would be left out, because it took long"
         raise InvalidInput("--failure", "ignore", rule, "leave it out: failed runs then count as the worst")
 

@@ -12,6 +12,8 @@ from ..core import sentences
 from ..core.checks import MAX_WHOLE
 from ..core.events import Event, moment, remarks_of, to_json
 from ..core.ledger import Ledger
+from ..core.parameters import BARS
+from ..core.spec import Spec
 from ..errors import DamagedStudy, UnknownStudy
 from ..log.reader import event_at, pages
 from ..study import Study, peek
@@ -23,10 +25,10 @@ from .options import FORMATS, Whole, address_of, format_option, on_study, option
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
 SHOWN = (  # in a status for people
-    "study", "storage", "question", "created", "command", "arms", "cases", "threshold", "share", "baseline", "ratio",
-    "policy", "guarantee", "find", "budget", "issued", "told", "pending", "retired",
+    "study", "storage", "question", "created", "command", "arms", "cases", *BARS, "share", "baseline", "margin",
+    "ratio", "policy", "guarantee", "find", "budget", "issued", "told", "pending", "retired",
 )  # fmt: skip
-ASKED = ("threshold", "lower_is_better", "share", "baseline", "ratio", "unit")  # of a specification
+ASKED = ("lower_is_better", "share", "baseline", "ratio", "unit")  # of a specification
 POLL = 0.25  # seconds between two reads of --follow
 
 
@@ -44,9 +46,8 @@ def status(study: Study, style: str) -> None:
         put(json.dumps({"format": 1, **found}, indent=2, ensure_ascii=False))
         return
     for key in SHOWN:
-        hidden = key == "threshold" and found["ratio"] is not None
-        if found[key] not in (None, [], "all") and not hidden:  # "all" is the usual guarantee
-            _put(_bar_name(found) if key == "threshold" else key, _in_words(key, found))
+        if found[key] not in (None, [], "all"):  # "all" is the usual guarantee
+            _put(key.replace("_", " "), _in_words(key, found))
     _put("state", "no case is free, some are pending" if found["waits"] else "done" if found["done"] else "not done")
     _put("head", f"event {found['events']:,}, {found['head']}")
     for agent in found["agents"]:
@@ -85,7 +86,7 @@ def verdict(study: Study, style: str) -> None:
 def _in_words(key: str, found: dict[str, Any]) -> str:
     """A value of a status as people read it."""
     value = found[key]
-    if key == "threshold" and found["unit"] is not None:
+    if key in (*BARS, "margin") and found["unit"] is not None:
         return amount(value, found["unit"])
     if key == "share":
         return f"{100 * value:.10g} %"
@@ -96,11 +97,9 @@ def _in_words(key: str, found: dict[str, Any]) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def _bar_name(found: dict[str, Any]) -> str:
-    """What the threshold of a study is called."""
-    if found["baseline"] is not None:
-        return "margin"
-    return "at most" if found["lower_is_better"] else "at least"
+def asked_by(spec: Spec) -> dict[str, Any]:
+    """What a specification asks of an arm."""
+    return {**sentences.look_of(spec).bars, **{name: getattr(spec, name) for name in ASKED}}
 
 
 def summary_of(study: Study) -> dict[str, Any]:
@@ -113,7 +112,7 @@ def summary_of(study: Study) -> dict[str, Any]:
             "study": study.name,
             "arms": len(spec.arms),
             "question": sentences.question_of(spec),
-            **{name: getattr(spec, name) for name in ASKED},
+            **asked_by(spec),
             "policy": str(spec.policy),
             "cases": spec.case_count or None,
             "guarantee": spec.guarantee if ledger.certifies else None,

@@ -29,7 +29,7 @@ OPEN, ABOVE, BELOW, CLOSE = 0, 1, 2, 3  # an arm's settled label
 class Stakes(NamedTuple):
     """The scalars of the certificates, for rewards scaled to [0, 1]."""
 
-    threshold: float  # b
+    bar: float  # b
     tolerance: float  # scaled; 0: no arm is ever close
     level: float  # K / risk
     alone: float  # the capital that settles an arm by itself: the level, or UNREACHED with ranks (`error_rate.py`)
@@ -71,7 +71,7 @@ def grow(
 
 def commit(capital: MutableSequence[float], stakes: Stakes, low: float, high: float) -> int:
     """Commit one more reward to the capitals of an arm whose rewards have no cases; return what is settled then."""
-    return bet(capital, stakes, low, high, stakes.threshold, stakes.threshold, stakes.tolerance)
+    return bet(capital, stakes, low, high, stakes.bar, stakes.bar, stakes.tolerance)
 
 
 def bet(
@@ -87,7 +87,7 @@ def bet(
 
     ``low`` is the reward that the capital for above sees, ``high`` the one that the capital for below sees. They are
     the same for a told reward, and 0 and 1 for a charged pull. The bars are the means that the two bet against: the
-    threshold, or with cases what the remaining ones would need (`Docket`). ``capital`` holds BETS products for
+    bar, or with cases what the remaining ones would need (`Docket`). ``capital`` holds BETS products for
     above and BETS for below. With a tolerance, it also holds BETS each for "not far below" and "not far above", and
     then two flags: whether these two ever reached the level.
     """
@@ -110,7 +110,7 @@ def bet(
     if stakes.tolerance <= 0.0:
         return OPEN
     gain, loss = low - low_bar + tolerance, high_bar + tolerance - high
-    near, far = stakes.threshold - stakes.tolerance, stakes.threshold + stakes.tolerance
+    near, far = stakes.bar - stakes.tolerance, stakes.bar + stakes.tolerance
     if near <= 0.0 or grow(capital, 2 * BETS, up, cap_up, 1.0 + all_up * gain, gain) >= stakes.alone:
         capital[4 * BETS] = 1.0
     if far >= 1.0 or grow(capital, 3 * BETS, down, cap_down, 1.0 + all_down * loss, loss) >= stakes.alone:
@@ -250,11 +250,11 @@ def commit_to(
     docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes, low: float, high: float
 ) -> int:
     """Commit the arm's next reward; with cases, against what the remaining ones would need."""
-    low_bar = high_bar = stakes.threshold
+    low_bar = high_bar = stakes.bar
     tolerance = stakes.tolerance
     if sheet.cases > 0:
         left = sheet.places[arm] - docket.committed[arm] - docket.charged[arm]
-        needed = sheet.cases * stakes.threshold
+        needed = sheet.cases * stakes.bar
         low_bar, high_bar = (needed - sheet.least[arm]) / left, (needed - sheet.most[arm]) / left
         tolerance = sheet.cases * stakes.tolerance / left
         sheet.least[arm] += low
@@ -332,7 +332,7 @@ def weigh_imported(docket: Docket, sheet: Sheet, arm: int, capital: MutableSeque
     A product may grow or shrink beyond the range of floats on the way, so its powers of STEP are counted separately.
     Otherwise the result would depend on the order of the rewards.
     """
-    blind = Stakes(stakes.threshold, stakes.tolerance, stakes.level, UNREACHED, stakes.upward, stakes.downward)
+    blind = Stakes(stakes.bar, stakes.tolerance, stakes.level, UNREACHED, stakes.upward, stakes.downward)
     steps = [0] * len(capital)
     while docket.first[arm] != 0:
         advance(docket, sheet, arm, capital, blind)

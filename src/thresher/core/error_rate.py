@@ -225,8 +225,8 @@ def e_value(capital: MutableSequence[float], which: int, stakes: Stakes) -> floa
         return mean_of(capital, which * BETS)
     if stakes.tolerance <= 0.0:
         return 0.0
-    low = CERTAIN if stakes.threshold - stakes.tolerance <= 0.0 else mean_of(capital, 2 * BETS)
-    high = CERTAIN if stakes.threshold + stakes.tolerance >= 1.0 else mean_of(capital, 3 * BETS)
+    low = CERTAIN if stakes.bar - stakes.tolerance <= 0.0 else mean_of(capital, 2 * BETS)
+    high = CERTAIN if stakes.bar + stakes.tolerance >= 1.0 else mean_of(capital, 3 * BETS)
     return min(low, high)
 
 

@@ -65,7 +65,7 @@ class Interval:
     def follow(self, study: State, arm: int) -> tuple[float, float]:
         """The scaled interval, after feeding in what was committed since the last call."""
         for commit in committed(study, arm, after=self.fed, sums=self.sums):
-            self.feed(commit, study.stakes.threshold)
+            self.feed(commit, study.stakes.bar)
             self.fed = max(self.fed, commit.pull)
         return self.low.end, self.high.end
 
@@ -101,7 +101,7 @@ def committed(study: State, arm: int, *, after: int = 0, sums: Sums | None = Non
     That is the order in which they were issued. Imported pulls have no order that can be trusted: they come first,
     shuffled by a key that was drawn after the import. With cases, ``sums`` are those up to this pull, and grow.
     """
-    docket, bar, sums = study.docket, study.stakes.threshold, sums or Sums()
+    docket, bar, sums = study.docket, study.stakes.bar, sums or Sums()
     imported: list[Commit] = []
     rest: list[Commit] = []
     pull = docket.following[after] if after else study.first_pull[arm]
@@ -123,7 +123,7 @@ def _against(study: State, arm: int, pull: int, low: float, high: float, sums: S
     """A committed place, against what the cases that were left would have needed."""
     cases, left = study.sheet.cases, study.sheet.places[arm] - sums.places
     known = study.imported_sum(arm)
-    needed = cases * study.stakes.threshold - known
+    needed = cases * study.stakes.bar - known
     most = needed - study.lacking - sums.high
     found = Commit(pull, low, high, (needed - sums.low) / left, most / left, cases / left)
     sums.places, sums.low, sums.high = sums.places + 1, sums.low + low, sums.high + high

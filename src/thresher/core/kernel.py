@@ -10,7 +10,7 @@ The rules of this file:
    ``collections.abc``.
 4. Formulas guard their own divisions by zero.
 
-Rewards and threshold are scaled to [0, 1]. The smallest score is pulled next; of equal computed scores, the
+Rewards and bar are scaled to [0, 1]. The smallest score is pulled next; of equal computed scores, the
 lowest arm's.
 """
 
@@ -51,7 +51,7 @@ class Rule(NamedTuple):
     """What a score depends on, besides its arm: a formula, and scalars."""
 
     formula: Formula
-    threshold: float  # b, scaled
+    bar: float  # b, scaled
     exploration: float  # a; for `cheapest` its constant c
     pending_weight: float  # δ
     warmup: int
@@ -174,9 +174,9 @@ def score(board: Board, arm: int, rule: Rule) -> float:
         return float(seen + pending - rule.warmup)
     if pending > rule.pending_ratio * seen:  # always true before the first reward
         return WAITING * pending
-    gap = abs(board.mean[arm] - rule.threshold) + rule.slack
+    gap = abs(board.mean[arm] - rule.bar) + rule.slack
     weight = seen + rule.pending_weight * pending
-    if rule.finds and board.mean[arm] < rule.threshold:
+    if rule.finds and board.mean[arm] < rule.bar:
         return BEHIND * (1.0 + promise(gap, board.scatter[arm], seen, weight))
     return min(applied(rule, gap, board.scatter[arm], seen, weight), rule.most)
 
@@ -287,13 +287,13 @@ def total_with(total: float, residue: float, missing: int, reward: float) -> flo
     return grown + (residue + error)
 
 
-def is_above(total: float, seen: int, threshold: float) -> bool:
+def is_above(total: float, seen: int, bar: float) -> bool:
     """Whether the mean of ``seen`` raw rewards reaches the bar: exact for pass/fail and for constant rewards.
 
     >>> is_above(9.0, 10, 0.9), is_above(0.1 + 0.1 + 0.1, 3, 0.1)
     (True, True)
     """
-    return total / seen >= threshold or total >= threshold * seen
+    return total / seen >= bar or total >= bar * seen
 
 
 # The steps around a decision: what a live study and the laboratory both do, with one tournament or two.
@@ -336,7 +336,7 @@ def rescore_asked(board: Board, second: Board, arm: int, rule: Rule, second_rule
     if rule.doubles and issued >= 2.0 * rule.exploration * len(board.seen):
         rule = Rule(
             rule.formula,
-            rule.threshold,
+            rule.bar,
             doubled(rule.exploration, issued, len(board.seen)),
             rule.pending_weight,
             rule.warmup,

@@ -285,9 +285,9 @@ def bounds_or_none(bounds: object) -> Bounds | None:
     return low, high
 
 
-def strictly_inside(threshold: object, bounds: Bounds | None, what: str) -> float:
+def strictly_inside(bar: object, bounds: Bounds | None, what: str) -> float:
     """The bar, strictly inside the bounds; ``what`` is the name by which it was given."""
-    found = checks.number(what, threshold)
+    found = checks.number(what, bar)
     if bounds and not bounds[0] < found < bounds[1]:
         inner = "the range of differences" if what == "margin" else "the bounds"
         rule = f"must lie strictly inside {inner} ({bounds[0]:g}, {bounds[1]:g})"
@@ -295,13 +295,13 @@ def strictly_inside(threshold: object, bounds: Bounds | None, what: str) -> floa
         if bounds == (0.0, 1.0) and 1 < found < 100:
             real = "give the {bounds} that rewards really have"
             remedy = Naming(f"if it is a percentage, write {found / 100:g}; else {real}")
-        raise InvalidInput(what, threshold, rule, remedy)
+        raise InvalidInput(what, bar, rule, remedy)
     if abs(found) > MAX_REWARD:
-        raise InvalidInput(what, threshold, f"must lie within ±{MAX_REWARD:g}", "scale the rewards")
+        raise InvalidInput(what, bar, f"must lie within ±{MAX_REWARD:g}", "scale the rewards")
     return found
 
 
-def confidence_or_none(confidence: object, threshold: float, bounds: Bounds | None) -> float | None:
+def confidence_or_none(confidence: object, bar: float, bounds: Bounds | None) -> float | None:
     """The confidence, if certificates are wanted and can be given."""
     if confidence is None:
         return None
@@ -310,9 +310,9 @@ def confidence_or_none(confidence: object, threshold: float, bounds: Bounds | No
     if bounds is None:
         remedy = Naming("give {bounds}, ask about a {share}, or {confidence=None}")
         raise InvalidInput("bounds", None, "certificates need bounded rewards", remedy)
-    scaled = (threshold - bounds[0]) / (bounds[1] - bounds[0])
+    scaled = (bar - bounds[0]) / (bounds[1] - bounds[0])
     if not NEAREST < scaled < 1.0 - NEAREST:
-        wide = f"are so wide that the bar {threshold:g} cannot be told from one of them"
+        wide = f"are so wide that the bar {bar:g} cannot be told from one of them"
         raise InvalidInput("bounds", bounds, wide, "give the bounds that rewards really have")
     return sure
 
@@ -415,7 +415,7 @@ DEFAULT: Bounds = DEFAULTS["bounds"]
 class Asked(NamedTuple):
     """What is asked of an arm, checked, and what follows from it."""
 
-    threshold: float  # the bar or the limit; with a baseline the margin
+    stated_bar: float  # at_least, at_most or the margin: a bar for means, or with a share a limit of rewards
     lower_is_better: bool
     share: float | None
     baseline: str | None
@@ -463,18 +463,18 @@ def asked(given: Mapping[str, object], *, bounds: Bounds | None, clip: bool, arm
     if share is not None:  # what counts is whether a pull is within the limit
         _check_no_bounds(bounds, share, clip=clip)
         bounds, limits, bar = None, (0.0, 1.0), share
-        threshold = strictly_inside(number, None, name)
-        limit = threshold if base is not None else sign * threshold + 0.0
+        stated = strictly_inside(number, None, name)
+        limit = stated if base is not None else sign * stated + 0.0
     elif base is not None:  # the difference from the baseline
         limits = spanned(bounds, lower=lower, paired=True)
-        threshold = bar = strictly_inside(number, limits, name)
+        stated = bar = strictly_inside(number, limits, name)
     else:  # the reward
         limits = spanned(bounds, lower=lower, paired=False)
-        threshold = strictly_inside(number, bounds, name)
-        bar = sign * threshold + 0.0
+        stated = strictly_inside(number, bounds, name)
+        bar = sign * stated + 0.0
     low, high = bounds if clip and bounds else (-float("inf"), float("inf"))
     measure = Measure(sign, low, high, base is not None, ratio or 0.0, share is not None, limit)
-    return Asked(threshold, lower, share, base, ratio, bounds, limits, bar, measure)
+    return Asked(stated, lower, share, base, ratio, bounds, limits, bar, measure)
 
 
 def spanned(bounds: Bounds | None, *, lower: bool, paired: bool) -> Bounds | None:

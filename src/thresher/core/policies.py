@@ -111,7 +111,7 @@ class Policy:
 
     def rule(
         self,
-        threshold: float,
+        bar: float,
         *,
         arms: int,
         budget: int | None,
@@ -120,7 +120,7 @@ class Policy:
         cases: int = 0,
         finds: bool = False,
     ) -> kernel.Rule:
-        """How arms are scored, for a scaled threshold and the current budget, after ``issued`` pulls.
+        """How arms are scored, for a scaled bar and the current budget, after ``issued`` pulls.
 
         A user's function is not looked up here: another formula is in its place until it is needed (`scored_by`).
         Only `cheapest` needs the settling constant, the number of cases, and whether a few arms are to be found.
@@ -128,7 +128,7 @@ class Policy:
         formula = kernel.uniform if self.is_custom else self.scored_by()
         blank = kernel.Rule(
             formula,
-            threshold,
+            bar,
             constant,
             self.pending_weight,
             self.warmup,

@@ -186,5 +186,5 @@ def openness(ledger: Ledger, arm: int) -> float:
         return kernel.NEVER
     if not seen:
         return 0.0
-    gap = abs(board.mean[arm] - ledger.rule.threshold)
+    gap = abs(board.mean[arm] - ledger.rule.bar)
     return kernel.evt(gap, board.scatter[arm], seen, seen, 1.0)

@@ -11,6 +11,7 @@ from . import certificate
 from .certificate import OPEN
 from .intervals import committed
 from .ledger import Ledger
+from .parameters import BARS
 from .places import is_used_up
 from .rows import Row, sides
 from .spec import Spec
@@ -24,7 +25,7 @@ SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "ret
 class Look(NamedTuple):
     """What a study asks, as far as sentences, tables and pictures show it."""
 
-    threshold: float  # the bar or the limit; with a baseline the margin
+    stated_bar: float  # at_least, at_most or the margin
     lower_is_better: bool = False
     share: float | None = None
     baseline: str | None = None
@@ -45,7 +46,18 @@ class Look(NamedTuple):
         """The bar on the scale of `Row.estimate`: a mean, a share, or the arm's mean less the baseline's."""
         if self.share is not None:
             return self.share
-        return 0.0 - self.threshold if self.baseline is not None and self.lower_is_better else self.threshold
+        return 0.0 - self.stated_bar if self.baseline is not None and self.lower_is_better else self.stated_bar
+
+    @property
+    def bars(self) -> dict[str, float | None]:
+        """The stated bar, by the name that users give it; None by the other names.
+
+        >>> Look(0.05, lower_is_better=True).bars, Look(0.0, baseline="a").bars
+        ({'at_least': None, 'at_most': 0.05, 'margin': None}, {'at_least': None, 'at_most': None, 'margin': 0.0})
+        """
+        name = "margin" if self.baseline is not None else "at_most" if self.lower_is_better else "at_least"
+        bar = None if self.ratio is not None else self.stated_bar
+        return {**dict.fromkeys((*BARS, "margin")), name: bar}
 
     @property
     def draws(self) -> str:
@@ -102,7 +114,7 @@ class Look(NamedTuple):
 
 def look_of(spec: Spec) -> Look:
     """How the numbers of this question are shown."""
-    asked = (spec.threshold, spec.lower_is_better, spec.share, spec.baseline, spec.ratio, spec.unit)
+    asked = (spec.stated_bar, spec.lower_is_better, spec.share, spec.baseline, spec.ratio, spec.unit)
     return Look(*asked, spec.case_count or None, spec.find)
 
 
@@ -129,15 +141,15 @@ def claim(look: Look) -> str:
     """
     reach = "stay within" if look.lower_is_better else "reach"
     if look.baseline is None:
-        done = f"{reach} {look.amount(look.threshold, exact=True)}"
+        done = f"{reach} {look.amount(look.stated_bar, exact=True)}"
     elif look.ratio is not None:
         done = f"{reach} {number(look.ratio, exact=True)} times {quoted(look.baseline)}"
-    elif look.threshold == 0.0:
+    elif look.stated_bar == 0.0:
         done = f"match or beat {quoted(look.baseline)}"
-    elif look.threshold > 0.0:
-        done = f"beat {quoted(look.baseline)} by {look.amount(look.threshold, exact=True)}"
+    elif look.stated_bar > 0.0:
+        done = f"beat {quoted(look.baseline)} by {look.amount(look.stated_bar, exact=True)}"
     else:
-        done = f"lose at most {look.amount(-look.threshold, exact=True)} to {quoted(look.baseline)}"
+        done = f"lose at most {look.amount(-look.stated_bar, exact=True)} to {quoted(look.baseline)}"
     if look.share is None:
         return f"{done} on {plural(look.cases, 'case')}" if look.cases else done
     draws = plural(look.cases, "case") if look.cases else "pairs" if look.baseline is not None else "pulls"
@@ -440,7 +452,7 @@ def hints(ledger: Ledger) -> tuple[str, ...]:
 
 def _hint_of_tolerance(ledger: Ledger, left: list[int]) -> str | None:
     """The smallest tolerance that would have settled these arms; None: only one that is too wide to be of use."""
-    docket, spec, bar = ledger.docket, ledger.spec, ledger.stakes.threshold
+    docket, spec, bar = ledger.docket, ledger.spec, ledger.stakes.bar
     counts = [docket.committed[arm] for arm in left]
     if sum(counts) > MOST_REPLAYED or not all(counts):
         return None
@@ -479,7 +491,7 @@ def _is_stuck(ledger: Ledger, arm: int) -> bool:
     Lost pulls count as 0 to "above" and as 1 to "below", so with share c lost and told mean m the two capitals see
     means of (1 − c) m and c + (1 − c) m.
     """
-    docket, bar, tolerance = ledger.docket, ledger.stakes.threshold, ledger.stakes.tolerance
+    docket, bar, tolerance = ledger.docket, ledger.stakes.bar, ledger.stakes.tolerance
     charged, seen = docket.charged[arm], ledger.board.seen[arm]
     if not charged or not docket.committed[arm]:
         return False

@@ -53,7 +53,7 @@ class Spec:
 
     arms: tuple[str, ...]
     params: tuple[Params, ...] | None
-    threshold: float
+    stated_bar: float  # at_least, at_most or the margin: `bar_name` says which
     bounds: tuple[float, float] | None
     budget: int | None
     policy: Policy
@@ -71,8 +71,8 @@ class Spec:
     guarantee: Guarantee
     find: int | None
     lower_is_better: bool  # arms reach the bar from above
-    share: float | None  # of pulls that must be within the limit, which is the threshold; None: the mean counts
-    baseline: str | None  # the arm that the others are compared with; the threshold is the margin
+    share: float | None  # of pulls that must be within the stated bar; None: the mean counts
+    baseline: str | None  # the arm that the others are compared with; the stated bar is the margin
     ratio: float | None  # of the baseline's reward; None: the difference counts
     unit: str | None  # of rewards, for people
     measure: ClassVar[question.Measure]  # what a reward counts as; the next three are on its scale
@@ -199,7 +199,7 @@ class Spec:
         return min(max(reward, self.measure.low), self.measure.high)
 
     @property
-    def scaled_threshold(self) -> float:
+    def scaled_bar(self) -> float:
         """The bar on the scale of the kernel."""
         return self.scale(self.bar)
 
@@ -261,7 +261,7 @@ class Spec:
         data: dict[str, Any] = {"format": 1}
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name == "threshold":
+            if field.name == "stated_bar":
                 if self.ratio is None:
                     data[self.bar_name] = value
             elif field.name == "lower_is_better" and self.baseline is None:
@@ -295,7 +295,7 @@ def from_json(data: object) -> Spec:
     if data.get("format") != 1:
         raise InvalidInput("format", data.get("format"), "is not one that this version reads", "update thresher")
     kept = {key: value for key, value in data.items() if key != "format"}
-    wanted, known = {*ALWAYS_STORED}, {*BARS, "margin", *(field.name for field in fields(Spec))} - {"threshold"}
+    wanted, known = {*ALWAYS_STORED}, {*BARS, "margin", *(field.name for field in fields(Spec))} - {"stated_bar"}
     for name in sorted((wanted - kept.keys()) | (kept.keys() - known)):
         rule = "is not there" if name in wanted else "is not one that this version knows"
         raise InvalidInput("specification: field", name, rule, "" if name in wanted else "update thresher")
@@ -358,7 +358,7 @@ def _bars(mine: Spec, other: Spec) -> tuple[list[str], tuple[str, ...]]:
     one, two = _bar(mine), _bar(other)
     plain = mine.baseline == other.baseline and "lower" not in lower
     return ([] if one == two or plain else [f"the bar is {one}, not {two}"]), (
-        "threshold",
+        "stated_bar",
         "lower_is_better",
         "baseline",
     )
@@ -367,12 +367,12 @@ def _bars(mine: Spec, other: Spec) -> tuple[list[str], tuple[str, ...]]:
 def _bar(spec: Spec) -> str:
     if spec.baseline is not None:
         return f"the baseline {_told(spec.baseline)}"
-    return f"at {'most' if spec.lower_is_better else 'least'} {amount(spec.threshold, spec.unit, exact=True)}"
+    return f"at {'most' if spec.lower_is_better else 'least'} {amount(spec.stated_bar, spec.unit, exact=True)}"
 
 
 def _field(name: str, spec: Spec) -> str:
     """A field as people name it."""
-    return spec.bar_name if name == "threshold" else name
+    return spec.bar_name if name == "stated_bar" else name
 
 
 def _cases(mine: Spec, other: Spec) -> list[str]:

@@ -82,7 +82,7 @@ def docket(arms: int, pulls: int = 0, zeros: Zeros = zeros) -> Docket:
 def stakes_of(specification: Spec) -> certificate.Stakes:
     """The stakes of a study."""
     low, high = specification.span
-    bar, tolerance = specification.scaled_threshold, specification.tolerance / (high - low)
+    bar, tolerance = specification.scaled_bar, specification.tolerance / (high - low)
     arms, confidence = specification.contenders, specification.confidence
     return stakes(bar, tolerance, arms, confidence, ranks=specification.guarantee == "rate")
 
@@ -480,7 +480,7 @@ class State:
         """How the policy scores arms, for this budget after so many pulls."""
         spec = self.spec
         return spec.policy.rule(
-            spec.scaled_threshold,
+            spec.scaled_bar,
             arms=len(spec.arms),
             budget=budget,
             issued=issued,

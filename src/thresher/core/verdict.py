@@ -33,7 +33,9 @@ class Verdict:
     """
 
     study: str
-    threshold: float
+    at_least: float | None  # the bar, in the words in which it was given; at_most and margin: None
+    at_most: float | None
+    margin: float | None
     bounds: tuple[float, float] | None
     policy: str
     confidence: float | None
@@ -49,8 +51,8 @@ class Verdict:
     cases: int | None = None  # how many the eval set has; None: rewards have no cases
     find: int | None = None  # how many arms that reach the bar are enough; None: every arm is to be labelled
     lower_is_better: bool = False  # arms reach the bar from above
-    share: float | None = None  # of pulls that must be within the limit, which is the threshold; None: the mean counts
-    baseline: str | None = None  # the arm that the others are compared with; the threshold is the margin
+    share: float | None = None  # of pulls that must be within the bar; None: the mean counts
+    baseline: str | None = None  # the arm that the others are compared with, by the margin
     ratio: float | None = None  # of the baseline's reward; None: the difference counts
     unit: str | None = None  # of rewards
     outside: tuple[str, ...] = ()  # arms that returned a reward outside the bounds: not certified, whatever their label
@@ -126,7 +128,9 @@ class Verdict:
     @cached_property
     def look(self) -> Look:
         """What the study asks, for sentences, tables and pictures."""
-        return Look(*(getattr(self, name) for name in Look._fields))
+        bars = (self.at_least, self.at_most, self.margin)
+        stated_bar = next((bar for bar in bars if bar is not None), 0.0)
+        return Look(stated_bar, *(getattr(self, name) for name in Look._fields[1:]))
 
     @property
     def question(self) -> str:
@@ -208,6 +212,9 @@ class Verdict:
 def read(study: str, ledger: Ledger, words: Words = USUAL) -> Verdict:
     """The verdict of a ledger, its guarantee in these words."""
     spec = ledger.spec
+    look = look_of(spec)
+    asked: dict[str, Any] = {**look._asdict(), **look.bars}
+    del asked["stated_bar"]
     return Verdict(
         study=study,
         bounds=spec.bounds,
@@ -227,5 +234,5 @@ def read(study: str, ledger: Ledger, words: Words = USUAL) -> Verdict:
         imported=ledger.imported_told,
         events=ledger.seq,
         head=ledger.head,
-        **look_of(spec)._asdict(),
+        **asked,
     )

@@ -122,7 +122,7 @@ def draw_cases(arms: Arms, proof: Proof, state: Words) -> None:
                 reward = drawn(arms, arm, state)
             proof.values[arm, place] = reward
             total, lost = added(total, lost, reward)
-        arms.mean[arm] = mean_over_cases(total + lost, cases, arms.threshold)
+        arms.mean[arm] = mean_over_cases(total + lost, cases, arms.bar)
 
 
 def draw_counted_cases(arms: Arms, proof: Proof, state: Words) -> None:
@@ -139,7 +139,7 @@ def draw_counted_cases(arms: Arms, proof: Proof, state: Words) -> None:
         total, lost = 0.0, 0.0
         for case in range(cases):
             total, lost = added(total, lost, value_of_case(arms, proof, arm, case))
-        arms.mean[arm] = mean_over_cases(total + lost, cases, arms.threshold)
+        arms.mean[arm] = mean_over_cases(total + lost, cases, arms.bar)
 
 
 def issued_pull(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, state: Words) -> float:
@@ -300,7 +300,7 @@ def came_back(
 ) -> None:
     """A pull is no longer pending: its reward came back, or it was lost."""
     arm, pull, reward = slots.arm[slot], slots.pull[slot], slots.reward[slot]
-    lost = is_lost(timing, reward < arms.threshold, delay_words)
+    lost = is_lost(timing, reward < arms.bar, delay_words)
     release(board, arm)
     if not lost:
         observed(board, arms, arm, reward)
@@ -345,7 +345,7 @@ def run_delayed(
             measures.used[row, 0] = issued  # before scoring: a score that divides by zero ends the loop there
             rule = rescore_asked(board, other, asked, rule, other_rule, issued)
             note_asked(trace, arms, issued, asked, reward)
-            lasts = service(timing.service, timing.seconds, timing.shape, reward < arms.threshold, delay_words)
+            lasts = service(timing.service, timing.seconds, timing.shape, reward < arms.bar, delay_words)
             if hangs(timing, delay_words):
                 lasts = math.inf
                 hung += 1

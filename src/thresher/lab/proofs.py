@@ -157,7 +157,7 @@ def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: f
         tell(docket, arm, entry, (reward - arms.least) / (arms.most - arms.least))
     if sheet.cases > 0 and not lost:
         fill(sheet, arm, sheet.place[pull], KNOWN)
-        before, ends = docket.settled[arm], (arms.least, arms.most, arms.threshold, arms.tolerance)
+        before, ends = docket.settled[arm], (arms.least, arms.most, arms.bar, arms.tolerance)
         counted = settle_by_count(docket, board, sheet, arm, *ends)
         if not counted:  # where bets were wrong, the label has changed
             proof.above[0] += int(docket.settled[arm] == ABOVE) - int(before == ABOVE)
@@ -170,10 +170,10 @@ def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: f
 def mislabelled(label: int, mean: float, arms: Arms) -> bool:
     """Whether a settled label is wrong. A mean exactly on the bar is above."""
     if label == ABOVE:
-        return mean < arms.threshold
+        return mean < arms.bar
     if label == BELOW:
-        return mean >= arms.threshold
-    return label == CLOSE and abs(mean - arms.threshold) > arms.tolerance
+        return mean >= arms.bar
+    return label == CLOSE and abs(mean - arms.bar) > arms.tolerance
 
 
 def measure_proof(board: Board, proof: Proof, arms: Arms, measures: Measures, row: int, column: int) -> None:
@@ -275,6 +275,6 @@ def mean_counted(arms: Arms, mean: float, other: float) -> float:
     """The mean of what counts, where that is no share, from the mean of the arm and that of the baseline."""
     asked = arms.measure
     value = count(asked, mean, other)
-    if asked.paired and asked.sign * mean >= asked.sign * other + arms.threshold:  # on the bar, up to rounding
-        return max(value, arms.threshold)
+    if asked.paired and asked.sign * mean >= asked.sign * other + arms.bar:  # on the bar, up to rounding
+        return max(value, arms.bar)
     return value

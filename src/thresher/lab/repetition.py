@@ -36,7 +36,7 @@ class Arms(NamedTuple):
     low: float  # the bounds of the rewards
     high: float
     # what counts, see `core/question.py`; of a plain question, the rewards themselves
-    threshold: float  # the bar
+    bar: float  # the bar
     least: float  # the lowest and the highest that can count
     most: float
     tolerance: float
@@ -175,8 +175,8 @@ def misjudged(board: Board, arms: Arms, arm: int) -> bool:
     seen = board.seen[arm]
     if seen == 0:
         return True
-    above = arms.mean[arm] >= arms.threshold
-    return is_above(board.total[arm] + board.residue[arm], seen, arms.threshold) != bool(above)
+    above = arms.mean[arm] >= arms.bar
+    return is_above(board.total[arm] + board.residue[arm], seen, arms.bar) != bool(above)
 
 
 def measure(board: Board, arms: Arms, measures: Measures, row: int, column: int) -> None:

@@ -303,7 +303,7 @@ class Result:
             "family": setup.family,
             "arms": setup.arms,
             "question": question(look_of(setup), setup.contenders),
-            "bar": setup.asked.threshold,
+            **look_of(setup).bars,
             "lower_is_better": setup.asked.lower_is_better,
             "share": setup.asked.share,
             "baseline": setup.baseline,

@@ -80,7 +80,7 @@ def look_of(setup: "Setup") -> Look:
     """What the setup asks, as far as sentences and tables show it."""
     asked = setup.asked
     name = None if setup.baseline is None else name_of(setup, setup.baseline)
-    shown = (asked.threshold, asked.lower_is_better, asked.share, name, asked.ratio)
+    shown = (asked.stated_bar, asked.lower_is_better, asked.share, name, asked.ratio)
     return Look(*shown, cases=setup.cases or None, find=setup.find)
 
 
@@ -262,7 +262,7 @@ bernoulli, beta, normal, clipped, constant
         """The stakes of the certificates; without certificates the level is infinite."""
         low, high = self.span
         tolerance = self.tolerance / (high - low)
-        return state.stakes(self.scaled_threshold, tolerance, self.contenders, self.confidence, ranks=self.ranks)
+        return state.stakes(self.scaled_bar, tolerance, self.contenders, self.confidence, ranks=self.ranks)
 
     @cached_property
     def mean_ranges(self) -> tuple[Reals, Reals]:
@@ -279,7 +279,7 @@ bernoulli, beta, normal, clipped, constant
         return _ranges("spreads", self.spreads, self.arms)
 
     @property
-    def scaled_threshold(self) -> float:
+    def scaled_bar(self) -> float:
         """The bar on the kernel's scale."""
         low, high = self.span
         return (self.asked.bar - low) / (high - low)

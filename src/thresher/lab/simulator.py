@@ -234,7 +234,7 @@ def rules(setup: Setup) -> tuple[Rule, Rule]:
     """The initial rule of each tournament."""
     constant = settling_constant(setup.contenders, setup.confidence)
     first = setup.rules.rule(
-        setup.scaled_threshold,
+        setup.scaled_bar,
         arms=setup.arms,
         budget=setup.budget,
         constant=constant,

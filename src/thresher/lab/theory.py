@@ -28,7 +28,7 @@ class Pending(TypedDict, total=False):
 def hardness(
     means: Sequence[float],
     spreads: Sequence[float],
-    threshold: float,
+    bar: float,
     algorithm: Algorithm = "evt",
     *,
     pending_weight: float = 0.0,
@@ -44,8 +44,8 @@ def hardness(
     _check(means, spreads, algorithm, pending_weight, pending_ratio)
     stretch = 1.0 + pending_weight * pending_ratio
     if algorithm == "apt":
-        return _total(means, spreads, threshold, lambda gap, _: gap**-2)
-    base = _total(means, spreads, threshold, lambda gap, spread: (spread / gap) ** 2 + 1.0 / gap)
+        return _total(means, spreads, bar, lambda gap, _: gap**-2)
+    base = _total(means, spreads, bar, lambda gap, spread: (spread / gap) ** 2 + 1.0 / gap)
     return base * {"evt": 1.0, "ap-evt": stretch**2, "ap-evt-pf": stretch}[algorithm]
 
 
@@ -53,7 +53,7 @@ def error_bound(
     pulls: float,
     means: Sequence[float],
     spreads: Sequence[float],
-    threshold: float,
+    bar: float,
     algorithm: Algorithm = "ap-evt",
     **pending: Unpack[Pending],
 ) -> float:
@@ -65,7 +65,7 @@ def error_bound(
     >>> error_bound(1e6, [0.25, 1.0], [0.5, 0.0], 0.5) < 1e-50
     True
     """
-    rate, spent = _exponent(means, spreads, threshold, algorithm, **pending)
+    rate, spent = _exponent(means, spreads, bar, algorithm, **pending)
     if pulls <= spent or rate == 0.0:
         return 1.0
     return min(1.0, math.exp(min(0.0, math.log(5.0 * pulls * len(means)) - rate * (pulls - spent))))
@@ -75,7 +75,7 @@ def rounds(
     risk: float,
     means: Sequence[float],
     spreads: Sequence[float],
-    threshold: float,
+    bar: float,
     algorithm: Algorithm = "ap-evt",
     **pending: Unpack[Pending],
 ) -> float:
@@ -85,7 +85,7 @@ def rounds(
     >>> error_bound(n, [0.25, 1.0], [0.5, 0.0], 0.5) <= 0.05 < error_bound(n - 1, [0.25, 1.0], [0.5, 0.0], 0.5)
     True
     """
-    pulls = _crossing(risk, len(means), *_exponent(means, spreads, threshold, algorithm, **pending))
+    pulls = _crossing(risk, len(means), *_exponent(means, spreads, bar, algorithm, **pending))
     return pulls if math.isinf(pulls) else float(math.ceil(pulls))
 
 
@@ -105,7 +105,7 @@ def best_pending_weight(
     risk: float,
     means: Sequence[float],
     spreads: Sequence[float],
-    threshold: float,
+    bar: float,
     algorithm: Algorithm = "ap-evt",
     **pending: Unpack[Pending],
 ) -> float:
@@ -122,7 +122,7 @@ def best_pending_weight(
 
     def needed(weight: float) -> float:
         counted: Pending = {**pending, "pending_weight": weight}
-        return _crossing(risk, len(means), *_exponent(means, spreads, threshold, algorithm, **counted))
+        return _crossing(risk, len(means), *_exponent(means, spreads, bar, algorithm, **counted))
 
     low, high = 0.0, 1.0
     for _ in range(80):  # rounds fall, then rise in δ
@@ -157,7 +157,7 @@ def _crossing(risk: float, arms: int, rate: float, spent: float) -> float:
 def _exponent(
     means: Sequence[float],
     spreads: Sequence[float],
-    threshold: float,
+    bar: float,
     algorithm: Algorithm,
     *,
     pending_weight: float = 0.0,
@@ -172,16 +172,16 @@ def _exponent(
     spent = len(means) + (1.0 - pending_weight) * in_flight
     stretch = 1.0 if algorithm == "evt" else 1.0 + pending_weight * pending_ratio
     if algorithm == "ap-evt-pf":
-        return 1.0 / (64.0 * (64.0 if corrected else 16.0) * stretch * hardness(means, spreads, threshold)), spent
+        return 1.0 / (64.0 * (64.0 if corrected else 16.0) * stretch * hardness(means, spreads, bar)), spent
     steep, flat = 32.0 * stretch**2, 8.0 * math.sqrt(2.0) * stretch**1.5 + 48.0 * stretch  # C₁ and C₂
-    hard = _total(means, spreads, threshold, lambda gap, spread: steep * (spread / gap) ** 2 + flat / gap)
+    hard = _total(means, spreads, bar, lambda gap, spread: steep * (spread / gap) ** 2 + flat / gap)
     return 1.0 / (8.0 * hard), spent
 
 
 def _total(
-    means: Sequence[float], spreads: Sequence[float], threshold: float, term: Callable[[float, float], float]
+    means: Sequence[float], spreads: Sequence[float], bar: float, term: Callable[[float, float], float]
 ) -> float:
-    gaps = [abs(mean - threshold) for mean in means]
+    gaps = [abs(mean - bar) for mean in means]
     if any(gap < 1e-150 for gap in gaps):  # its inverse square would overflow
         return math.inf
     return math.fsum(term(gap, spread) for gap, spread in zip(gaps, spreads, strict=True))

@@ -65,7 +65,7 @@ def facts(row: Row, look: Look) -> list[tuple[str, str]]:
     found = {head_of(look): look.estimate(row.estimate), "interval": look.span(row.low, row.high) or "–"}
     found["bar"] = look.estimate(look.bar, exact=True)
     if look.asks == "share" and look.baseline is None:
-        found["limit"] = look.amount(look.threshold, exact=True)
+        found["limit"] = look.amount(look.stated_bar, exact=True)
     return [*found.items(), *((head, cells[0] or "–") for head, cells in details([row], look).items())]
 
 
@@ -103,7 +103,7 @@ def _replayed(commits: list[Commit], stakes: Stakes, spec: Spec) -> Iterator[dic
     for commit in commits:
         bars = (commit.low_bar, commit.high_bar, stakes.tolerance * commit.scale)
         certificate.bet(capital, stakes, commit.low, commit.high, *bars)
-        interval.feed(commit, stakes.threshold)
+        interval.feed(commit, stakes.bar)
         ends = sorted(spec.shown(spec.unscale(side.end)) for side in (interval.low, interval.high))
         ways = [short(way(capital, side, stakes.level)) for side in (0, BETS)]  # of reaching the bar, and of not
         above, below = reversed(ways) if spec.lower_is_better else ways

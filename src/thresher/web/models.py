@@ -208,7 +208,9 @@ class Summary(BaseModel):
     answer: str
     asks: Literal["mean", "share", "difference"] = Field(description="What is compared with the bar.")
     bar: float = Field(description="The bar: a mean, a share, or the arm's mean less the baseline's.")
-    threshold: float = Field(description="The bar or the limit; with a baseline the margin.")
+    at_least: float | None = Field(description="The bar as it was given: this, at_most, or with a baseline margin.")
+    at_most: float | None
+    margin: float | None
     lower_is_better: bool
     share: float | None
     baseline: str | None

@@ -56,8 +56,9 @@ def short(value: float | None) -> float | None:
 
 def asked_json(look: Look) -> dict[str, Any]:
     """The question as data, and as pages show it: texts, headings, axes."""
-    names = ("threshold", "lower_is_better", "share", "baseline", "ratio", "unit", "asks", "bar")
+    names = ("lower_is_better", "share", "baseline", "ratio", "unit", "asks", "bar")
     return {
+        **look.bars,
         **{name: getattr(look, name) for name in names},
         "bar_text": look.estimate(look.bar, exact=True),
         "estimate_head": head_of(look),
@@ -73,7 +74,7 @@ def failing(look: Look) -> str:
     """When an arm failed a case, in a sentence."""
     if look.asks != "difference":
         return "An arm failed a case if its reward there, by itself, does not reach the bar."
-    margin = f" by more than {look.amount(-look.threshold, exact=True)}" if look.threshold < 0 else ""
+    margin = f" by more than {look.amount(-look.stated_bar, exact=True)}" if look.stated_bar < 0 else ""
     return f"An arm failed a case if its reward there is worse than the baseline's{margin}."
 
 
@@ -90,8 +91,8 @@ def title_of(look: Look) -> str:
     if look.asks == "difference":
         return f"difference from {base}"
     if base and look.ratio is None:
-        return f"share better by {look.amount(look.threshold, exact=True)}"
-    limit = f"{number(look.ratio or 0.0, exact=True)} × {base}" if base else look.amount(look.threshold, exact=True)
+        return f"share better by {look.amount(look.stated_bar, exact=True)}"
+    limit = f"{number(look.ratio or 0.0, exact=True)} × {base}" if base else look.amount(look.stated_bar, exact=True)
     return f"share {'within' if look.lower_is_better else 'of at least'} {limit}"
 
 

@@ -231,7 +231,7 @@ def guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
     """What is guaranteed, and where the outcomes are from."""
     for verdict in verdicts:
         certified = any(row.certified for row in verdict.rows)
-        bar = "" if len(verdicts) == 1 else f"At least {number(verdict.threshold, exact=True)}: "
+        bar = "" if len(verdicts) == 1 else f"At least {number(verdict.at_least or 0.0, exact=True)}: "
         yield f"{bar}{verdict.guarantee if certified else 'Nothing is certified yet.'}"
         if from_where := origin(verdict.earlier, verdict.told, verdict.since, verdict.others, what="outcomes"):
             yield from_where

@@ -159,7 +159,7 @@ export function rewards(node, data) {
     ];
     const what = data.ratio !== null ? "times the baseline" : data.baseline !== null && !base ? "difference" : "reward";
     const line = (y, text, more = {}) => merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: y, y1: y, label: { text: plain(text), yanchor: "top" } }, more);
-    const limit = data.ratio ?? (data.baseline !== null && data.lower_is_better ? -data.threshold : data.threshold);
+    const limit = data.ratio ?? data.at_least ?? data.at_most ?? (data.lower_is_better ? -data.margin : data.margin);
     const layout = merged(look.layout, {
       xaxis: merged(look.axis, { title: { text: "pulls of this arm" }, rangemode: "tozero" }, shares ? { anchor: "y2" } : {}),
       yaxis: merged(look.axis, { title: { text: what } }, data.amounts, shares ? { domain: [0.45, 1] } : {}),
