@@ -136,7 +136,7 @@ REFUSED = [
     (["--cases=5", "--find=1", "--confidence=off"], "--find 1: nothing is certified without a confidence"),
     (["--cases=5", "--guarantee=some"], "--guarantee 'some': must be 'all'"),
     (["--cases=5", "--tries=0"], "--tries 0: must be a whole number of at least 1"),
-    (["--tries=2"], "--tries 2: only cases can be tried again; give cases, or leave tries out"),
+    (["--tries=2"], "--tries 2: only cases can be tried again; give --cases, or leave it out"),
     (["--cases=5", "--failure=ignore"], "--failure 'ignore': no case may be left out"),
 ]
 
