@@ -138,15 +138,24 @@ class EvaluationFailed(ThresherError):
     """An evaluation gave no reward; the text says why.
 
     ``kind`` is the same for two failures with the same error, and empty if the exception's type and place decide that.
-    ``transient`` errors are temporary, such as a timeout. ``output`` is what a command printed last, and
-    ``traceback`` what an evaluator raised in another process, as text.
+    ``transient`` errors are temporary, such as a timeout. ``refused``: the evaluation could not begin, as when a
+    connection is refused. ``output`` is what a command printed last, and ``traceback`` what an evaluator raised in
+    another process, as text.
     """
 
     def __init__(
-        self, text: str, *, kind: str = "", transient: bool = False, output: str = "", traceback: str = ""
+        self,
+        text: str,
+        *,
+        kind: str = "",
+        transient: bool = False,
+        refused: bool = False,
+        output: str = "",
+        traceback: str = "",
     ) -> None:
         super().__init__(text)
-        self.kind, self.transient, self.output, self.traceback = kind, transient, output, traceback
+        self.kind, self.transient, self.refused = kind, transient, refused
+        self.output, self.traceback = output, traceback
         if traceback:
             self.add_note(f"\nThe traceback of the process where it was raised:\n\n{traceback}")
 

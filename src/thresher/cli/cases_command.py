@@ -67,7 +67,7 @@ def _read(ledger: Ledger, most: int | None) -> Read:
     missing = {name: ledger.cases.missing[arm] if ledger.cases else 0 for arm, name in enumerate(names)}
     arms = [name for arm, name in enumerate(names) if ledger.board.seen[arm] or missing[name]]
     counts = [f"{visible(name)} {count:,}" for name, count in missing.items() if count]
-    line = f"Missing, after {plural(ledger.spec.tries, 'failure')}, and counted as the worst: {listed(counts)}."
+    line = f"Missing, because they failed, and counted as the worst: {listed(counts)}."
     return Read(rows, seen_cases(ledger), arms, [line] if counts else [])
 
 

@@ -25,12 +25,12 @@ from .code_files import CodeFiles
 from .options import address_of, is_kept
 
 
-def evaluator_of(command: Command | Staying, *, attempts: int, failure: object, here: bool = False) -> str:
+def evaluator_of(command: Command | Staying, *, failure: object, here: bool = False) -> str:
     """What measures the rewards, as text without secrets: the command, and the options that change what it measures.
 
     ``here``: the command means something else in another folder.
 
-    >>> evaluator_of(Command(("./eval.sh", "{arm}")), attempts=1, failure="worst")
+    >>> evaluator_of(Command(("./eval.sh", "{arm}")), failure="worst")
     "./eval.sh '{arm}'"
     """
     options = []
@@ -40,8 +40,6 @@ def evaluator_of(command: Command | Staying, *, attempts: int, failure: object, 
         options.append(f"--reward {command.reward}")
     if isinstance(command, Command) and command.reward == "exit-code":
         options += [f"--pass {codes_text(command.passing)}", f"--fail {codes_text(command.failing)}"]
-    if attempts > 1:
-        options.append(f"--attempts {attempts}")
     if isinstance(failure, float):  # then how long a run may take decides what it gives
         options.append(f"--timeout {command.timeout}s")
     if here:

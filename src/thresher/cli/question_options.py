@@ -53,7 +53,12 @@ arm_options = together(  # what defines a study's question
     ),
     option("--arm NAME", "An arm; repeat it for more.", to="names", multiple=True),
     option("--cases FILE|N", "An eval set: a file of cases, written like --arms, or how many there are."),
-    option("--tries N", "How often to try a failing case.", type=Whole(), default=DEFAULTS["tries"]),
+    option(
+        "--tries N",
+        "How often to try a case that fails.",
+        type=Whole(),
+        default=DEFAULTS["tries"],
+    ),
     option("--budget N", "Pulls in total.  [default: until every arm is settled]", type=Whole()),
     option("--bounds LO:HI", "The range of rewards, or none.  [default: 0:1]", type=Or(NONE, Bounds())),
     option("--clip", "Count a reward outside the bounds as the nearest bound. Without this, it retires its arm."),

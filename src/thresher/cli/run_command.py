@@ -130,7 +130,6 @@ class RunCommand(click.Command):
     multiple=True,
 )
 @option("--timeout DURATION", "Time limit for one run of COMMAND.", type=Duration(), default="1h")
-@option("--attempts N", "Tries for a failing pull, with the same seed.", type=Whole(), default=1)
 @option("--for DURATION", "Start no pull after this time: 90s, 10m, 2h …", to="seconds", type=Duration())
 @option("--give-up DURATION", "Stop when everything has failed for this long.", type=Duration(), default="10m")
 @option(
@@ -178,7 +177,7 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     evaluate = stays or _command(command, arms, given, elsewhere=elsewhere)
     failure = reward_of_failure(given["failure"])
     here = not elsewhere and files.are_here
-    evaluator = evaluator_of(evaluate, attempts=given["attempts"], failure=failure, here=here)
+    evaluator = evaluator_of(evaluate, failure=failure, here=here)
     asked = question(arms, given, evaluator=evaluator)
     evaluate = evaluate.asked(asked)
     files.fill_in(asked)
@@ -225,7 +224,6 @@ class Job:
         """Start the engine, open the study, and run."""
         given = self._given
         limits = Limits(
-            attempts=given["attempts"],
             seconds=given["seconds"],
             give_up=given["give_up"],
             check=self._kept.files.check,

@@ -14,9 +14,10 @@ Kind = Literal[
     "created", "asked", "repeated", "told", "dropped", "retired", "restored", "extended", "weighed", "accepted", "file",
 ]  # fmt: skip
 CallersCause = Literal["failed", "lost"]  # of a drop, by whoever asked for the pull
-RunnersCause = Literal["cancelled", "broken-pool", "outage"]  # by a runner, which knows whether the pull began
+RunnersCause = Literal["cancelled", "refused", "broken-pool", "outage"]  # by a runner, which knows what happened
 Cause = Literal[CallersCause, RunnersCause]
 CAUSES = get_args(Cause)
+BLAMED: tuple[Cause, ...] = ("failed", "refused")  # causes that count against the arm
 CALLERS = "must be failed or lost; any other known cause is recorded as lost"  # of a cause that a caller gives
 EventCause = Cause | Literal["chosen", "imported", "repeatable", "failures", "bounds", "vouched"]
 IGNORED = "-"  # of a file, instead of its digest: what it holds does not matter

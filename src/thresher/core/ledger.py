@@ -11,6 +11,7 @@ from ..errors import InvalidInput
 from . import certificate, error_rate, kernel, places, validity
 from .certificate import weigh_imported
 from .events import (
+    BLAMED,
     DROPPED,
     FAILED,
     LATE,
@@ -249,7 +250,7 @@ class Ledger(Settling):
         self.pull_state[pull - 1] = DROPPED
         self.pending -= 1
         kernel.release(self.board, arm)
-        if event.cause == "failed":
+        if event.cause in BLAMED:
             self._blame(arm, event)
         if self._give_up(arm, pull, event.cause):
             self.streak[arm] += 1
@@ -265,7 +266,7 @@ class Ledger(Settling):
             ignored = self.spec.failure == "ignore"
             outcome = certificate.CANCELLED if cause == "cancelled" else certificate.CHARGED
             certificate.give_up(self.docket, pull, certificate.LEFT_OUT if ignored else outcome)
-        return cause == "failed"
+        return cause in BLAMED
 
     def _weigh_dropped(self, arm: int) -> None:
         """A pull of the arm was dropped, and so those behind it may be committed."""
@@ -486,7 +487,7 @@ class EvalSet(Ledger):
             certificate.give_up(
                 self.docket, self.cases.entry(arm, pull), certificate.CHARGED if gone else certificate.FREED
             )
-        return gone and cause == "failed"
+        return cause == "refused" or (gone and cause == "failed")
 
     def _weigh_dropped(self, arm: int) -> None:
         super()._weigh_dropped(arm)

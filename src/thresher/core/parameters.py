@@ -85,7 +85,7 @@ DEFAULTS: dict[str, Any] = {  # None for all others. A log leaves out what is eq
     "failure": "worst",
     "max_failures": 3,
     "clip": False,
-    "tries": 3,
+    "tries": 1,
     "guarantee": "all",
 }
 

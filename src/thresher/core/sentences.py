@@ -7,7 +7,7 @@ from ..errors import shown
 from ..text.escapes import visible
 from ..text.phrasing import MOST_NAMED, listed, plural
 from ..text.quantities import amount, number, percent
-from . import certificate
+from . import certificate, retried
 from .certificate import OPEN
 from .intervals import committed
 from .ledger import Ledger
@@ -374,6 +374,8 @@ def _caveats(ledger: Ledger) -> str:
             "Some evaluations were, or may have been, repeated: what is certified is the mean of what the evaluator"
             " finally returns."
         )
+    if (again := retried.count(ledger)) or ledger.spec.tries > 1:
+        found.append(_of_retried(ledger, again))
     if ledger.hosted:
         found.append("It also assumes that the host which chose the order of the cases had shuffled them.")
     if ledger.outside:
@@ -394,7 +396,7 @@ def _caveats(ledger: Ledger) -> str:
     lacking = [arm for arm in range(len(ledger.spec.arms)) if ledger.cases and ledger.cases.missing[arm]]
     if ledger.cases and lacking:
         count = sum(ledger.cases.missing[arm] for arm in lacking)
-        tried = f"{plural(count, 'case')} of {named(ledger, lacking)} failed {plural(ledger.spec.tries, 'time')}"
+        tried = f"{plural(count, 'case')} of {named(ledger, lacking)} failed for good"
         they = "it has no reward, and counts" if count == 1 else "they have no reward, and count"
         found.append(f"{tried}: {they} as the worst.")
     if ledger.lacking:
@@ -405,6 +407,21 @@ def _caveats(ledger: Ledger) -> str:
     if ledger.unweighed:
         found.append("Imported results are weighed all together when the first pull is asked for.")
     return "".join(f" {sentence}" for sentence in found)
+
+
+def _of_retried(ledger: Ledger, count: int) -> str:
+    """How many rewards came after a failed try, and whether the labels depend on them."""
+    if not count:
+        return "No reward came after a failed try."
+    came = f"{plural(count, 'reward')} came after a failed try: the labels are about what the evaluator finally returns"
+    if not ledger.certified:
+        return f"{came}."
+    weak = retried.shaken(ledger)
+    its, at = ("it", "its") if count == 1 else ("these", "their")
+    if not weak:
+        return f"{came}. Every certified label stands also with {its} at {at} worst."
+    would = "label would not stand" if len(weak) == 1 else "labels would not stand"
+    return f"{came}. With {its} at {at} worst, the {would} of {named(ledger, weak)}."
 
 
 # Hints: what would help a finished study that still has open arms.
@@ -435,8 +452,11 @@ def hints(ledger: Ledger) -> tuple[str, ...]:
     slow = [arm for arm in left if arm not in stuck and not is_used_up(ledger.sheet, arm)]
     found = []
     if lacking:
-        why = f"without the cases that failed {plural(ledger.spec.tries, 'time')}"
-        remedy = "repair what fails, and import the other results into a new study"
+        why = "without the cases that failed"
+        worst = ledger.spec.worst
+        counts = "=" if worst is None else f"={number(worst, exact=True)}"
+        counts += " says what a failure counts as" if worst is None else f" counts a failure as {counts[1:]}"
+        remedy = f"in a new study, failure{counts}; or repair what fails"
         found.append(f"{named(ledger, lacking)} cannot be settled {why}: {remedy}.")
     if stuck:
         them = "it" if len(stuck) == 1 else "them"

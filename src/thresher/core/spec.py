@@ -215,6 +215,11 @@ class Spec:
         """The lowest and the highest that can count; (0, 1) where there are no bounds."""
         return self.limits or (0.0, 1.0)
 
+    @property
+    def worst(self) -> float | None:
+        """The worst reward there is; None where there are no bounds."""
+        return self.bounds and self.bounds[self.lower_is_better]
+
     def unscale(self, value: float) -> float:
         """A number on the scale of the kernel on that of what counts."""
         low, high = self.span

@@ -12,6 +12,8 @@ from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event, imported_case,
 from .question import PLAIN
 from .spec import Spec
 
+REFUSALS = 20  # how often a case may be refused; a server that is never there must end its cases in the end
+
 # Empty columns, for a live study and for the laboratory.
 
 # Makes a column of this many zeros. The typecode is "d" for real numbers and "q", "i" or "b" for whole ones.
@@ -158,6 +160,8 @@ class Cases:
         self.imported_sum: dict[int, float] = {}  # by arm: their scaled rewards
         self.spare: set[int] = set()  # pulls whose reward came after another one of the same case
         self.failures: dict[tuple[int, int], int] = {}  # by arm and place
+        self.refusals: dict[tuple[int, int], int] = {}  # by arm and place: evaluations that could not begin
+        self.retried: dict[int, set[int]] = {}  # by arm: the cases whose reward came after a failed try
         self.missing = array("q", [0]) * arms  # of an arm: places that failed too often
         self.base = spec.base  # the arm that is the baseline; −1: there is none
         self.awaits = self.base >= 0  # whether the baseline's rewards are not all known yet
@@ -269,7 +273,10 @@ class Cases:
             self.spare.add(pull)
             return False
         if place >= 0:
-            self.missing[arm] -= state == places.FAILED
+            was_given_up = state == places.FAILED
+            if self.failures.get((arm, place), 0) > was_given_up:  # the last failure was not of this try, or not alone
+                self.retried.setdefault(arm, set()).add(self.pull_case[pull - 1])
+            self.missing[arm] -= was_given_up
             places.fill(self.sheet, arm, place, places.KNOWN)
         self._known += arm == self.base
         self._end_baseline()
@@ -294,22 +301,32 @@ class Cases:
     def drop(self, arm: int, pull: int, cause: str | None) -> bool:
         """A pull was dropped. Returns whether its place has now failed too often to be tried again.
 
-        A worker that others shared may have died of a bad outcome: a case that was lost with it is tried once more.
+        Only what says nothing about the outcome is tried again unless `tries` says otherwise: a case chosen by its
+        failures is no sample. A worker that others shared may have died of a bad outcome, so a case that was lost with
+        it is tried once more. A failure in what looks like an outage is a failure of the case, but not of the arm.
 
         A pull that was dropped before may turn out to lie outside the bounds: its place may have another pull by then.
         """
         place = self.sheet.place[pull]
         if place < 0 or self.sheet.state[arm][place] != places.OUT or self._holder[arm][place] != pull:
             return False
-        if cause in ("failed", "broken-pool"):
-            self.failures[arm, place] = self.failures.get((arm, place), 0) + 1
-            if self.failures[arm, place] >= (self.tries if cause == "failed" else max(2, self.tries)):
-                places.fill(self.sheet, arm, place, places.FAILED)
-                self.missing[arm] += 1
-                self._end_baseline()
-                return True
+        if self._is_last_try(arm, place, cause):
+            places.fill(self.sheet, arm, place, places.FAILED)
+            self.missing[arm] += 1
+            self._end_baseline()
+            return True
         places.free(self.sheet, arm, place)
         return False
+
+    def _is_last_try(self, arm: int, place: int, cause: str | None) -> bool:
+        """Count a drop; returns whether the place may not be tried again."""
+        if cause == "refused":
+            self.refusals[arm, place] = self.refusals.get((arm, place), 0) + 1
+            return self.refusals[arm, place] >= REFUSALS
+        if cause not in ("failed", "outage", "broken-pool"):
+            return False
+        self.failures[arm, place] = self.failures.get((arm, place), 0) + 1
+        return self.failures[arm, place] >= (max(2, self.tries) if cause == "broken-pool" else self.tries)
 
     def follow(self, event: Event) -> None:
         """Follow an event of a log that is known to be sound, without a ledger."""

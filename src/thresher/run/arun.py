@@ -29,7 +29,6 @@ async def arun(
     workers: int = 16,
     in_flight: int | None = None,
     timeout: float | None = None,
-    attempts: int = 1,
     seconds: float | None = None,
     on_progress: Tell | None = None,
     give_up: float = 600.0,
@@ -44,7 +43,6 @@ async def arun(
         workers: how many at once.
         in_flight: as in `run`, and so are the next three.
         timeout: seconds for one evaluation, which is then cancelled.
-        attempts: how often a failing evaluation is tried.
         seconds: issue no more pulls after this many seconds.
         on_progress: a plain function, called in this event loop with a `Progress`, at most ten times a second.
         give_up: seconds of an outage after which `CannotGoOn` is raised, as in `run`.
@@ -69,7 +67,7 @@ async def arun(
     >>> asyncio.run(main()).above
     ['d8']
     """
-    limits = Limits(in_flight=in_flight, timeout=timeout, attempts=attempts, seconds=seconds, give_up=give_up)
+    limits = Limits(in_flight=in_flight, timeout=timeout, seconds=seconds, give_up=give_up)
     check_study(study, "arun")
     _check(evaluate, workers, on_progress)
     sharing = checked(shared, awaits=True)

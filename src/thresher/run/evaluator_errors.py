@@ -2,6 +2,7 @@
 
 import errno
 import socket
+import ssl
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,14 @@ NETWORK = {
     errno.ENETDOWN, errno.ENETUNREACH, errno.ENETRESET, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ETIMEDOUT,
     errno.ENOTCONN, errno.EADDRNOTAVAIL, errno.ENOBUFS,
 }  # fmt: skip
+UNREACHED = {
+    errno.ECONNREFUSED, errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL,
+}  # fmt: skip
+REFUSING_NAMES = (
+    "connectionrefused", "gaierror", "certverification", "connecttimeout", "connecterror", "connectorerror",
+    "newconnectionerror", "nameresolution", "ratelimit",
+)  # fmt: skip
+REFUSING_STATUS = (429, 503)  # too many requests; the service does not take any now
 PASSING_NAMES = ("timeout", "connect", "ratelimit")  # in the names of the errors of many libraries
 _OURS = tuple(str(Path(__file__).parent / name) for name in ("engines", "loop.py", "evaluators.py", "pairs.py"))
 
@@ -38,6 +47,49 @@ def is_transient(error: BaseException) -> bool:
     (True, False, False)
     """
     return any(map(_passes, _chain(error)))
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether the evaluation could not begin: no connection was made, or the server turned the request away.
+
+    That says nothing about the outcome, so a case may be tried again. A time-out of the answer, a broken connection or
+    an error 500 might. What was merely being handled when the error was raised is not its cause.
+
+    >>> is_refused(ConnectionRefusedError()), is_refused(ConnectionResetError()), is_refused(TimeoutError())
+    (True, False, False)
+    """
+    seen: set[int] = set()
+    cause: object = error
+    while isinstance(cause, BaseException) and id(cause) not in seen:
+        seen.add(id(cause))
+        if _is_refused(cause):
+            return True
+        first = cause.args[0] if cause.args else None  # where requests keeps the cause, and urllib3 in `reason`
+        reasons = (cause.__cause__, getattr(cause, "reason", None), first)
+        cause = next((reason for reason in reasons if isinstance(reason, BaseException)), None)
+    return False
+
+
+def _is_refused(error: BaseException) -> bool:
+    if isinstance(error, EvaluationFailed):
+        return error.refused
+    if isinstance(error, socket.gaierror | socket.herror | ssl.SSLCertVerificationError):
+        return True
+    if isinstance(error, OSError) and error.errno in UNREACHED:
+        return True
+    sources = (error, getattr(error, "response", None)) if isinstance(error, Exception) else ()
+    if any(getattr(source, name, None) in REFUSING_STATUS for source in sources for name in ("status_code", "code")):
+        return True
+    return any(names_refusal(kind.__name__) for kind in type(error).__mro__)
+
+
+def names_refusal(name: str) -> bool:
+    """Whether the name of an error says so.
+
+    >>> names_refusal("RateLimitError"), names_refusal("httpx.ConnectTimeout"), names_refusal("ReadTimeout")
+    (True, True, False)
+    """
+    return any(part in name.lower() for part in REFUSING_NAMES)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -8,7 +8,7 @@ import contextlib
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ ARMS = 3  # arms, or cases, that must fail with the same error; in a smaller stu
 OUTSIDE = "outside the bounds"  # the kind of a reward for which its arm was retired
 WINDOW = 8  # failures in a row, at least, that are more than bad luck
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between two tries
+NOTHING: Mapping[Cause, Cause] = {}
 
 
 class Failure(NamedTuple):
@@ -80,10 +81,10 @@ class Start:
     @property
     def is_for_one_arm(self) -> bool:
         """Whether the failures of a single arm may end the run."""
-        return not self.over and (self._needed() == 1 or (self._has_cases and self._needed() == ARMS))
+        return not self.over and (self._needed() == 1 or (self.has_cases and self._needed() == ARMS))
 
     @property
-    def _has_cases(self) -> bool:
+    def has_cases(self) -> bool:
         return self.study.spec.cases is not None
 
     def end(self) -> CannotGoOn | None:
@@ -91,7 +92,7 @@ class Start:
         if not self._failed:
             return None
         needed = self._needed()
-        what = "case" if self._has_cases else "arm"
+        what = "case" if self.has_cases else "arm"
         few = {1: f"the only {what}", 2: f"both {what}s"}
         who = few.get(needed, f"{needed} {what}s")
         how = "failed" if needed == 1 else "failed with the same error"
@@ -106,7 +107,7 @@ class Start:
                 return CannotGoOn("run", rule=rule)
             rule = f"{who} {how} before anything succeeded: {same.first.reason}"
             names = ", ".join(shown(name) for name in sorted(same.pulls, key=str)[:needed])
-            is_of_all = needed < ARMS or self._has_cases or kind.startswith(BASELINE)
+            is_of_all = needed < ARMS or self.has_cases or kind.startswith(BASELINE)
             which = "" if is_of_all else f", or take out {names} if only they are wrong,"
             remedy = f"correct the evaluator{which} and run again{'' if self.blamed else '; no arm was retired'}"
             return CannotGoOn("run", rule=rule, remedy=remedy).with_cause(same.first.error)
@@ -119,7 +120,7 @@ class Start:
         cases that are left may be broken, and nothing may ever succeed: they are tried until they have failed for good.
         """
         measured, arms = peek(self.study, lambda ledger: (ledger.own_told, ledger.spec.contenders))
-        if self._has_cases:
+        if self.has_cases:
             return sys.maxsize if measured > 0 else min(ARMS, self.study.spec.case_count)
         return ARMS if measured > 0 else min(ARMS, arms)
 
@@ -293,6 +294,8 @@ class Watch:
     def check_start(self) -> None:
         """Raise `CannotGoOn` if failures before the first success show that the evaluator is wrong."""
         if (end := self.start.end()) is not None:
+            if self.start.has_cases:  # nothing was measured, and somebody must correct the evaluator: no case is lost
+                self._drop({"failed": "lost", "refused": "lost"})
             self.forgive()
             raise end
 
@@ -319,19 +322,20 @@ class Watch:
 
     def forgive(self) -> None:
         """Drop the held pulls; the failures count against no arm."""
-        self._drop("outage")
+        self._drop({"failed": "outage", "refused": "lost"})
 
-    def _drop(self, failed: Cause = "failed") -> None:
+    def _drop(self, instead: Mapping[Cause, Cause] = NOTHING) -> None:
+        """Drop the held pulls, with other causes ``instead`` of their own."""
         while self.held:
-            self._drop_one(self.held.pop(0), failed)
+            held = self.held.pop(0)
+            self._drop_one(held, instead.get(held.cause, held.cause))
 
-    def _drop_one(self, held: Failure, failed: Cause = "failed") -> None:
-        """Drop a held pull; ``failed`` is the cause if it failed by itself."""
+    def _drop_one(self, held: Failure, cause: Cause) -> None:
         with contextlib.suppress(AlreadyTold):  # another agent told its reward
-            give_up(self.study, held.pull, reason=held.reason, cause=failed if held.cause == "failed" else held.cause)
+            give_up(self.study, held.pull, reason=held.reason, cause=cause)
 
     def let_go(self, pull: Pull) -> None:
         """Drop this pull now, if its failure is held: its reward came after all, and is late."""
         for held in [held for held in self.held if held.pull.id == pull.id]:
             self.held.remove(held)
-            self._drop_one(held)
+            self._drop_one(held, held.cause)

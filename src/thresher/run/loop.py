@@ -23,7 +23,7 @@ from . import signals
 from .command.protocol import Noted, remarks_of
 from .command.reward import TimedOut
 from .engines import Engine
-from .evaluator_errors import is_transient, log_first, same_error
+from .evaluator_errors import is_refused, is_transient, log_first, same_error
 from .failures import OUTSIDE, WINDOW, Failure, Watch
 from .lost_workers import NoWorkers, Suspects, WorkerLost
 from .pairs import check_pair, refused
@@ -38,14 +38,8 @@ class Evaluation:
     """A pull that the run is responsible for."""
 
     pull: Pull
-    attempt: int
     started: float | None = None
     was_busy: bool = False  # its evaluator raised `Busy` before: its outcome may have been known by then
-
-    @property
-    def repeated(self) -> bool:
-        """Whether the evaluation began more than once: then it is not a single draw."""
-        return self.attempt > 1 or self.was_busy
 
 
 class Evaluations:
@@ -74,7 +68,7 @@ class Evaluations:
 
     def try_at(self, when: float, evaluation: Evaluation) -> None:
         """Its evaluator was busy: try again at that time."""
-        again = Evaluation(evaluation.pull, evaluation.attempt, was_busy=True)
+        again = Evaluation(evaluation.pull, was_busy=True)
         heapq.heappush(self._busy, (when, evaluation.pull.id, again))
 
     def hold(self, evaluation: Evaluation) -> None:
@@ -83,7 +77,7 @@ class Evaluations:
 
     def begin(self, pulls: Iterable[Pull], now: float) -> None:
         """Hand pulls to the engine, for the first time."""
-        self._held.extend(Evaluation(pull, attempt=1) for pull in pulls)
+        self._held.extend(Evaluation(pull) for pull in pulls)
         self.submit_waiting(now)
 
     def submit_waiting(self, now: float) -> None:
@@ -136,9 +130,9 @@ class Evaluations:
             self.drop(evaluation, "the run was stopped before it was tried", "cancelled")
 
     def drop(self, evaluation: Evaluation, reason: str, cause: Cause) -> None:
-        """Drop a pull. It counts as cancelled only if it never began, in any attempt."""
+        """Drop a pull. It counts as cancelled only if it never began, also before its evaluator was busy."""
         with contextlib.suppress(AlreadyTold):  # by another agent
-            give_up(self.study, evaluation.pull, reason=reason, cause="lost" if evaluation.repeated else cause)
+            give_up(self.study, evaluation.pull, reason=reason, cause="lost" if evaluation.was_busy else cause)
 
 
 # -- Rewards ----------------------------------------------------------------------------------------------------------
@@ -147,8 +141,8 @@ class Evaluations:
 class Rewards:
     """Rewards to be told. They are written before anything is dropped, because failures in a row count."""
 
-    def __init__(self, study: Study, watch: Watch, *, attempts: int) -> None:
-        self._study, self._watch, self._attempts = study, watch, attempts
+    def __init__(self, study: Study, watch: Watch) -> None:
+        self._study, self._watch = study, watch
         self._waiting: list[tuple[Evaluation, object]] = []
         self._first: OutsideBounds | None = None  # of this run
         self._retired: dict[str, bool] = {}  # the arms that were retired for such rewards: whether that was said
@@ -185,7 +179,7 @@ class Rewards:
 
     def _telling(self, evaluation: Evaluation, value: object) -> Telling:
         note, cost = remarks_of(value) if isinstance(value, Noted | tuple) else (None, None)
-        return Telling(evaluation.pull.id, value, self._attempts > 1 or evaluation.repeated, note, cost)
+        return Telling(evaluation.pull.id, value, evaluation.was_busy, note, cost)
 
     def _outside(self, evaluation: Evaluation, error: OutsideBounds) -> None:
         self._first = self._first or error
@@ -212,7 +206,7 @@ class Runner:
         self._suspects = Suspects()
         self._evaluations = Evaluations(study, engine, self._suspects, self._inbox.put)
         self._watch = Watch(study, self._evaluations.oldest, give_up=limits.give_up)
-        self._rewards = Rewards(study, self._watch, attempts=limits.attempts)
+        self._rewards = Rewards(study, self._watch)
         self._logged: set[str] = set()  # errors whose traceback was logged
         self._no_workers = NoWorkers(engine.sought, limits.give_up)
         self._took_back, self._said_waiting, self._signals, self._next_sweep = False, False, 0, 0.0
@@ -351,14 +345,15 @@ class Runner:
             raise
         except WorkerLost as error:
             if (cause := self._suspects.judge(error)) == "failed":
-                self._failed(evaluation, Failure(pull, str(error), kind="its worker was lost"))
+                self._watch.failure(Failure(pull, str(error), kind="its worker was lost"), time.monotonic())
             else:
                 self._watch.failure(Failure(pull, str(error), cause=cause), time.monotonic())
         except BaseException as error:
             log_first(pull.arm, error, self._logged)
             kind = None if is_transient(error) else same_error(error)
-            timed_out = isinstance(error, TimedOut)
-            self._failed(evaluation, Failure(pull, told_of(error), kind=kind, error=error, timed_out=timed_out))
+            timed_out, cause = isinstance(error, TimedOut), self._cause(error)
+            failure = Failure(pull, told_of(error), cause=cause, kind=kind, error=error, timed_out=timed_out)
+            self._watch.failure(failure, time.monotonic())
         else:
             self._returned(evaluation, value)
 
@@ -377,7 +372,7 @@ class Runner:
             pass  # not a failure: telling it retires the arm
         except InvalidInput as error:
             self._rewards.write()
-            self._failed(evaluation, Failure(evaluation.pull, refused(error), kind="no valid reward"))
+            self._watch.failure(Failure(evaluation.pull, refused(error), kind="no valid reward"), time.monotonic())
             return
         else:
             if self._watch.last is not None or not self._watch.start.over:
@@ -404,11 +399,11 @@ class Runner:
         self._watch.let_go(evaluation.pull)
         self._rewards.add(evaluation, value)
 
-    def _failed(self, evaluation: Evaluation, failure: Failure) -> None:
-        if evaluation.attempt < self.limits.attempts and not self._stopping:
-            self._evaluations.hold(Evaluation(evaluation.pull, evaluation.attempt + 1, was_busy=evaluation.was_busy))
-        else:
-            self._watch.failure(failure, time.monotonic())
+    def _cause(self, error: BaseException) -> Cause:
+        """Why to drop a pull whose evaluation raised this. A case may be tried again if it never began."""
+        spec = self.study.spec
+        counts_as_reward = isinstance(spec.failure, float)
+        return "refused" if spec.cases is not None and not counts_as_reward and is_refused(error) else "failed"
 
     def _end_overdue(self) -> None:
         if self.limits.timeout is None:
@@ -418,7 +413,7 @@ class Runner:
                 self._engine.stop(future)
             finally:
                 reason = f"timed out after {self.limits.timeout:g} s"
-                self._failed(evaluation, Failure(evaluation.pull, reason, timed_out=True))
+                self._watch.failure(Failure(evaluation.pull, reason, timed_out=True), time.monotonic())
 
     def _sweep(self) -> None:
         """Once a second, drop the pending pulls of agents that died."""

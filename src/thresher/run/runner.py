@@ -36,7 +36,6 @@ def run(
     resources: Mapping[str, float] | None = None,
     in_flight: int | None = None,
     timeout: float | None = None,
-    attempts: int = 1,
     seconds: float | None = None,
     on_progress: Callable[[Progress], object] | None = None,
     give_up: float = 600.0,
@@ -56,7 +55,6 @@ def run(
         in_flight: how many pulls to have pending; by default as many as there are workers, on a cluster a few more.
         timeout: seconds for one evaluation, or for both sides of a pair; a thread is then abandoned, a process
             killed, a coroutine cancelled.
-        attempts: how often a failing evaluation is tried, with the same seed; the verdict says what that means.
         seconds: issue no more pulls after this many seconds.
         on_progress: called with a `Progress`, at most ten times a second.
         give_up: seconds of an outage, in which everything fails, after which `CannotGoOn` is raised. It is raised at
@@ -76,7 +74,7 @@ def run(
     """
     from .engines import open_engine
 
-    limits = Limits(in_flight=in_flight, timeout=timeout, attempts=attempts, seconds=seconds, give_up=give_up)
+    limits = Limits(in_flight=in_flight, timeout=timeout, seconds=seconds, give_up=give_up)
     check_study(study, "run")
     peek(study, lambda ledger: ledger.seq)  # fail before an engine is started if the study cannot be read
     engine = open_engine(evaluate, workers=workers, executor=executor, resources=resources, shared=shared)
@@ -95,7 +93,6 @@ class Limits:
 
     in_flight: int | None = None
     timeout: float | None = None
-    attempts: int = 1
     seconds: float | None = None
     give_up: float = 600.0
     # called with every pull that has ended; an error ends the run, and the pull is dropped whatever its outcome
@@ -105,7 +102,6 @@ class Limits:
         for what in ("timeout", "seconds", "give_up"):
             if getattr(self, what) is not None:
                 checks.seconds(what, getattr(self, what))
-        checks.whole("attempts", self.attempts, least=1)
         if self.in_flight is not None:
             checks.whole("in_flight", self.in_flight, least=1)
 

@@ -78,7 +78,7 @@ class NewStudy(Strict):
     cases: StrictInt | list[StrictStr] | dict[str, dict[str, Any]] | None = Field(
         None, description="An eval set: how many cases, their names, or names with parameters."
     )
-    tries: StrictInt = 3
+    tries: StrictInt = 1
     guarantee: Literal["all", "rate"] = "all"
     find: StrictInt | None = None
     if_exists: Literal["error", "join"] = "error"

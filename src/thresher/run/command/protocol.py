@@ -7,7 +7,7 @@ from ...core import checks
 from ...core.events import total_cost
 from ...errors import Busy, EvaluationFailed, NoReward, shown
 from ...study import Pull
-from ..evaluator_errors import PASSING_NAMES
+from ..evaluator_errors import PASSING_NAMES, names_refusal
 
 PROTOCOL = 1
 VARIABLE = "THRESHER_PROTOCOL"  # in the environment of evaluators
@@ -125,8 +125,10 @@ def reward_in(answer: Answer) -> float:
     text = " ".join(value.split())[:1000] or "it said that it failed, but not why"
     said = ("" if note is None else f"; note: {note}") + ("" if cost is None else f"; cost: {cost:g}")
     what = text.partition(":")[0].lower()
-    transient = " " not in what and any(part in what for part in PASSING_NAMES)
-    raise EvaluationFailed(f"{text}{said}", kind=f"error: {text}", transient=transient)
+    is_name = " " not in what
+    transient = is_name and any(part in what for part in PASSING_NAMES)
+    refused = is_name and names_refusal(what)
+    raise EvaluationFailed(f"{text}{said}", kind=f"error: {text}", transient=transient or refused, refused=refused)
 
 
 def _note(answer: Answer) -> str | None:

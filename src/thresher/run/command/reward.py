@@ -16,13 +16,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ...core import checks
 from ...core.question import Measure, count
-from ...errors import EvaluationFailed, InvalidInput, shown
+from ...errors import Busy, EvaluationFailed, InvalidInput, shown
 from ...text.quantities import read_json
 from .exit_status import COLOURS, CommandFailed, ending, last_lines, last_words, no_reward
 
 PASSING, FAILING = frozenset({0}), frozenset({1})  # exit codes, unless --pass and --fail say otherwise
 SECONDS, CPU_SECONDS = MEASURED = ("seconds", "cpu-seconds")  # how to find a reward, besides reading one
 NUMBER = re.compile(r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)(e[-+]?\d+)?|[-+]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
+NOT_BEGUN = 75  # EX_TEMPFAIL of sysexits.h
 WORDS = {"true": 1.0, "pass": 1.0, "false": 0.0, "fail": 0.0}
 BETWEEN = re.compile(r"[\s=()\[\]{}<>\"'`;|]+")  # words
 
@@ -39,9 +40,13 @@ def read_reward(
 ) -> float:
     """The number that a run gave, or how long it took. A failure carries the last lines that the command printed.
 
+    Exit status 75, which programs use for "try again later", says that the run did not begin.
+
     >>> read_reward("exit-code", 1, b"", b""), read_reward("json:score", 0, b'{"score": 0.5}', b"")
     (0.0, 0.5)
     """
+    if code == NOT_BEGUN and not (reward == "exit-code" and code in passing | failing):
+        raise Busy
     try:
         if reward == "exit-code":
             return of_exit(code, err, passing, failing)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...errors import Busy, EvaluationFailed, NoReward, told_of
 from ...study import Pull
-from ..evaluator_errors import is_transient, same_error, traceback_text
+from ..evaluator_errors import is_refused, is_transient, same_error, traceback_text
 from ..lost_workers import EvaluatorLost, EvaluatorRefused
 
 Evaluate = Callable[[Pull], object]
@@ -111,6 +111,7 @@ def _told(error: BaseException) -> dict[str, Any]:
         "text": told_of(error),
         "kind": same_error(error),
         "transient": is_transient(error),
+        "refused": is_refused(error),
         "output": error.output if isinstance(error, EvaluationFailed) else "",
         "traceback": traceback_text(error),
     }
