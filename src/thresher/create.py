@@ -63,8 +63,8 @@ def create_study(
         storage: ``"sqlite:///file.db"``, ``Path("file.db")``, ``"postgresql://…"``, a store, or None for memory.
         seed: the pulls' seeds and, with cases, each arm's order of them follow from it. None: every new study draws
             its own, so that an arm that was mended where it failed does not meet just that again.
-        max_failures: this many failures in a row retire an arm; None: never. With cases, a case fails when it has
-            failed ``tries`` times.
+        max_failures: this many failures in a row retire an arm; None: never. With cases, only cases that
+            failed for good, or could not begin, count.
         clip: count rewards outside the bounds as the bound. Without it such a reward proves the bounds wrong, and its
             arm is retired and not certified.
         evaluator: a text that identifies what measures the rewards, such as a command or a version. Once a study
@@ -73,8 +73,8 @@ def create_study(
             rows or a `Path`, like arms; the name of a row is in ``"case"``, ``"name"`` or ``"id"``. Every pull then
             evaluates one case, each case of an arm counts once, and what is certified is the mean over exactly these
             cases.
-        tries: how often a case that fails, or was lost with a worker that others shared, is tried; the latter twice
-            at least. Pulls that are lost for other reasons use up no case.
+        tries: how often a failing case is tried. By default only what says nothing about the outcome is tried again,
+            such as a refused connection; with more tries, the guarantee says which labels rest on them.
         guarantee: ``"all"``: with probability ``confidence``, no certified label is wrong. ``"rate"``: of the arms
             certified above, at most 1 − ``confidence`` are wrong on average, and likewise of each other list. For
             many arms.

@@ -83,7 +83,6 @@ CASES = {
         "'--timeout': '0' is not a length of time above 0 and below",
     ),
     "a time that is none": ([*ONE, "--for=soon", *ECHO], "'soon' is not a length of time above 0"),
-    "no attempts": ([*ONE, "--attempts=0", *ECHO], "attempts 0: must be a whole number of at least 1"),
     "a failure out of bounds": (
         [*ONE, "--failure=7", *ECHO],
         "--failure 7: must be 'worst', 'ignore', or a reward between 0 and 1",

@@ -1,6 +1,7 @@
 """Eval sets on the command line: where cases come from, and how they reach a command."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -311,3 +312,16 @@ def test_the_first_reward_of_a_case_counts_and_the_others_say_that_they_do_not(w
     workdir.good("tell", "d", "3", "0")
     assert workdir.json("verdict", "d")["rows"][0]["mean"] == pytest.approx(2 / 3)
     assert state() == "done"
+
+
+def test_exit_status_75_means_try_later_and_any_other_failure_of_a_case_is_for_good(tmp_path: Path) -> None:
+    script = "echo {arm} {case} >> seen; [ $(grep -c '^{arm} {case}$' seen) = 2 ] && echo 1 || exit %d"
+    args = [*TWO, "--cases=1", "--workers=2", "--study=busy", "--format=json"]
+    busy = run(*args, "--", "sh", "-c", script % 75, cwd=tmp_path)
+    assert [row["exact"] for row in json.loads(busy.out)["rows"]] == [True, True]
+    assert "Some evaluations were, or may have been, repeated" in json.loads(busy.out)["guarantee"]
+    (tmp_path / "seen").unlink()
+    script = f"echo {{arm}} {{case}} >> seen; [ {{case}} = 0 ] && echo 1 || {script.partition(';')[2] % 3}"
+    failed = run(*TWO, "--cases=3", "--study=failed", "--max-failures=9", "--", "sh", "-c", script, cwd=tmp_path)
+    assert max(Counter((tmp_path / "seen").read_text().splitlines()).values()) == 1
+    assert "failure=0 counts a failure as 0" in failed.out

@@ -87,7 +87,6 @@ def test_every_option_is_explained() -> None:
         "format",
         "seed",
         "give-up",
-        "attempts",
         "failure",
         "quiet",
     ]:

@@ -146,15 +146,6 @@ def test_a_failure_can_be_given_a_reward() -> None:
     assert [row["mean"] for row in json.loads(run(*args).out)["rows"]] == [1, 0.25]
 
 
-def test_attempts_repeat_a_failing_run_with_the_same_seed(tmp_path: Path) -> None:
-    script = (
-        f"echo $THRESHER_SEED >> {tmp_path}/$THRESHER_PULL; test $(wc -l < {tmp_path}/$THRESHER_PULL) = 2 && echo 1"
-    )
-    result = run("--arm=a", "--arm=b", "--budget=6", "--attempts=2", "--format=json", "--", "sh", "-c", script)
-    assert json.loads(result.out)["told"] == 6
-    assert [len(set(file.read_text().split())) for file in tmp_path.iterdir()] == [1] * 6
-
-
 def test_bounds_are_in_the_units_of_the_user() -> None:
     args = ["--at-least=0", "--bounds=-10:10", "--arm=-3", "--arm=7", "--budget=4", "--format=json"]
     verdict = json.loads(run(*args, *ECHO).out)

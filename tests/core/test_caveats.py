@@ -67,7 +67,7 @@ def test_evaluators_that_count_as_the_same_are_named_in_short() -> None:
 
 
 def test_cases_without_a_reward_count_as_the_worst() -> None:
-    one = " 1 case of 'b' failed 3 times: it has no reward, and counts as the worst."
+    one = " 1 case of 'b' failed for good: it has no reward, and counts as the worst."
     assert one in with_cases({"b": {2}})
-    several = " 3 cases of 'a', 'b' failed 3 times: they have no reward, and count as the worst."
+    several = " 3 cases of 'a', 'b' failed for good: they have no reward, and count as the worst."
     assert several in with_cases({"a": {1, 2}, "b": {2}})

@@ -105,13 +105,6 @@ def test_one_repeated_evaluation_adds_a_caveat_to_the_guarantee_for_good() -> No
     assert caveat in study.verdict().guarantee
 
 
-def test_a_run_that_may_repeat_evaluations_says_so_in_the_guarantee() -> None:
-    for attempts in (1, 2):
-        study = make(arms=["a"], budget=50)
-        verdict = thresher.run(study, lambda pull: True, workers=1, attempts=attempts)
-        assert ("Some evaluations were, or may have been, repeated" in verdict.guarantee) == (attempts > 1)
-
-
 def test_results_are_imported_for_a_retired_arm() -> None:
     study = make(arms=["a", "b"])
     study.retire("a")

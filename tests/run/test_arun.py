@@ -222,20 +222,6 @@ def test_the_study_comes_first() -> None:
         asyncio.run(thresher.arun(half, make()))  # type: ignore[arg-type]
 
 
-def test_attempts_repeat_a_failing_evaluation() -> None:
-    tries: list[int] = []
-
-    async def evaluate(pull: Pull) -> float:
-        tries.append(pull.id)
-        if tries.count(pull.id) < 3:
-            raise LookupError("not yet")
-        return 0.5
-
-    study = make(budget=10)
-    assert asyncio.run(thresher.arun(study, evaluate, attempts=3)).told == 10
-    assert (len(tries), causes(study)) == (30, [])
-
-
 def test_a_keyboard_interrupt_in_an_evaluation_reaches_the_caller() -> None:
     async def evaluate(pull: Pull) -> float:
         await asyncio.sleep(0)

@@ -47,21 +47,15 @@ def test_busy_pulls_are_tried_when_they_are_due_the_earliest_first() -> None:
     waiting, engine = some()
     assert (waiting.next_try, waiting.oldest(), len(waiting)) == (None, float("inf"), 0)
     for number, when in [(4, 9.0), (2, 5.0), (3, 5.0), (1, 7.0)]:
-        waiting.try_at(when, Evaluation(pull(number), attempt=2))
+        waiting.try_at(when, Evaluation(pull(number)))
     assert (waiting.next_try, waiting.oldest(), len(waiting)) == (5.0, 1, 4)
     waiting.submit_waiting(4.9)
     assert engine.pulls == []
     waiting.submit_waiting(5.0)
     assert engine.pulls == [2, 3]
-    assert [(each.attempt, each.repeated) for each in waiting.running.values()] == [(2, True)] * 2
+    assert [each.was_busy for each in waiting.running.values()] == [True] * 2
     waiting.submit_waiting(10.0)
     assert (engine.pulls, len(waiting), waiting.next_try) == ([2, 3, 1, 4], 4, None)
-
-
-@pytest.mark.parametrize(("attempt", "was_busy", "repeated"), [(1, False, False), (2, False, True), (1, True, True)])
-def test_an_evaluation_that_began_twice_is_no_single_draw(attempt: int, was_busy: bool, repeated: bool) -> None:
-    assert Evaluation(pull(1), attempt, was_busy=was_busy).repeated == repeated
-    assert not Evaluation(pull(1), 1).was_busy
 
 
 def test_pulls_are_dropped_as_cancelled_only_if_they_never_began() -> None:
@@ -71,9 +65,9 @@ def test_pulls_are_dropped_as_cancelled_only_if_they_never_began() -> None:
     waiting.begin(pulls[:3], 0.0)
     waiting.take_back()
     assert (causes(study), len(waiting)) == (["cancelled"] * 2, 1)
-    waiting.try_at(5.0, Evaluation(pulls[3], attempt=1))
-    waiting.hold(Evaluation(pulls[4], attempt=2))
-    waiting.hold(Evaluation(pulls[5], attempt=1))
+    waiting.try_at(5.0, Evaluation(pulls[3]))
+    waiting.hold(Evaluation(pulls[4], was_busy=True))
+    waiting.hold(Evaluation(pulls[5]))
     waiting.cancel_waiting()
     assert (causes(study)[2:], len(waiting)) == (["lost", "lost", "cancelled"], 1)
     waiting.drop_all("the end")

@@ -178,20 +178,6 @@ def test_a_busy_side_repeats_both_and_the_verdict_says_so() -> None:
     assert [event.cause for event in study.events() if event.kind == "told"].count("repeatable") == 1
 
 
-def test_a_pair_is_tried_again_as_a_whole() -> None:
-    tries: list[str] = []
-
-    def evaluate(pull: thresher.Pull) -> float:
-        tries.append(pull.arm)
-        if pull.arm == "old" and tries.count("old") % 2:
-            raise ValueError("now and then")
-        return half(pull)
-
-    study = make("old", "a", budget=6)
-    verdict = thresher.run(study, evaluate, workers=1, attempts=2)
-    assert (verdict.told, tries.count("old"), causes(study)) == (6, 12, [])
-
-
 def test_a_pair_has_one_timeout_and_a_late_pair_still_counts() -> None:
     """It covers both sides. The late reward is accepted as one, and the pull stays charged."""
 

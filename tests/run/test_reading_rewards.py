@@ -2,7 +2,7 @@
 
 import pytest
 
-from thresher.errors import InvalidInput, NoReward
+from thresher.errors import Busy, InvalidInput, NoReward
 from thresher.run.command.exit_status import CommandFailed, ending, last_lines, last_words, printable
 from thresher.run.command.reward import codes_text, read_reward
 
@@ -123,3 +123,13 @@ def test_exit_codes_mean_what_the_user_says() -> None:
 def test_an_unknown_way_to_find_a_reward_finds_none(reward: str) -> None:
     with pytest.raises(InvalidInput, match="is not a known way to find a reward"):
         found(reward, '{"score": 0.5}\n0.5')
+
+
+@pytest.mark.parametrize("reward", ["last-float", "exit-code", "seconds", "json:score"])
+def test_exit_status_75_says_that_the_run_did_not_begin(reward: str) -> None:
+    with pytest.raises(Busy):
+        read_reward(reward, 75, b"0.5", b"", times={"seconds": 1.0})
+
+
+def test_exit_status_75_is_a_reward_if_that_is_asked_for() -> None:
+    assert read_reward("exit-code", 75, b"", b"", failing=frozenset({75})) == 0.0

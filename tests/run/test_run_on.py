@@ -23,16 +23,14 @@ def defaults(function: Callable[..., object]) -> dict[str, object]:
 
 
 def test_the_defaults_are_those_that_are_documented() -> None:
-    limits = {"in_flight": None, "timeout": None, "attempts": 1, "seconds": None, "give_up": 600.0}
+    limits = {"in_flight": None, "timeout": None, "seconds": None, "give_up": 600.0}
     others = {"on_progress": None, "shared": None}
     assert defaults(thresher.arun) == {"workers": 16, **limits, **others}
     assert defaults(thresher.run) == {"workers": None, "executor": None, "resources": None, **limits, **others}
     assert limits.items() <= defaults(Limits).items()
 
 
-@pytest.mark.parametrize(
-    "given", [{"attempts": 1}, {"in_flight": 1}, {"timeout": 0.001}, {"seconds": 1e-9}, {"give_up": 1}]
-)
+@pytest.mark.parametrize("given", [{"in_flight": 1}, {"timeout": 0.001}, {"seconds": 1e-9}, {"give_up": 1}])
 def test_the_least_limits_are_accepted(given: dict[str, Any]) -> None:
     Limits(**given)
 
@@ -40,8 +38,6 @@ def test_the_least_limits_are_accepted(given: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"attempts": 0},
-        {"attempts": None},
         {"in_flight": 0},
         {"timeout": 0},
         {"seconds": -1},

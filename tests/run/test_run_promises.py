@@ -111,13 +111,6 @@ def test_only_an_executor_that_the_run_has_made_is_shut_down(is_ours: bool) -> N
             pool.submit(int)
 
 
-@pytest.mark.parametrize(("attempts", "cause"), [(1, None), (2, "repeatable")])
-def test_the_log_says_which_rewards_may_be_those_of_a_second_attempt(attempts: int, cause: str | None) -> None:
-    study = make(budget=4)
-    thresher.run(study, lambda _: 0.5, workers=1, attempts=attempts)
-    assert {event.cause for event in study.events() if event.kind == "told"} == {cause}
-
-
 def test_a_reward_outside_the_bounds_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     study = make("a", "b", budget=8)
     verdict = thresher.run(study, lambda pull: 7.0 if pull.arm == "b" else 0.5, workers=1)

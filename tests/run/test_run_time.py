@@ -42,25 +42,6 @@ def test_after_its_seconds_a_run_takes_waiting_pulls_back(clock: Clock) -> None:
     assert causes(study) == ["cancelled"] * 9
 
 
-def test_a_failed_attempt_is_charged_when_the_run_ends_before_the_next(clock: Clock) -> None:
-    def evaluate(pull: thresher.Pull) -> float:
-        with lock:
-            if pull.id not in tried:
-                tried.add(pull.id)
-                raise ValueError("bad luck")
-            busy.add(pull.id)
-            if len(busy) == 4:
-                clock.end_the_run()
-        raise thresher.Busy(after=3600)
-
-    lock = threading.Lock()
-    tried: set[int] = set()
-    busy: set[int] = set()
-    study = make(budget=4)
-    thresher.run(study, evaluate, workers=4, attempts=2, seconds=FOREVER)
-    assert causes(study) == ["lost"] * 4
-
-
 @pytest.mark.alone
 def test_progress_is_reported_at_most_ten_times_a_second_and_at_the_end() -> None:
     seen: list[tuple[float, thresher.Progress]] = []

@@ -1,30 +1,14 @@
-"""What `thresher.run` promises of attempts, outages and bad settings."""
+"""What `thresher.run` promises of outages and bad settings."""
 
 import math
 import time
 from typing import Any
 
 import pytest
-from engines import causes, evaluator, make
+from engines import causes, make
 from program import until
 
 import thresher
-
-
-def test_a_failing_evaluation_is_repeated_with_the_same_seed_if_attempts_say_so() -> None:
-    calls: dict[int, list[int]] = {}
-
-    def flaky(pull: thresher.Pull) -> float:
-        calls.setdefault(pull.id, []).append(pull.seed)
-        if len(calls[pull.id]) < 3:
-            raise ConnectionError
-        return 0.5
-
-    study = make(budget=30)
-    verdict = thresher.run(study, flaky, workers=3, attempts=3)
-    assert verdict.told == 30
-    assert causes(study) == []
-    assert all(len(seeds) == 3 and len(set(seeds)) == 1 for seeds in calls.values())
 
 
 def test_a_run_continues_where_the_last_one_stopped() -> None:
@@ -32,12 +16,6 @@ def test_a_run_continues_where_the_last_one_stopped() -> None:
     assert thresher.run(study, lambda pull: 0.5).done
     study.extend(budget=30)
     assert thresher.run(study, lambda pull: 0.5).told == 30
-
-
-def test_an_arm_that_kills_its_process_is_retired_with_more_attempts_too() -> None:
-    study = make("a", "dies", budget=400)
-    verdict = thresher.run(study, evaluator("processes"), executor="processes", workers=2, attempts=2)
-    assert verdict.retired == ["dies"]
 
 
 def test_an_outage_is_not_a_failure_of_the_arms(caplog: pytest.LogCaptureFixture) -> None:
@@ -113,7 +91,6 @@ def test_the_last_arm_is_retired_by_its_own_failures() -> None:
         ({"timeout": math.nan}, "timeout nan"),
         ({"seconds": -1}, "seconds -1"),
         ({"in_flight": 0}, "in_flight 0"),
-        ({"attempts": 0}, "attempts 0"),
         ({"give_up": "soon"}, "give_up 'soon'"),
         ({"executor": "cloud"}, "executor 'cloud'"),
         ({"executor": 3}, "executor 3"),

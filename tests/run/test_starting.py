@@ -260,17 +260,6 @@ def test_busy_evaluations_do_not_end_the_run_at_the_start() -> None:
     assert thresher.run(make(*ARMS, budget=20), evaluate, workers=2).told == 20
 
 
-def test_every_attempt_is_made_before_an_error_counts() -> None:
-    calls = []
-
-    def evaluate(pull: thresher.Pull) -> object:
-        calls.append(pull.id)
-        return wrong_key(pull)
-
-    ended(make(*ARMS, budget=1000), evaluate, workers=1, attempts=2)
-    assert sorted(calls) == [1, 1, 2, 2, 3, 3]
-
-
 def test_a_failure_with_a_reward_is_not_told_when_the_evaluator_is_wrong() -> None:
     study = make(*ARMS, budget=1000, failure=0.0)
     ended(study, wrong_key, workers=1)

@@ -1,8 +1,6 @@
 """A reward outside the bounds proves them wrong: nothing is certified about its arm from then on."""
 
 import math
-import random
-import threading
 from typing import Any
 
 import pytest
@@ -132,32 +130,6 @@ def test_a_pull_that_was_told_keeps_its_reward_but_its_bounds_are_wrong_all_the_
     assert verify(study.events()).sound
 
 
-def test_a_first_attempt_that_comes_back_late_and_outside_is_not_swallowed() -> None:
-    """The second attempt is told before the first one, which timed out, returns."""
-    release = threading.Event()
-
-    def evaluate(pull: thresher.Pull) -> float:
-        if pull.id == 1 and not release.is_set():
-            while not tried.wait(30):
-                pass
-            returned.set()
-            return 7.0
-        if pull.id == 1:
-            tried.set()
-        else:
-            returned.wait(0.1)  # the run must not be over before the late reward comes
-        return 0.5
-
-    tried, returned = threading.Event(), threading.Event()
-    study = make(budget=400)
-
-    def watch(progress: thresher.Progress) -> None:
-        release.set()
-
-    thresher.run(study, evaluate, workers=2, attempts=2, timeout=0.2, on_progress=watch)
-    assert study.verdict().outside == (study.events()[1].arm is not None and "ab"[study.events()[1].arm or 0],)
-
-
 def test_an_arm_outside_the_bounds_shows_no_progress_and_is_not_counted() -> None:
     study = make()
     seen: list[thresher.Progress] = []
@@ -181,14 +153,6 @@ def test_failures_that_have_a_reward_do_not_hide_it() -> None:
     study = make(failure=0.0)
     thresher.run(study, lambda pull: 2.0 if pull.arm == "a" else pull.number % 2, workers=1)
     assert study.verdict().outside == ("a",)
-
-
-def test_attempts_do_not_hide_it() -> None:
-    """A second attempt would be a way to lose the first reward."""
-    rng = random.Random(1)
-    study = make()
-    verdict = thresher.run(study, lambda pull: 1.5 if pull.arm == "a" and rng.random() < 0.2 else 0.5, attempts=5)
-    assert verdict.outside == ("a",)
 
 
 def test_clip_counts_such_rewards_as_the_bound() -> None:

@@ -155,7 +155,11 @@ class CasesMachine(RuleBasedStateMachine):
         self.learn(pull, reward)
         self.study.tell(pull, reward)  # the same again is accepted
 
-    @step(target=gone, pull=consumes(pulls), cause=st.sampled_from(["failed", "failed", "lost", "cancelled", "outage"]))
+    @step(
+        target=gone,
+        pull=consumes(pulls),
+        cause=st.sampled_from(["failed", "failed", "lost", "cancelled", "outage", "refused"]),
+    )
     def drop(self, pull: int, cause: Cause) -> int:
         arm, case = self.of[pull]
         state, settled = self.arms[arm], self.settled()
@@ -166,13 +170,14 @@ class CasesMachine(RuleBasedStateMachine):
         if state.holder.get(case) != pull:
             return pull  # a late reward came before
         del state.holder[case]
-        if cause == "failed":
+        if cause in ("failed", "outage"):
             state.failures[case] = state.failures.get(case, 0) + 1
             if state.failures[case] >= self.tries:
                 state.failed.add(case)
-                state.streak += 1
-                if self.limit is not None and state.streak >= self.limit and not shut:
-                    self.retired.add(arm)
+        if cause == "refused" or (cause == "failed" and case in state.failed):
+            state.streak += 1
+            if self.limit is not None and state.streak >= self.limit and not shut:
+                self.retired.add(arm)
         return pull
 
     @step(arm=arms)

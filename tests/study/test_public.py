@@ -78,7 +78,7 @@ def test_every_argument_of_a_study_is_seen_with_its_type_and_default() -> None:
     seen = inspect.signature(thresher.create_study).parameters
     assert list(seen) == ["name", "storage", "if_exists", "lease", *SpecArguments.__annotations__]
     assert seen["arms"].default is inspect.Parameter.empty
-    assert (seen["budget"].default, seen["bounds"].default, seen["tries"].default) == (None, (0.0, 1.0), 3)
+    assert (seen["budget"].default, seen["bounds"].default, seen["tries"].default) == (None, (0.0, 1.0), 1)
     assert (seen["unit"].annotation, seen["clip"].annotation) == (str | None, bool)
     assert all(
         inspect.signature(thresher.Spec).parameters[name] == seen[name] for name in SpecArguments.__annotations__
