@@ -20,7 +20,7 @@ from thresher.log.store import open_store
 from thresher.study import peek
 
 CONTEXT = multiprocessing.get_context("forkserver")
-PRELOADED = ["storm", "thresher.log.sqlite", "thresher.log.postgres", "thresher.web.serving"]
+PRELOADED = ["storm", "thresher.log.sqlite", "thresher.log.postgres", "thresher.web.server"]
 CONTEXT.set_forkserver_preload(PRELOADED)
 AGENTS = 4
 LEASE = 1.0

@@ -10,9 +10,9 @@ import pytest
 import thresher
 from thresher.log.store import MemoryStore, Store
 from thresher.web.access import Access
-from thresher.web.app import create_app
 from thresher.web.request_checks import CheckedApp
 from thresher.web.served_studies import ServedStudies
+from thresher.web.server import create_app
 
 TOKEN, WRITE_TOKEN = "a-token-for-tests", "a-token-that-writes"
 HOST = "127.0.0.1:8765"

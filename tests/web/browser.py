@@ -13,7 +13,7 @@ import thresher
 from thresher.log.store import open_store
 from thresher.web.assets import PLOTLY
 from thresher.web.pages import SCRIPT
-from thresher.web.standalone import report
+from thresher.web.report import report
 
 ARGS = [
     "--headless",
@@ -140,7 +140,7 @@ def shared_site() -> Iterator[Site]:
     ):
         storage = f"sqlite:///{folder}/s.db?durability=normal"
         open_store(storage).close()
-        with served(storage, patience={"feed.PAUSE": 0.15}) as server:
+        with served(storage, patience={"event_stream.PAUSE": 0.15}) as server:
             found = Site(chromium, server, storage, tab(chromium), set())
             assert found.tab.page.context.request.get(server.entry).ok
             yield found

@@ -24,7 +24,7 @@ WRITER = {"authorization": f"Bearer {WRITE_TOKEN}"}
 for verb in ("get", "post"):
     setattr(httpx, verb, functools.partial(getattr(httpx, verb), timeout=60.0, verify=httpx.create_ssl_context()))
 
-FORKED = {"serve": Server("web.serving"), "report": Server("web.standalone")}
+FORKED = {"serve": Server("web.server"), "report": Server("web.report")}
 
 
 def command(*args: str) -> "subprocess.CompletedProcess[str]":
@@ -49,7 +49,7 @@ def served(
 ) -> Iterator[Served]:
     """A server on a free port; it has printed its address before the block begins.
 
-    ``files`` is how many it may open. ``patience`` sets durations, such as ``{"connections.HEAD": 2.0}``: no test
+    ``files`` is how many it may open. ``patience`` sets durations, such as ``{"server.HEAD": 2.0}``: no test
     waits for the real ones. It is forked from a process that has imported what a server needs.
     """
     args = ["serve", "--storage", storage, "--port", "0", "--token", TOKEN]

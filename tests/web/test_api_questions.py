@@ -9,10 +9,10 @@ from coins import a_store, coins_app, get, post  # noqa: F401 - fixtures
 import thresher
 from thresher.log.store import MemoryStore
 from thresher.text.quantities import amount
-from thresher.web.follow import Follower
+from thresher.web.json_shapes import COLUMNS
+from thresher.web.live_study import Live
+from thresher.web.log_follower import Follower
 from thresher.web.request_checks import CheckedApp
-from thresher.web.shapes import COLUMNS
-from thresher.web.watched import Live
 
 PAIRS: dict[str, Any] = {
     "name": "pairs",

@@ -11,9 +11,9 @@ import pytest
 import thresher
 from thresher.errors import StoreFailed
 from thresher.log.store import MemoryStore
-from thresher.web.feed import Feed
-from thresher.web.shapes import encoded
-from thresher.web.watched import Live
+from thresher.web.event_stream import Feed
+from thresher.web.json_shapes import encoded
+from thresher.web.live_study import Live
 
 
 def test_what_is_sent_is_what_changed() -> None:
@@ -242,7 +242,7 @@ def test_what_viewers_are_sent_is_made_off_the_event_loop(monkeypatch: pytest.Mo
     """It waits for the lock that long reads of the study hold."""
     store = MemoryStore()
     thresher.create_study("coins", arms=["a"], at_least=0.5, storage=store)
-    monkeypatch.setattr("thresher.web.feed.SLOWING", (0.0,))
+    monkeypatch.setattr("thresher.web.event_stream.SLOWING", (0.0,))
     live, threads = Live("coins", store), set[int]()
     head = live.head
     live.head = lambda: threads.add(threading.get_ident()) or head()  # type: ignore[func-returns-value,method-assign]
@@ -275,7 +275,7 @@ def test_viewers_learn_when_a_study_is_deleted_or_replaced() -> None:
 def test_a_store_that_fails_for_a_moment_ends_no_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     store = MemoryStore()
     study = thresher.create_study("coins", arms=["a"], at_least=0.5, storage=store)
-    monkeypatch.setattr("thresher.web.feed.AWAY", 0.05)
+    monkeypatch.setattr("thresher.web.event_stream.AWAY", 0.05)
     read, failing = store.read, True
 
     def flaky(*args: Any, **kwargs: Any) -> Any:

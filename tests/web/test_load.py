@@ -65,7 +65,7 @@ def test_1100_silent_connections_block_nobody(tmp_path: Path, many_files: None) 
 def test_running_out_of_descriptors_is_logged_once_and_temporary(tmp_path: Path) -> None:
     log = tmp_path / "log"
     with (
-        served("memory", log=log, files=FILES, patience={"connections.HEAD": 2.0}) as server,
+        served("memory", log=log, files=FILES, patience={"server.HEAD": 2.0}) as server,
         contextlib.ExitStack() as stack,
     ):
         resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (40, FILES))
@@ -81,7 +81,7 @@ def test_running_out_of_descriptors_is_logged_once_and_temporary(tmp_path: Path)
 def test_a_connection_that_is_being_answered_is_not_closed_to_make_room(tmp_path: Path) -> None:
     storage, log = f"sqlite:///{tmp_path}/s.db", tmp_path / "log"
     thresher.create_study("coins", arms=["a"], at_least=0.5, storage=storage)
-    with served(storage, log=log, patience={"connections.MOST": 3}) as server, contextlib.ExitStack() as stack:
+    with served(storage, log=log, patience={"server.MOST": 3}) as server, contextlib.ExitStack() as stack:
         streams = [stack.enter_context(connected(server)) for _ in range(3)]
         for stream in streams:
             stream.sendall(head(server, "/api/studies/coins/stream"))

@@ -8,7 +8,7 @@ import pytest
 from browser import Site, Tab, tab
 
 import thresher
-from thresher.web.standalone import report
+from thresher.web.report import report
 
 HOSTILE = "</script><img src=x onerror=alert(1)> $study @above"
 

@@ -16,8 +16,8 @@ import thresher
 from thresher.log.store import MemoryStore
 from thresher.web import charts
 from thresher.web.assets import PLOTLY
-from thresher.web.shapes import short
-from thresher.web.standalone import report
+from thresher.web.json_shapes import short
+from thresher.web.report import report
 
 HOSTILE = "</script><img src=x onerror=alert(1)> $study @above"
 
@@ -257,7 +257,7 @@ def test_a_missing_extra_is_named_in_one_line(statement: str, package: str) -> N
 def test_importing_thresher_loads_nothing_of_the_web_and_a_report_nothing_of_the_server() -> None:
     program = (
         "import sys, thresher.cli; print([m for m in ('fastapi', 'plotly', 'uvicorn') if m in sys.modules]);"
-        "import thresher.web.standalone; print([m for m in ('fastapi', 'plotly', 'uvicorn') if m in sys.modules])"
+        "import thresher.web.report; print([m for m in ('fastapi', 'plotly', 'uvicorn') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[]", "['plotly']"]

@@ -8,7 +8,7 @@ from questions import QUESTIONS, make
 import thresher
 from thresher.core.row_text import head_of
 from thresher.log.store import MemoryStore
-from thresher.web.standalone import report
+from thresher.web.report import report
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from asgi import BEARER, HOST, READER, TOKEN, WRITE_TOKEN, Reply, an_app, reques
 
 from thresher.errors import InvalidInput
 from thresher.log.store import MemoryStore
-from thresher.web import serving
+from thresher.web import server as web_server
 from thresher.web.access import Access
 from thresher.web.request_checks import CheckedApp
 
@@ -153,27 +153,27 @@ def test_a_browser_gets_an_error_page(app: CheckedApp) -> None:
 
 
 def test_names_of_the_server() -> None:
-    assert serving.host_headers("10.0.0.5", 80, []) >= {"10.0.0.5", "10.0.0.5:80", "localhost"}
-    assert serving.host_headers("0.0.0.0", 9000, ["Box"]) >= {"box", "box:9000", "localhost:9000"}
-    assert not {"0.0.0.0", "0.0.0.0:9000"} & serving.host_headers("0.0.0.0", 9000, ["box"])
+    assert web_server.host_headers("10.0.0.5", 80, []) >= {"10.0.0.5", "10.0.0.5:80", "localhost"}
+    assert web_server.host_headers("0.0.0.0", 9000, ["Box"]) >= {"box", "box:9000", "localhost:9000"}
+    assert not {"0.0.0.0", "0.0.0.0:9000"} & web_server.host_headers("0.0.0.0", 9000, ["box"])
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "0", "0x0", "::ffff:0.0.0.0"])
 def test_every_way_to_write_all_addresses_needs_a_name(host: str) -> None:
     with pytest.raises(InvalidInput, match=r"--allow-host|this machine knows"):
-        serving.serve(MemoryStore(), serving.Options(host=host), lambda _: None)
+        web_server.serve(MemoryStore(), web_server.Options(host=host), lambda _: None)
 
 
 @pytest.mark.parametrize("token", ["", "short", "with space in it", 'quote"quote"', "line\nline-line"])
 def test_a_token_with_unsafe_characters_is_refused_and_not_shown(token: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        serving.checked_token(token)
+        web_server.checked_token(token)
     assert token == "" or token not in str(caught.value)
 
 
 def test_tokens_are_new_at_every_start() -> None:
-    assert serving.checked_token(None) != serving.checked_token(None)
-    assert len(serving.checked_token(None)) >= 32
+    assert web_server.checked_token(None) != web_server.checked_token(None)
+    assert len(web_server.checked_token(None)) >= 32
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

@@ -29,7 +29,7 @@ def test_slow_clients_are_cut_off(tmp_path: Path) -> None:
                         break
         taken[name] = time.monotonic() - start
 
-    with served("memory", log=log, patience={"connections.HEAD": 1.0}) as server:
+    with served("memory", log=log, patience={"server.HEAD": 1.0}) as server:
         knocks = {
             "silent": b"",
             "slow head": b"GET / HTTP/1.1\r\nX: ",

@@ -56,11 +56,11 @@ def serve(context: click.Context, /, storage: str | None, scores: tuple[object, 
     """
     if not given["write"] and context.get_parameter_source("write_token") is ParameterSource.COMMANDLINE:
         raise InvalidInput("write token", rule="has no effect on a read-only server", remedy="add --write")
-    serving, store = web("serving"), store_at(storage)
+    server, store = web("server"), store_at(storage)
     store.studies()  # fail now if the store cannot be read, not at the first request
     reader = None if isinstance(store, MemoryStore) else store_at(storage)
     with spoken(say, "thresher", "asyncio"):
-        serving.serve(store, serving.Options(**given), put, reader=reader)
+        server.serve(store, server.Options(**given), put, reader=reader)
 
 
 @click.command()
@@ -82,7 +82,7 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
       thresher report prompts --out report.html
       thresher report prompts --out -
     """
-    reports = web("standalone")
+    reports = web("report")
     texts: list[str] = []  # for standard output
     kind = Kind("a report that thresher wrote", lambda head: reports.MARK in head)
 

@@ -19,13 +19,12 @@ from ..log.commands import Telling
 from ..log.reader import section
 from ..study import ask_for_reply, peek, tell_for_reply
 from . import models
-from .arm import arm_json
-from .feed import pieces
-from .malformed_requests import only_known_parameters
-from .refusals import Refusal
+from .event_stream import pieces
+from .json_shapes import event_json
+from .live_study import arm_json
+from .refusals import Refusal, only_known_parameters
 from .request_checks import segment
 from .served_studies import ServedStudies
-from .shapes import event_json
 
 MOST_EVENTS = 10_000  # in one reply
 MOST_CASES = 1000

@@ -15,8 +15,8 @@ from ..errors import InvalidInput
 from ..study import Study
 from ..text.phrasing import folded
 from .assets import STATIC
-from .follow import Follower, Point
-from .shapes import axis_of, hover_of, lines_of, short, ticks_of
+from .json_shapes import axis_of, hover_of, lines_of, short, ticks_of
+from .log_follower import Follower, Point
 
 MANY = 500  # arms; with more, whiskers are thin and points small
 DATA = "application/vnd.plotly.v1+json"

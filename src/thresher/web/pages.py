@@ -13,9 +13,9 @@ from ..log.reader import section
 from ..log.store import Store
 from .api import Arm, Name
 from .assets import PLOTLY, PLOTLY_VERSION, STATIC, filled
+from .json_shapes import intervals_of
 from .refusals import Refusal
 from .served_studies import ServedStudies
-from .shapes import intervals_of
 
 KINDS = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
 SHELF = {file.name: file for file in STATIC.iterdir() if file.suffix in KINDS}

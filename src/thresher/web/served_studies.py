@@ -19,9 +19,9 @@ from ..log.journal import acting_as
 from ..log.locks import hurry
 from ..log.store import Store
 from ..study import Study
-from .feed import Feed
+from .event_stream import Feed
+from .live_study import Live
 from .refusals import Refusal
-from .watched import Live
 
 Found = TypeVar("Found")
 WRITERS = 16  # threads that write at once; readers have others

@@ -18,7 +18,7 @@ from ..core.spec import Spec
 from ..text.escapes import visible
 from ..text.phrasing import distinct
 from ..text.quantities import number
-from .follow import CODES
+from .log_follower import CODES
 
 LONGEST_NAME = 20  # characters of the baseline's name on an axis
 NAMED = 30  # arms; with more, an axis has their ranks

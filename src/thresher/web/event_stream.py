@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 
 from ..errors import ThresherError, UnknownStudy
 from ..text.logs import log
-from .shapes import encoded
-from .watched import Live
+from .json_shapes import encoded
+from .live_study import Live
 
 TICK = 0.15  # seconds between two polls of the store while nothing is new
 PAUSE = 0.5  # seconds between two messages, at least: people do not read faster

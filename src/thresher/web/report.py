@@ -18,8 +18,8 @@ from ..study import Study
 from ..text.phrasing import breakable, listed
 from .assets import PLOTLY, STATIC, filled
 from .charts import arms_figure, history_figure
-from .follow import Follower
-from .shapes import failing, intervals_of
+from .json_shapes import failing, intervals_of
+from .log_follower import Follower
 
 MARK = b"<!-- thresher report -->"  # in the first lines of report.html: only such files are overwritten
 MOST_ARMS = 20  # named in the specification, or as those that failed a case

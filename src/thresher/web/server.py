@@ -1,28 +1,168 @@
-"""Starting the server: its socket, its names, its tokens."""
+"""The server: how many connections there may be and how long they may say nothing, its application, and its start.
+
+uvicorn would wait for ever for the first request of a connection, and asyncio accepts until the file descriptors have
+run out. Here a request's head has ten seconds, and a full server closes the connection that has been idle longest, but
+none that is being answered. Against more than that, put a reverse proxy in front.
+"""
 
 import asyncio
 import errno
 import logging
 import os
 import re
+import resource
 import secrets
 import signal
 import socket
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ..errors import InvalidInput
+from .._version import __version__
+from ..errors import InvalidInput, StoreFailed, ThresherError, UnknownStudy
 from ..log.store import Store
 from ..text.logs import log
-from .access import Access, ip_of
-from .app import create_app
-from .connections import IDLE, Connection, complain
+from . import api, pages
+from .access import Access, Rarely, ip_of
+from .refusals import SURPRISE, Refusal, malformed, refusal_of, reply
+from .request_checks import CheckedApp, segment
 from .served_studies import ServedStudies
+
+MOST = 4096  # connections, however many descriptors there are
+ROOM = 100  # descriptors that stores, logs and files need, at least
+HEAD = 10.0  # seconds for the head of a request
+IDLE = 60  # seconds between two requests
+FULL, OUT = Rarely(), Rarely()
+
+
+class Connection(H11Protocol):
+    """One connection, with a time limit for the head of a request."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.idle_since = self.loop.time()
+        self._end = self._timer()
+        # without it, the second write of a reply waits 40 ms for the client's delayed acknowledgement of the first
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if len(self.connections) > most():
+            FULL.warn(f"{len(self.connections):,} connections: idle ones are closed to make room")
+            mine: set[Any] = self.connections
+            idle = [connection for connection in mine if not connection.is_answering]
+            if idle:
+                longest = min(idle, key=lambda connection: connection.idle_since)
+                longest.transport.abort()
+                mine.discard(longest)  # it is told only in the loop's next turn that it is closed
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """The first bytes of a later request start its time; more bytes do not extend it."""
+        if self._end.cancelled() and not self.is_answering:
+            self._end = self._timer()
+        super().data_received(data)
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        if self.is_answering:
+            self._end.cancel()
+
+    def on_response_complete(self) -> None:
+        self.idle_since = self.loop.time()
+        super().on_response_complete()
+
+    @property
+    def is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _timer(self) -> asyncio.TimerHandle:
+        return self.loop.call_later(HEAD, self.transport.abort)
+
+
+def most() -> int:
+    """As many connections as this process may open files, without those that stores, logs and files need."""
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return MOST if files == resource.RLIM_INFINITY else max(1, min(MOST, files - max(ROOM, files // 8)))
+
+
+def complain(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log once a minute that descriptors have run out: asyncio would log a traceback for each of 512 tries."""
+    if isinstance(context.get("exception"), OSError) and "socket" in context:
+        OUT.warn("out of file descriptors: new connections wait; raise ulimit -n")
+    else:
+        loop.default_exception_handler(context)
+
+
+# The application: routes, error replies, and the checks in front of them.
+
+DIGITS = sys.get_int_max_str_digits()  # of a whole number that Python reads
+NOT_JSON = f"must be JSON in UTF-8, not nested too deeply, with whole numbers of at most {DIGITS:,} digits"
+
+
+def create_app(served: ServedStudies, access: Access) -> CheckedApp:
+    """A server for the studies of a store, as an ASGI application."""
+    inner = FastAPI(
+        title="thresher",
+        version=__version__,
+        description="Which of K noisy options clear a bar? Ask for pulls, tell rewards, read the verdict.",
+        docs_url=None,  # FastAPI's pages load scripts from another host
+        redoc_url=None,
+    )
+    inner.include_router(api.router(served))
+    inner.include_router(pages.router(served, write=access.write_token is not None))
+    _handle(inner, served)
+    return CheckedApp(inner, access)
+
+
+def _handle(app: FastAPI, served: ServedStudies) -> None:
+    @app.exception_handler(ThresherError)
+    def library(request: Request, error: ThresherError) -> Response:
+        if isinstance(error, StoreFailed):
+            log.warning(str(error))
+        if isinstance(error, UnknownStudy):
+            served.forget(segment(request.path_params.get("study", "")))
+        return _answer(request, refusal_of(error))
+
+    app.add_exception_handler(Refusal, _answer)  # type: ignore[arg-type]  # it is called only with these
+    app.add_exception_handler(Exception, lambda request, _: _answer(request, SURPRISE))  # `CheckedApp` logs it
+
+    @app.exception_handler(RequestValidationError)
+    def shape(request: Request, error: RequestValidationError) -> Response:
+        return _answer(request, malformed(request, error))
+
+    @app.exception_handler(HTTPException)
+    def other(request: Request, error: HTTPException) -> Response:
+        status = error.status_code
+        if status == 404:
+            where = "/docs lists the addresses of the interface"
+            refusal = Refusal(status, "path", segment(request.url.path), "is not here", where)
+        elif status == 405:
+            rule = "is not a method that this address takes"
+            refusal = Refusal(status, "method", request.method, rule, "/docs lists the methods of each address")
+        else:
+            rule = NOT_JSON if status == 400 else str(error.detail)
+            refusal = Refusal(status, "body", None, rule, "/docs describes the interface")
+        answer = _answer(request, refusal)
+        answer.headers.update(error.headers or {})
+        return answer
+
+
+def _answer(request: Request, refusal: Refusal) -> Response:
+    return reply(refusal, request.scope, is_page=not request.url.path.startswith("/api/"))
+
+
+# Starting the server: its socket, its names, its tokens.
 
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,200}")
 LAST = 2.0  # seconds after Ctrl-C in which threads must have ended
