@@ -17,7 +17,6 @@ from engines import FOREVER, Clock, causes, make
 import thresher
 from thresher.errors import CannotGoOn, InvalidInput
 from thresher.log.store import MemoryStore
-from thresher.run import arun as awaiting
 from thresher.run.runner import Progress
 from thresher.study import Pull
 
@@ -239,7 +238,7 @@ def test_a_keyboard_interrupt_in_an_evaluation_reaches_the_caller() -> None:
 def test_evaluations_that_were_cancelled_have_time_to_clean_up() -> None:
     async def cleaned_up() -> bool:
         task = asyncio.ensure_future(asyncio.sleep(0))
-        await awaiting._all_done([task], timeout=20)
+        await asyncio.wait([task], timeout=20)
         return task.done()
 
     assert asyncio.run(cleaned_up())

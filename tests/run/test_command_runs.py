@@ -16,7 +16,7 @@ from program import runs
 
 from thresher.run.command import process
 from thresher.run.command.exit_status import CommandFailed, cannot_start
-from thresher.run.command.process import Command, Run, Runs, _was_killed, fill, pull_values
+from thresher.run.command.process import Command, Run, Runs, fill, pull_values
 from thresher.run.command.reward import measured
 from thresher.study import Pull
 
@@ -100,22 +100,6 @@ def test_a_program_that_was_reaped_elsewhere_has_ended_and_has_no_time() -> None
         assert caught.value.kind == "not measured"
 
 
-def test_only_a_program_that_was_killed_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for script, expected in (("kill -9 $$", True), ("kill -15 $$", False), ("exit 9", False)):
-        program = subprocess.Popen(["sh", "-c", script])
-        os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOWAIT)
-        assert _was_killed(program.pid) == expected
-        program.wait()
-        assert not _was_killed(program.pid), "it was reaped"
-    program = subprocess.Popen(["sleep", "60"])
-    assert not _was_killed(program.pid), "it runs"
-    program.kill()
-    os.waitid(os.P_PID, program.pid, os.WEXITED | os.WNOWAIT)
-    monkeypatch.delattr(os, "waitid")
-    assert not _was_killed(program.pid), "the system does not tell"
-    program.wait()
-
-
 # -- how it ends -----------------------------------------------------------------------------------------------------
 
 
@@ -136,9 +120,7 @@ def test_a_run_that_has_ended_is_forgotten_and_not_killed(monkeypatch: pytest.Mo
     monkeypatch.setattr(process, "kill_group", killed.append)
     found = Runs()
     run = found.begin(["true"], dict(os.environ))
-    assert found._running == {run.pid}
     until(lambda: found.over(run), "its end")
-    assert found._running == set()
     found.kill(run)
     found.stop()
     assert killed == []
@@ -147,13 +129,21 @@ def test_a_run_that_has_ended_is_forgotten_and_not_killed(monkeypatch: pytest.Mo
         pipe.close()
 
 
-def test_a_forked_child_has_no_runs_and_a_lock_of_its_own() -> None:
-    found = Runs()
-    found._running.add(1)
-    lock = found._lock
-    lock.acquire()
-    found._reset()
-    assert (found._running, found._lock is lock, found._lock.locked()) == (set(), False, False)
+def test_a_forked_child_has_no_part_in_what_runs(tmp_path: Path) -> None:
+    command = Command(
+        ("sh", "-c", f"touch {tmp_path}/began; until test -e {tmp_path}/go; do sleep 0.01; done; echo 0.5")
+    )
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(command, PULL)
+        until((tmp_path / "began").exists, "the program")
+        child = os.fork()
+        if child == 0:
+            answer = Command(("echo", "0.5"))(PULL)
+            command.stop()
+            os._exit(answer != 0.5)
+        assert os.waitpid(child, 0)[1] == 0, "it runs programs of its own"
+        (tmp_path / "go").touch()
+        assert future.result(20) == 0.5
 
 
 def test_a_group_that_is_gone_or_anothers_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +175,8 @@ def test_a_program_that_cannot_start_says_why(error: Any, words: str, is_tempora
 
 
 def test_a_copy_of_a_command_is_the_same_without_its_runs() -> None:
-    command = Command(("a",), "exit-code", 3.0, frozenset({2}), frozenset({4}))
+    command = Command(("sh", "-c", "exit 4"), "exit-code", 20.0, frozenset({2}), frozenset({4}))
     copy = pickle.loads(pickle.dumps(command))
     assert copy == command
-    assert copy._runs is not command._runs
+    command.stop()
+    assert copy(PULL) == 0.0

@@ -1,20 +1,14 @@
 """Commands, one at a time: what they print, how they end, and who guards them."""
 
-import fcntl
-import os
-import subprocess
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from engines import until
 from program import runs
 
 from thresher.errors import Busy, EvaluationFailed, NoReward
-from thresher.run.command import guard
 from thresher.run.command.exit_status import CommandFailed
-from thresher.run.command.process import TAIL, Command, _follow
+from thresher.run.command.process import Command
 from thresher.run.command.protocol import Answer, Greeting, NotAnAnswer, Noted, read_line, remarks_of, reward_in
 from thresher.study import Pull
 
@@ -38,42 +32,12 @@ def test_a_script_without_its_first_line_is_recognised(text: str | None, is_hint
     assert ("does it begin with a line such as #!/bin/sh?" in str(caught.value)) == is_hinted
 
 
-def test_a_forked_child_closes_its_copy_of_the_pipe_to_the_guard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise the guard would wait for the child, and kill nothing when the parent dies."""
-    monkeypatch.setattr(guard, "GUARD", guard.Guard())
-    guard._reset_in_child()  # without a guard there is nothing to close
-    guard.GUARD.start()
-    process = guard.GUARD._process
-    assert process is not None
-    assert process.stdin is not None
-    number = process.stdin.fileno()
-    guard._reset_in_child()
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(number)
-    os.dup2(0, number)  # closing it again must not close another file that has its number now
-    process.stdin.close()
-    assert guard.GUARD._process is None
-
-
 def test_the_end_of_a_program_that_was_killed_is_the_end_of_what_it_started(tmp_path: Path) -> None:
     script = f"sleep 60 & echo $! > {tmp_path}/child; kill -9 $$"
     with pytest.raises(CommandFailed, match="was ended by SIGKILL"):
         Command(("sh", "-c", script), timeout=20)(pull(1))
     child = int((tmp_path / "child").read_text())
     until(lambda: not runs(child), "the end of the child", 10)
-
-
-def test_what_a_program_left_in_its_pipe_is_read_to_the_end() -> None:
-    ours, theirs = os.pipe()
-    fcntl.fcntl(theirs, fcntl.F_SETPIPE_SZ, 1 << 20)
-    os.write(theirs, b"x" * 300_000 + b"0.5")
-    os.close(theirs)
-    with os.fdopen(ours, "rb") as out, Path(os.devnull).open("rb") as err:
-        program = subprocess.Popen(["true"])
-        ended: Any = SimpleNamespace(pid=program.pid, stdout=out, stderr=err)
-        tails = _follow(ended, None, lambda _: True)
-        program.wait()
-    assert tails == (b"x" * (TAIL - 3) + b"0.5", b"")
 
 
 def answered(said: str) -> float:

@@ -1,49 +1,89 @@
-"""What the guard is told, and what happens if there is none."""
+"""The guard kills programs that outlive thresher, and nothing else."""
 
 import os
+import signal
 import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from engines import until
+from program import runs
 
 from thresher.run.command import guard
 from thresher.run.command.guard import Guard
+from thresher.run.command.process import Command
+from thresher.study import Pull
+
+FORKS = """
+import os, signal, sys, threading, time
+from pathlib import Path
+from thresher.run.command.process import Command
+from thresher.study import Pull
+
+command = Command(("sh", "-c", "echo $$ > pid; exec sleep 600"))
+threading.Thread(target=command, args=(Pull(1, "a", 1, {}, 7),), daemon=True).start()
+while not (Path("pid").exists() and Path("pid").read_text().strip()):
+    time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    time.sleep(600)
+Path("child").write_text(str(child))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
-@pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> int:
-    """The end of the pipe at which the guard listens; it is started once."""
+def test_a_forked_child_does_not_keep_the_guard_of_its_parent_waiting(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", FORKS], cwd=tmp_path, check=False)
+    child, program = (int((tmp_path / name).read_text()) for name in ("child", "pid"))
+    try:
+        until(lambda: not runs(program), "the end of the program")
+        assert runs(child)
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_a_command_that_ended_is_guarded_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its number may belong to another program by the time thresher dies."""
+    told: list[tuple[str, int]] = []
+
+    class Noted(Guard):
+        def watch(self, group: int, *, gently: bool = False) -> None:
+            told.append(("watch", group))
+
+        def forget(self, group: int) -> None:
+            told.append(("forget", group))
+
+    monkeypatch.setattr(guard, "GUARD", Noted())
+    assert Command(("echo", "0.5"), "last-float")(Pull(1, "a", 1, {}, 7)) == 0.5
+    (begun, first), (ended, second) = told
+    assert (begun, ended, first) == ("watch", "forget", second)
+
+
+def test_a_guard_is_told_of_groups_and_how_to_end_them(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = os.pipe()
     started: list[Any] = []
 
     class Popen:
         def __init__(self, argv: list[str], **given: Any) -> None:
-            assert not started
             started.append(self)
-            assert (argv[1:4], argv[4]) == (["-I", "-S", "-c"], guard.SCRIPT)
             assert given["start_new_session"], "Ctrl-C in a terminal is not for it"
-            assert (given["stdin"], given["stdout"]) == (subprocess.PIPE, subprocess.DEVNULL)
             self.stdin = os.fdopen(theirs, "wb")
-            self.waited = False
 
         def wait(self) -> None:
-            self.waited = True
+            """What is started exits at once, and leaves the guard."""
 
     monkeypatch.setattr(guard.subprocess, "Popen", Popen)  # type: ignore[attr-defined]
-    return ours
-
-
-def test_a_guard_is_told_of_groups_and_how_to_end_them(told: int) -> None:
-    found: Any = Guard()
-    found.start()
-    assert found._process.waited, "what is started exits at once, and leaves the guard"
-    found.watch(12)
-    found.watch(13, gently=True)
-    found.forget(12)
-    assert os.read(told, 100) == b"+12\n~13\n-12\n"
-    os.close(told)
-    found.forget(13)  # it is gone: nothing to tell
-    assert not found._lock.locked()
+    one = Guard()
+    one.start()
+    one.watch(12)
+    one.watch(13, gently=True)
+    one.forget(12)
+    assert os.read(ours, 100) == b"+12\n~13\n-12\n"
+    os.close(ours)
+    one.forget(13)  # the guard is gone: nobody to tell
+    assert len(started) == 1
 
 
 def test_without_a_guard_programs_run_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,8 +91,7 @@ def test_without_a_guard_programs_run_all_the_same(monkeypatch: pytest.MonkeyPat
         raise OSError("no more processes")
 
     monkeypatch.setattr(guard.subprocess, "Popen", fail)  # type: ignore[attr-defined]
-    found = Guard()
-    found.start()
-    found.watch(12)
-    found.forget(12)
-    assert (found._process, found._lock.locked()) == (None, False)
+    one = Guard()
+    one.start()
+    one.watch(12)
+    one.forget(12)

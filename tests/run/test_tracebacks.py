@@ -2,7 +2,6 @@
 
 import errno
 import socket
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -105,23 +104,6 @@ def test_the_traceback_of_another_process_is_its_text_and_a_command_has_none() -
     assert traceback_text(EvaluationFailed("x", traceback="password=hunter2")) == "password=***"
     assert traceback_text(raised(EvaluationFailed("exited with 3"))) == ""
     assert "ValueError: deep" in traceback_text(caused(EvaluationFailed("x"), cause=raised(ValueError("deep"))))
-
-
-@pytest.mark.parametrize(
-    "file", ["engines/local.py", "loop.py", "evaluators.py", "pairs.py", "concurrent/futures/thread.py"]
-)
-def test_our_own_frames_are_left_out(file: str) -> None:
-    ours = tracebacks._OURS[0].removesuffix("engines")
-    name = file if file.startswith("concurrent") else f"{ours}{file}"
-    frame: Any = SimpleNamespace(tb_frame=SimpleNamespace(f_code=SimpleNamespace(co_filename=name)))
-    assert tracebacks._is_ours(frame)
-    frame.tb_frame.f_code.co_filename = f"{ours}command/reward.py"
-    assert not tracebacks._is_ours(frame)
-
-
-def test_only_the_last_frame_is_left_if_all_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tracebacks, "_is_ours", lambda _: True)
-    assert traceback_text(raised(ValueError("y"), 3)).count("in raised") == 1
 
 
 def test_each_error_is_logged_once_and_twenty_at_most(caplog: pytest.LogCaptureFixture) -> None:
