@@ -10,8 +10,7 @@ from typing import TypeVar
 import pytest
 from engines import until
 
-from thresher.run.command import persistent_process as resident
-from thresher.run.command import persistent_process as waiting
+from thresher.run.command import persistent_process
 from thresher.run.command.exit_status import CommandFailed
 from thresher.run.command.persistent_process import Resident
 from thresher.run.command.protocol import Greeting
@@ -97,17 +96,14 @@ Piped = Callable[..., tuple[Resident, Pipes]]
 def piped(monkeypatch: pytest.MonkeyPatch) -> Iterator[Piped]:
     made: list[Pipes] = []
 
-    def begin(
-        greeted: Greeted = lambda _: None, argv: tuple[str, ...] = ("x",), *, exit_is_told: bool = True
-    ) -> tuple[Resident, Pipes]:
+    def begin(greeted: Greeted = lambda _: None, *, exit_is_told: bool = True) -> tuple[Resident, Pipes]:
         pipes = Pipes()
         made.append(pipes)
         if not exit_is_told:
             pipes.exit = -1
-        monkeypatch.setattr(resident, "Program", lambda _: pipes)
-        return Resident(argv, greeted), pipes
+        monkeypatch.setattr(persistent_process, "Program", lambda _: pipes)
+        return Resident(("x",), greeted), pipes
 
-    monkeypatch.setattr(resident, "_HINTED", set[tuple[str, ...]]())
     yield begin
     for each in made:
         each.end()
@@ -115,8 +111,7 @@ def piped(monkeypatch: pytest.MonkeyPatch) -> Iterator[Piped]:
 
 def timed_by(clock: Timer, monkeypatch: pytest.MonkeyPatch) -> Timer:
     """Let persistent evaluators read the time from this clock."""
-    for module in (resident, waiting):
-        monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(persistent_process, "time", clock)
     return clock
 
 

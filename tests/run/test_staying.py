@@ -10,7 +10,7 @@ from program import runs
 
 import thresher
 from thresher.core.places import seed_of
-from thresher.run.command import persistent_pool as staying
+from thresher.run.command import persistent_pool
 from thresher.run.command.persistent_pool import Staying
 from thresher.run.command.persistent_process import Resident
 
@@ -84,8 +84,8 @@ def test_the_process_that_names_the_arms_gets_the_pulls_too(monkeypatch: pytest.
         started.append(Resident(*given))
         return started[-1]
 
-    monkeypatch.setattr(staying, "Resident", start)
-    monkeypatch.setattr(staying, "PATIENCE", 20.0)
+    monkeypatch.setattr(persistent_pool, "Resident", start)
+    monkeypatch.setattr(persistent_pool, "PATIENCE", 20.0)
     unasked = stayer.evaluator("greet")
     assert unasked.arms_named() == ["a", {"name": "b", "depth": 2}]
     study = make("a", "b", budget=4)

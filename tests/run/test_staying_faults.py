@@ -17,9 +17,7 @@ from program import runs
 import thresher
 from thresher import Pull
 from thresher.errors import Busy, EvaluationFailed, NoReward
-from thresher.run.command import persistent_process as program
-from thresher.run.command import persistent_process as resident
-from thresher.run.command import persistent_process as waiting
+from thresher.run.command import persistent_process
 from thresher.run.command.persistent_pool import Staying
 from thresher.run.command.reward import TimedOut
 from thresher.run.lost_workers import EvaluatorLost
@@ -45,7 +43,7 @@ def test_answers_may_come_in_any_order() -> None:
 
 
 def test_a_silent_process_is_mentioned_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(resident, "SILENT", 0.1)
+    monkeypatch.setattr(persistent_process, "SILENT", 0.1)
     argv = (sys.executable, "-c", "import sys; print(len(sys.stdin.read()))")  # waits for the end of its input
     evaluate = Staying(argv, timeout=0.6)
     found = answers(evaluate, ["a", "b"])
@@ -126,9 +124,7 @@ class Seen(Clock):
 
 
 def test_the_time_of_a_pull_begins_when_it_is_written(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    clock = Seen()
-    for module in (resident, waiting):
-        monkeypatch.setattr(module, "time", clock)
+    clock = timed_by(Seen(), monkeypatch)
     evaluate = stayer.evaluator("noted", str(tmp_path), per_process=6, timeout=PATIENCE)
     with ThreadPoolExecutor(5) as pool:
         try:
@@ -275,7 +271,7 @@ def test_a_line_that_is_larger_than_a_pipe_is_written_whole(timeout: float | Non
 def test_a_pull_that_its_evaluator_does_not_read_times_out_and_its_death_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(program, "LAST_BREATH", PATIENCE + 5)
+    monkeypatch.setattr(persistent_process, "LAST_BREATH", PATIENCE + 5)
     evaluate = Staying(("sleep", "600"), timeout=0.1)
     with ThreadPoolExecutor(1) as pool:
         error = pool.submit(evaluate, LONG).exception(PATIENCE)

@@ -1,5 +1,7 @@
 """Which process a thread gives its pulls to, and when processes begin and end, without any process."""
 
+import itertools
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -8,10 +10,10 @@ import pytest
 from engines import make
 
 from thresher.errors import CannotGoOn, InvalidInput
-from thresher.run.command import persistent_pool as staying
+from thresher.run.command import persistent_pool
 from thresher.run.command.exit_status import CommandFailed
 from thresher.run.command.guard import GRACE
-from thresher.run.command.persistent_pool import Pool, Slot, Staying
+from thresher.run.command.persistent_pool import Staying
 from thresher.run.command.persistent_process import Gone
 from thresher.run.command.protocol import Greeting
 from thresher.run.command.reward import TimedOut
@@ -35,6 +37,7 @@ class Fake:
         self.asked: list[tuple[int, int, float | None]] = []
         self.ended: list[object] = []
         self.leaves = 0  # this many evaluations find that it is gone
+        self.meanwhile: Callable[[], object] = lambda: None  # what happens while it evaluates
         Fake.made.append(self)
 
     def evaluate(self, one: Pull, key: int, timeout: float | None) -> float:
@@ -43,6 +46,7 @@ class Fake:
             self.gone = True
             raise Gone
         self.asked.append((one.id, key, timeout))
+        self.meanwhile()
         return 0.5
 
     def greeting(self, seconds: float) -> None:
@@ -64,9 +68,16 @@ class Fake:
 @pytest.fixture(autouse=True)
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Fake]:
     Fake.made, Fake.greets = [], None
-    monkeypatch.setattr(staying, "Resident", Fake)
-    monkeypatch.setattr(staying, "_POOLS", dict[Staying, Pool]())
+    monkeypatch.setattr(persistent_pool, "Resident", Fake)
     return Fake.made
+
+
+NUMBERS = itertools.count()
+
+
+def an_evaluator(**given: Any) -> Staying:
+    """With a command that no other has: those with the same command share processes."""
+    return Staying((f"x{next(NUMBERS)}",), **given)
 
 
 def in_thread(job: Callable[[], object]) -> None:
@@ -79,7 +90,7 @@ def in_thread(job: Callable[[], object]) -> None:
 
 
 def test_a_thread_keeps_its_process_and_the_place_of_one_that_ended_is_used_again(made: list[Fake]) -> None:
-    evaluate = Staying(("x",), timeout=3.0)
+    evaluate = an_evaluator(timeout=3.0)
     for number in (1, 2):
         assert evaluate(pull(number)) == 0.5
     assert [each.asked for each in made] == [[(1, 1, 3.0), (2, 2, 3.0)]]
@@ -87,12 +98,12 @@ def test_a_thread_keeps_its_process_and_the_place_of_one_that_ended_is_used_agai
     assert [len(each.asked) for each in made] == [2, 1]
     in_thread(lambda: evaluate(pull(4)))
     assert [len(each.asked) for each in made] == [2, 2]
-    assert made[0].argv == ("x",)
+    assert made[0].argv == evaluate.argv
 
 
 @pytest.mark.parametrize(("per_process", "processes"), [(1, 5), (2, 3), (5, 1)])
 def test_as_many_threads_share_a_process_as_may(per_process: int, processes: int, made: list[Fake]) -> None:
-    evaluate, all_here = Staying(("x",), per_process=per_process), threading.Barrier(5)
+    evaluate, all_here = an_evaluator(per_process=per_process), threading.Barrier(5)
 
     def work(number: int) -> None:
         all_here.wait(20)
@@ -109,7 +120,7 @@ def test_as_many_threads_share_a_process_as_may(per_process: int, processes: int
 
 
 def test_a_process_that_is_gone_is_replaced_and_the_pull_is_given_to_the_other(made: list[Fake]) -> None:
-    evaluate = Staying(("x",))
+    evaluate = an_evaluator()
     evaluate(pull(1))
     made[0].leaves = 1
     assert evaluate(pull(2)) == 0.5
@@ -119,20 +130,11 @@ def test_a_process_that_is_gone_is_replaced_and_the_pull_is_given_to_the_other(m
     assert len(made) == 3
 
 
-def test_a_process_that_another_thread_replaced_stays() -> None:
-    slot, settings = Slot(), Staying(("x",))
-    old = slot._running(settings)
-    old.gone = True
-    new = slot._running(settings)
-    assert new is not old
-    assert slot._running(settings) is new
-
-
 def test_a_program_that_cannot_start_is_a_failure_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(*_: object) -> None:
         raise FileNotFoundError(2, "No such file or directory")
 
-    monkeypatch.setattr(staying, "Resident", missing)
+    monkeypatch.setattr(persistent_pool, "Resident", missing)
     with pytest.raises(CommandFailed, match="cannot start 'no-such': No such file or directory"):
         Staying(("no-such",))(pull(1))
 
@@ -142,22 +144,21 @@ def test_a_program_that_cannot_start_is_a_failure_that_names_it(monkeypatch: pyt
 
 def test_the_baselines_side_of_a_pair_has_its_id_with_a_minus_sign(made: list[Fake]) -> None:
     study = make("old", "new", at_least=None, baseline="old", budget=8)
-    evaluate = Staying(("x",)).asked(study.spec)
+    evaluate = an_evaluator().asked(study.spec)
     assert (evaluate.arms, evaluate.baseline) == (frozenset({"old", "new"}), "old")
     evaluate(pull(3, "new"))
     evaluate(pull(3, "old"))
     assert [key for _, key, _ in made[0].asked] == [3, -3]
     with_cases = make("old", "new", at_least=None, baseline="old", cases=4)
-    assert Staying(("x",)).asked(with_cases.spec).baseline is None
+    assert an_evaluator().asked(with_cases.spec).baseline is None
 
 
 def test_the_processes_are_kept_when_the_study_is_known(made: list[Fake]) -> None:
-    unasked = Staying(("x",))
+    unasked = an_evaluator()
     unasked(pull(1))
     evaluate = unasked.asked(make("a", "b").spec)
     evaluate(pull(2))
     assert [len(each.asked) for each in made] == [2]
-    assert [pool.settings for pool in staying._POOLS.values()] == [evaluate]
     unasked.stop()
     assert made[0].ended == []
     made[0].gone = True
@@ -166,29 +167,29 @@ def test_the_processes_are_kept_when_the_study_is_known(made: list[Fake]) -> Non
         made[1].greeted(Greeting(1, ["a", "c"]))
 
 
-def refuse(evaluate: Staying, arms: object) -> None:
-    staying._check_arms(Greeting(1, arms), evaluate.arms)
+def greet(evaluate: Staying, protocol: object, arms: object) -> None:
+    """Let a process that was started for a pull say this first."""
+    evaluate(pull(1))
+    Fake.made[-1].greeted(Greeting(protocol, arms))
 
 
 @pytest.mark.parametrize("arms", [["a", "b"], [{"name": "a"}, "b"], [{"arm": "b", "depth": 1}, "a"], None])
 def test_the_same_arms_may_be_named_in_any_way(arms: object) -> None:
-    refuse(Staying(("x",), arms=frozenset({"a", "b"})), arms)
-    refuse(Staying(("x",)), arms)
+    greet(an_evaluator(arms=frozenset({"a", "b"})), 1, arms)
+    greet(an_evaluator(), 1, arms)
 
 
 @pytest.mark.parametrize("arms", [["a"], ["a", "b", "c"], "a", [1, "a"], [{"depth": 1}], []])
 def test_other_arms_are_refused(arms: object) -> None:
     with pytest.raises(EvaluatorRefused, match=r"or name the same$|1 is neither a name nor parameters"):
-        refuse(Staying(("x",), arms=frozenset({"a", "b"})), arms)
+        greet(an_evaluator(arms=frozenset({"a", "b"})), 1, arms)
 
 
 @pytest.mark.parametrize("protocol", [2, 0, True, "1", None])
 def test_another_version_of_the_protocol_is_refused(protocol: object) -> None:
-    with pytest.raises(
-        EvaluatorRefused, match="COMMAND speaks another version, and this thresher speaks 1; update one"
-    ):
-        staying._checked(Greeting(protocol, None))
-    assert staying._checked(Greeting(1, None)) == Greeting(1, None)
+    words = "COMMAND speaks another version, and this thresher speaks 1; update one"
+    with pytest.raises(EvaluatorRefused, match=words):
+        greet(an_evaluator(), protocol, None)
 
 
 # -- naming the arms -------------------------------------------------------------------------------------------------
@@ -196,10 +197,10 @@ def test_another_version_of_the_protocol_is_refused(protocol: object) -> None:
 
 def test_a_process_that_names_the_arms_is_kept_for_pulls(made: list[Fake]) -> None:
     Fake.greets = Greeting(1, ["a", "b"])
-    evaluate = Staying(("x",))
+    evaluate = an_evaluator()
     assert evaluate.arms_named() == ["a", "b"]
     evaluate(pull(1))
-    assert (len(made), made[0].ended) == (1, [("asked to greet", staying.PATIENCE)])
+    assert (len(made), made[0].ended) == (1, [("asked to greet", persistent_pool.PATIENCE)])
 
 
 @pytest.mark.parametrize(
@@ -219,7 +220,7 @@ def test_a_process_that_does_not_name_the_arms_is_ended(
 ) -> None:
     Fake.greets = said
     with pytest.raises(error, match=words):
-        Staying(("x",)).arms_named()
+        an_evaluator().arms_named()
     assert made[0].ended[1:] == [0.0]
 
 
@@ -228,7 +229,7 @@ def test_a_process_that_does_not_name_the_arms_is_ended(
 
 @pytest.mark.parametrize("kill", [True, False])
 def test_idle_processes_have_time_to_end_and_busy_ones_are_killed_only_at_a_stop(kill: bool, made: list[Fake]) -> None:
-    evaluate = Staying(("x",))
+    evaluate = an_evaluator()
     evaluate(pull(1))
     in_thread(lambda: evaluate(pull(2)))
     made[1].busy = True
@@ -243,23 +244,25 @@ def test_idle_processes_have_time_to_end_and_busy_ones_are_killed_only_at_a_stop
 
 
 def test_what_is_busy_at_the_end_of_a_run_ends_when_it_is_idle(made: list[Fake]) -> None:
-    evaluate = Staying(("x",))
+    def rest() -> None:
+        made[0].busy = True
+        evaluate.rest()
+        made[0].busy = False
+
+    evaluate = an_evaluator()
     evaluate(pull(1))
-    pool = staying._pool(evaluate)
-    made[0].busy = True
-    evaluate.rest()
-    made[0].busy = False
-    pool.evaluate(pull(2), 2)  # it was on its way
+    made[0].meanwhile = rest
+    evaluate(pull(2))
     assert made[0].ended == ["hung up", "hung up", GRACE]
 
 
 def test_a_forked_child_starts_processes_of_its_own(made: list[Fake]) -> None:
-    evaluate = Staying(("x",))
+    evaluate = an_evaluator()
     evaluate(pull(1))
-    pool = staying._pool(evaluate)
-    lock = staying._LOCK
-    pool._reset()
-    staying._reset_in_child()
-    assert staying._LOCK is not lock
-    evaluate(pull(2))
-    assert [len(each.asked) for each in made] == [1, 1]
+    child = os.fork()
+    if child == 0:
+        evaluate(pull(2))
+        os._exit(len(made))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
+    evaluate(pull(3))
+    assert [len(each.asked) for each in made] == [2]
