@@ -11,8 +11,6 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeVar
 
-from .holders import holders, named
-
 Thing = TypeVar("Thing")
 SAID_AFTER = 2.0  # seconds until the wait is logged; together with an earlier wait for a turn, less than five
 HURRY = 5.0  # seconds after an interrupted wait in which nothing is waited for: the process is about to end
@@ -227,7 +225,7 @@ class LockQueue:
         return _Waiter()
 
     def _holder(self) -> str:
-        return f"another process to release {self._path}{named(holders(self._path))}"
+        return f"another process to release {self._path}"
 
 
 class _Waiter(threading.Thread):

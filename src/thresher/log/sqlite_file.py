@@ -1,10 +1,18 @@
-"""The SQLite file itself: creating it atomically, telling ours from others, and what can be wrong with it."""
+"""The files of an SQLite store: created whole or not at all, watched while open, and never shared with a forked child.
 
+An open store is three files: the database, its write-ahead log, and an index of that log, which holds the locks. SQLite
+can still write to a log that was deleted, but no other process will ever read it. SQLite itself deletes the log only
+with the last connection, so while one is open the log must exist.
+
+Nothing but SQLite opens the database: closing any handle of it would release the locks of the whole process.
+"""
+
+import atexit
 import contextlib
 import errno
 import os
 import re
-import stat
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,25 +22,23 @@ import apsw
 
 from ..errors import StoreFailed
 from ..text.files import sync
-from .holders import WRITER, holders, named
-from .locks import FileLock
-from .sqlite_schema import APPLICATION, NEW
-from .store import check_schema
+from .locks import BUSY_WITHOUT_TURN, TURN, FileLock
+from .store import SCHEMA, check_schema
 
-WITHOUT_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # file systems that say so
-PAGE = 4096  # bytes
-ROOM = 64 * 1024  # bytes; with less free space, SQLite may report another error than a full disk
-STALE = 600.0  # seconds after which a half-made store was abandoned, even if its process number is in use again
-LEVELS = {
-    "full": "full: what was acknowledged is on the disk",
-    "normal": "normal: a power cut may lose the last moments",
-}
-FIRST_SAFE = (3, 51, 3)  # before it, several writers could meet a bug that corrupts the file
+APPLICATION = 0x74687273  # "thrs", in the file's header
+MAGIC = b"\x37\x7f\x06"  # how a write-ahead log begins
+STALE = 600.0  # seconds after which a half-made store is abandoned
+FORK_WAITS = 60.0  # seconds for which a fork waits for another thread that uses SQLite
+Problem = tuple[str, str]  # which rule is broken, and what to do
+DAMAGED = ("is damaged or was truncated", "restore it from a copy; sqlite3 FILE .recover may save what is left")
 
 
 def beside(path: Path, what: str) -> Path:
     """A file that belongs to the store's: its log, its lock."""
     return path.with_name(f"{path.name}-{what}")
+
+
+# -- creating ---------------------------------------------------------------------------------------------------------
 
 
 def is_missing(path: Path) -> bool:
@@ -47,19 +53,18 @@ def is_missing(path: Path) -> bool:
     return True
 
 
-def create(path: Path, lock: FileLock) -> None:
+def create(path: Path, lock: FileLock, tables: str) -> None:
     """Create a store, unless another process was quicker. It gets its name when it is complete."""
     if not path.parent.is_dir():
         raise StoreFailed("storage", str(path), "its folder does not exist", f"make it: mkdir -p {path.parent}")
-    with lock.turn(patience=30.0) as is_held:
+    with lock.turn(patience=30.0):
         if not is_missing(path):
             return
-        if is_held:
-            _remove_leftovers(path)
-        made = path.with_name(f"{path.name}-new-{os.getpid()}-{os.urandom(6).hex()}")
+        _remove_leftovers(path)
+        made = path.with_name(f"{path.name}-new-{os.urandom(6).hex()}")
         os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))  # -wal and -shm get the same mode
         try:
-            _fill(made)
+            _fill(made, tables)
             _publish(made, path)
         finally:
             for leftover in (made, *(beside(made, what) for what in ("wal", "shm", "journal"))):
@@ -67,38 +72,22 @@ def create(path: Path, lock: FileLock) -> None:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove the files of processes that died while they created this store.
-
-    A process that creates it either holds the lock, which we hold now, or waited half a minute for it in vain and is
-    still alive.
-    """
-    pattern = re.compile(rf"{re.escape(path.name)}-new-([0-9]{{1,10}})-[0-9a-f]{{12}}(?:-wal|-shm|-journal)?")
+    """Remove the files of processes that died while they created this store."""
+    pattern = re.compile(rf"{re.escape(path.name)}-new-[0-9a-f]{{12}}(?:-wal|-shm|-journal)?")
     with contextlib.suppress(OSError):
         for file in path.parent.iterdir():
-            found = pattern.fullmatch(file.name)
-            if found and (_is_over(int(found[1])) or time.time() - file.stat().st_mtime > STALE):
+            if pattern.fullmatch(file.name) and time.time() - file.stat().st_mtime > STALE:
                 file.unlink(missing_ok=True)
 
 
-def _is_over(process: int) -> bool:
-    """Whether there is no such process, on this machine."""
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return True
-    except PermissionError:  # it belongs to another user
-        return False
-    return False
-
-
-def _fill(made: Path) -> None:
+def _fill(made: Path, tables: str) -> None:
     """Create the tables and make sure that they are on the disk. SQLite does not report every failure."""
     connection = apsw.Connection(str(made))
     try:
-        connection.pragma("page_size", PAGE)
         if connection.pragma("journal_mode", "wal") != "wal":
             raise OSError(errno.EIO, "SQLite cannot write there")
-        connection.execute(f"BEGIN; {NEW} COMMIT")
+        marks = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {SCHEMA};"
+        connection.execute(f"BEGIN; {tables} {marks} COMMIT")
         # closing does this too, but does not report a failure
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     finally:
@@ -112,72 +101,151 @@ def _publish(made: Path, path: Path) -> None:
         os.link(made, path)
     except FileExistsError:  # made by another process that did not get the lock in time either
         return
-    except OSError as error:
-        if error.errno not in WITHOUT_LINKS:
-            raise
+    except OSError:  # a file system without hard links
         made.rename(path)
     try:
-        sync_folder(path.parent)
+        sync(path.parent)
     except OSError:
         path.unlink(missing_ok=True)  # a store whose name may vanish must not be used
         raise
 
 
-def sync_folder(folder: Path) -> None:
-    """Make sure that the names of the files in a folder survive a power cut."""
-    try:
-        sync(folder)
-    except PermissionError:  # a folder that may be written but not listed
-        return
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # a file system that does not support this
+# -- an open file -----------------------------------------------------------------------------------------------------
+
+
+class OpenFile:
+    """A connection to a store that is complete and ours. It notices when one of the files is deleted or replaced.
+
+    ``wait`` is called while another process holds a lock, and returns whether to try again. Without ``syncs`` a flush
+    does not wait for the disk.
+    """
+
+    def __init__(self, path: Path, wait: Callable[[int], bool], *, syncs: bool) -> None:
+        self._path, self._log, self._index = str(path), str(beside(path, "wal")), str(beside(path, "shm"))
+        self._wait, self._syncs = wait, syncs
+        self._handle: int | None = None  # of the log; None: this connection has none
+        self._next_try = 0.0  # when to try again to settle
+        self.is_settled = False  # whether everything written to the log before this connection is on the disk
+        self.is_closed = False
+        SQLITE.close_abandoned()
+        _check_before_opening(path)
+        self.connection = _connected(path)
+        try:
+            self._begin()
+        except BaseException:
+            self.close(tidy=False)
             raise
+        SQLITE.files.add(self)
+
+    def _begin(self) -> None:
+        """Set up the connection, and note which files it has open."""
+        connection = self.connection
+        connection.set_busy_handler(self._wait)  # not a timeout: SQLite would wait without noticing Ctrl-C
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # plan a query once, not again for each value
+        # Copying our log into a file that already uses another one would destroy it: `close` looks first.
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        if connection.pragma("application_id") != APPLICATION:
+            rule = "is not a store of thresher: it was truncated, or is an SQLite file of another program"
+            raise StoreFailed("storage", self._path, rule, "restore it from a copy, or name another file")
+        check_schema(connection.pragma("user_version"), self._path)
+        connection.execute("PRAGMA synchronous = NORMAL")  # consistent always; `flush` makes it durable
+        self.identity = _identity(self._path)
+        if connection.readonly("main") and _identity(self._log) is None:
+            return
+        if connection.pragma("journal_mode", "wal") != "wal":  # another program has changed it
+            raise StoreFailed("storage", self._path, "cannot have a write-ahead log", "move it to a local disk")
+        # A handle that stays open: Linux reports a lost write once to every handle.
+        self._handle = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
+        log = os.fstat(self._handle)
+        self._log_identity, self._index_identity = (log.st_dev, log.st_ino), _identity(self._index)
+        # Where Linux shows the name of the open log. Not stat: after it has read a file's times, the next write must
+        # update them, which makes flushing a quarter slower.
+        self._link = f"/proc/self/fd/{self._handle}"
+        if not self._syncs or _name_of(self._link) != self._log:  # or a system that does not show it
+            self._link = ""
+
+    # -- are they still the same files? ------------------------------------------------------------------------------
+
+    def problem(self) -> Problem | None:
+        """What happened to the database or its log; asked before each acknowledgement."""
+        if _identity(self._path) != self.identity:
+            rule = "was deleted or replaced while it was in use; what is written now would be lost"
+            return rule, "end all agents, put the file back if it was moved, and start again"
+        if self._handle is None:
+            return None
+        if _name_of(self._link) != self._log if self._link else _identity(self._log) != self._log_identity:
+            return _lost("log", self._log)
+        if os.pread(self._handle, len(MAGIC), 0) not in (b"", MAGIC):
+            rule = f"its log {Path(self._log).name} was truncated or overwritten while in use"
+            return f"{rule}, and nothing more is acknowledged", "end all agents; rewards may be lost"
+        return None
+
+    def index_problem(self) -> Problem | None:
+        """What happened to the index; asked before each write: who has a new index does not see our locks."""
+        if self._handle is not None and _identity(self._index) != self._index_identity:
+            return _lost("index", self._index)
+        return None
+
+    # -- the disk ----------------------------------------------------------------------------------------------------
+
+    def flush(self, pause: Callable[[], bool]) -> None:
+        """Bring the log to the disk. Only with the lock of `SQLITE`, until it is settled."""
+        if self._handle is None or not self._syncs:
+            self.is_settled = True
+        elif self.is_settled:
+            os.fdatasync(self._handle)
+        else:
+            self._settle(pause)
+
+    def _settle(self, pause: Callable[[], bool]) -> None:
+        """The first flush: copy the log into the database, and restart the log, as long as ``pause`` permits.
+
+        Frames that other processes wrote may never have reached the disk, although the system considers them written:
+        if their fsync failed and they died, the failure is not reported again. Copying writes everything once more.
+        """
+        if time.monotonic() >= self._next_try:
+            sync(Path(self._path).parent)
+            self.connection.set_busy_handler(None)  # `pause` takes less time
+            try:
+                while not self._copied() and pause():
+                    pass
+            finally:
+                self.connection.set_busy_handler(self._wait)
+        if not self.is_settled:  # a reader hangs, or was stopped: try again later
+            self._next_try = time.monotonic() + BUSY_WITHOUT_TURN
+            os.fdatasync(self._handle)  # type: ignore[arg-type]  # only a log is settled
+
+    def _copied(self) -> bool:
+        """Whether no other process was in the way."""
+        with contextlib.suppress(apsw.BusyError):
+            self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+            self.is_settled = True
+        return self.is_settled
+
+    def close(self, *, tidy: bool = True) -> None:
+        """Close the connection. The last one to do so empties the log if ``tidy``, and if the files are the same."""
+        if self.is_closed:
+            return
+        SQLITE.files.discard(self)
+        self.is_closed, self.is_settled = True, False
+        if tidy:
+            with contextlib.suppress(OSError):
+                if not (self.problem() or self.index_problem()):
+                    self.connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+        self.connection.close()
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
 
 
-def opened(path: Path, wait: Callable[[int], bool]) -> apsw.Connection:
-    """A connection to a store that is complete, ours, and of a known version; ``wait`` is called when it is locked."""
-    if not path.is_file():
-        raise StoreFailed("storage", str(path), "is not a file", "name another")
-    if path.stat().st_size == 0:
-        rule = "is an empty file, which no store ever is: it was truncated, or made by another program"
-        raise StoreFailed("storage", str(path), rule, "restore it from a copy, or name another file")
+def _check_before_opening(path: Path) -> None:
+    if SQLITE.is_unsafe:
+        rule = "cannot be opened: this process was forked in the middle of its parent's use of SQLite"
+        raise StoreFailed("storage", str(path), rule, "start it in another way, such as spawn or forkserver")
     if _lost_its_log(path):
         rule = f"its log {path.name}-wal is missing: it was deleted, or not copied along, and rewards may be in it"
         remedy = f"end all agents and start again, or put it back; or delete {path.name}-shm to do without it"
         raise StoreFailed("storage", str(path), rule, remedy)
-    connection = _connected(path)
-    try:
-        connection.set_busy_handler(wait)  # not a timeout: SQLite would wait without noticing Ctrl-C
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)  # plan a query once, not again for each value
-        if connection.pragma("application_id") != APPLICATION:
-            raise StoreFailed("storage", str(path), "is an SQLite file of another program", "name another file")
-        if _is_cut(path):
-            time.sleep(0.1)  # another process may have been writing to it
-            if _is_cut(path):
-                raise StoreFailed("storage", str(path), *_CORRUPT)
-        check_schema(connection.pragma("user_version"), str(path))
-        connection.execute("PRAGMA synchronous = NORMAL")  # consistent always; `flush` makes it durable
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _connected(path: Path) -> apsw.Connection:
-    """Connect. On a read-only disk there are no writers, so SQLite reads without the files it would share with them."""
-    if os.statvfs(path).f_flag & os.ST_RDONLY and not beside(path, "wal").exists():
-        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        return apsw.Connection(f"file:{quote(str(path))}?immutable=1", flags=flags)
-    return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-
-
-def _is_cut(path: Path) -> bool:
-    """Whether the file ends within a page; SQLite itself only notices missing pages.
-
-    Checks only the size: opening and closing the file here would release the locks that SQLite holds in this process.
-    """
-    log = beside(path, "wal")
-    return bool(path.stat().st_size % PAGE) and not (log.exists() and log.stat().st_size)
 
 
 def _lost_its_log(path: Path) -> bool:
@@ -190,82 +258,90 @@ def _lost_its_log(path: Path) -> bool:
     return True
 
 
-def explanation(path: Path, error: Exception) -> StoreFailed:
-    """An error of SQLite or of the system, in one line."""
-    if isinstance(error, apsw.Error):
-        rule, remedy = _EXPLANATIONS.get(type(error), (f"SQLite says: {error}", "run thresher doctor"))
-        if isinstance(error, apsw.IOError) and _is_full(path):
-            rule, remedy = _NO_ROOM
-        elif isinstance(error, apsw.ReadOnlyError) and (files := _read_only(path)) and path not in files:
-            rule, remedy = "cannot be written: files that belong to it are read-only", f"chmod u+w {_listed(files)}"
-        elif isinstance(error, apsw.BusyError):
-            rule = f"another process does not finish writing to it{writers(path)}"
-            remedy = "is it stopped? continue it, or end it"
-        return StoreFailed("storage", str(path), rule, remedy)
-    if isinstance(error, UnicodeDecodeError):  # a text in the file is not valid UTF-8
-        return StoreFailed("storage", str(path), *_CORRUPT)
-    words = error.strerror if isinstance(error, OSError) else error
-    remedy = "check the disk" if getattr(error, "errno", None) in (errno.EIO, errno.ENOSPC) else "check the path"
-    return StoreFailed("storage", str(path), f"cannot be used ({words})", remedy)
+def _connected(path: Path) -> apsw.Connection:
+    """Connect. On a read-only disk there are no writers, so SQLite reads without the files it would share with them."""
+    if os.statvfs(path).f_flag & os.ST_RDONLY and not beside(path, "wal").exists():
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        return apsw.Connection(f"file:{quote(str(path))}?immutable=1", flags=flags)
+    return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
 
 
-def writers(path: Path) -> str:
-    """The processes that are writing to the file, in words; nothing if none are known."""
-    return named(holders(str(beside(path, "shm")), WRITER))
+def _lost(what: str, name: str) -> Problem:
+    rule = f"its {what} {Path(name).name} was deleted or replaced while in use, and nothing more is acknowledged"
+    return rule, "end all agents and start again: rewards may be lost"
 
 
-def _read_only(path: Path) -> list[Path]:
-    """The store's files that cannot be written; SQLite creates its own with the mode that the first one had then."""
-    files = (path, beside(path, "wal"), beside(path, "shm"))
-    return [file for file in files if file.exists() and not os.access(file, os.W_OK)]
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file has that name now."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 - called before every use: twice as fast as with a Path
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino
 
 
-def _listed(files: list[Path]) -> str:
-    return " ".join(map(str, files))
+def _name_of(link: str) -> str:
+    try:
+        return os.readlink(link)  # noqa: PTH115 - called after every write: twice as fast as with a Path
+    except OSError:
+        return ""
 
 
-def _is_full(path: Path) -> bool:
-    with contextlib.suppress(OSError):
-        found = os.statvfs(path.parent)
-        return found.f_bavail * found.f_frsize < ROOM
-    return False
+# -- threads and forks ------------------------------------------------------------------------------------------------
 
 
-_CORRUPT = ("is damaged or was truncated", "restore it from a copy; sqlite3 FILE .recover may save what is left")
-_NO_ROOM = (
-    "cannot be written: the disk is full",
-    "free some space and continue: nothing that was acknowledged is lost",
+class SqliteUse:
+    """Who uses SQLite in this process: one thread at a time, and none while the process forks.
+
+    SQLite notes its locks per process and file. A forked child inherits the notes, but not the locks: with a connection
+    of its parent, or a new one to the same file, it could write without a lock. So a fork waits for the thread that
+    uses SQLite, and the child closes what it inherited, which changes nothing for the parent. It can then open the
+    same file again.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.depth = 0  # how often the thread that has the lock is inside SQLite
+        self.files: set[OpenFile] = set()
+        self.is_unsafe = False  # whether this process was forked by a thread inside SQLite, or beside one
+        self._abandoned: list[OpenFile] = []
+        self._mine = threading.local()
+
+    def abandon(self, file: OpenFile) -> None:
+        """Close a file whose store is garbage. This may happen anywhere, so it waits for nothing."""
+        self._abandoned.append(file)
+        self.close_abandoned(patience=0.0)
+
+    def close_all(self) -> None:
+        """At the end of the process: SQLite itself would not look at the files first."""
+        self._abandoned.extend(self.files)
+        self.close_abandoned(patience=TURN)
+
+    def close_abandoned(self, patience: float = TURN) -> None:
+        if self.lock.acquire(timeout=patience):
+            try:
+                while self._abandoned and not self.is_unsafe:
+                    self._abandoned.pop().close()
+            finally:
+                self.lock.release()
+
+    def before_fork(self) -> None:
+        self._mine.held = False  # Python forks even if this is interrupted
+        self._mine.held = self.lock.acquire(timeout=FORK_WAITS)
+
+    def after_in_parent(self) -> None:
+        if self._mine.held:
+            self.lock.release()
+
+    def after_in_child(self) -> None:
+        self.lock, self._abandoned = threading.RLock(), []
+        self.is_unsafe = self.is_unsafe or bool(self.depth) or not self._mine.held
+        for file in () if self.is_unsafe else list(self.files):
+            file.close(tidy=False)
+
+
+SQLITE = SqliteUse()
+atexit.register(SQLITE.close_all)
+os.register_at_fork(
+    before=SQLITE.before_fork, after_in_parent=SQLITE.after_in_parent, after_in_child=SQLITE.after_in_child
 )
-_EXPLANATIONS = {
-    apsw.FullError: _NO_ROOM,
-    apsw.IOError: ("cannot be read or written: the disk fails or is full", "check the disk, then continue"),
-    apsw.ReadOnlyError: ("is read-only", "make the file and its folder writable"),
-    apsw.PermissionsError: ("may not be used by you", "ask for the permission to read and write it"),
-    apsw.CantOpenError: ("cannot be opened", "check that the file and its folder can be read and written"),
-    apsw.NotADBError: ("is not an SQLite file", "name another file"),
-    apsw.CorruptError: _CORRUPT,
-}
-
-
-def examine(path: Path, connection: apsw.Connection, durability: str) -> dict[str, str]:
-    """What ``thresher doctor`` reports about a file."""
-    mode = stat.S_IMODE(path.stat().st_mode)
-    found = {
-        "store": f"SQLite {apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})",
-        "file": f"{path} ({path.stat().st_size:,} bytes, mode {mode:o})",
-        "schema": str(connection.pragma("user_version")),
-        "journal": str(connection.pragma("journal_mode")),
-        "durability": LEVELS[durability],
-    }
-    if tuple(map(int, apsw.sqlite_lib_version().split("."))) < FIRST_SAFE:
-        found["! version"] = "this SQLite can corrupt a file under several writers: update apsw"
-    if found["journal"] != "wal" and os.access(path, os.W_OK):  # a read-only file is read without one
-        found["! journal"] = "is not wal: readers and writers block each other"
-    if mode & 0o077:
-        found["! mode"] = f"others may read or write it: chmod 600 {path}"
-    if files := _read_only(path):
-        found["! access"] = f"this user cannot write {_listed(files)}"
-    check = connection.execute("PRAGMA quick_check(1)").get
-    if check == "ok":
-        return {**found, "check": "sound"}
-    return {**found, "! check": f"{_CORRUPT[0]} ({check}): {_CORRUPT[1]}"}
