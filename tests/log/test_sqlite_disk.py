@@ -6,14 +6,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from sqlite_files import filled, make
 
 import thresher
 from thresher.errors import StoreFailed
-from thresher.log.sqlite_session import Session
 
 
 @pytest.fixture
@@ -111,7 +109,7 @@ def test_a_read_only_file_says_so_and_can_still_be_read(tmp_path: Path) -> None:
         file.chmod(0o400)
     done = without_power_over_modes(READ_ONLY, f"sqlite:///{path}")
     assert done.stdout == "201\n", done.stderr
-    assert "is read-only; make the file and its folder writable" in done.stderr
+    assert "is read-only; make the file, those that belong to it and their folder writable" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     study.store.close()
 
@@ -124,45 +122,3 @@ def without_power_over_modes(script: str, *args: str) -> "subprocess.CompletedPr
             pytest.skip("no setpriv to give up root's powers with")
         argv = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override", *argv]
     return subprocess.run(argv, capture_output=True, text=True, timeout=60)
-
-
-def test_a_read_only_file_beside_the_store_is_named(tmp_path: Path) -> None:
-    """SQLite gives them the mode that the store had when they were made."""
-    path = filled(tmp_path / "thresher.db")
-    study = thresher.open_study("s", storage=f"sqlite:///{path}")
-    study.ask()
-    (tmp_path / "thresher.db-shm").chmod(0o400)
-    done = without_power_over_modes(READ_ONLY, f"sqlite:///{path}")
-    assert f"files that belong to it are read-only; chmod u+w {path}-shm" in done.stderr
-    study.store.close()
-
-
-@pytest.mark.parametrize("others_write", [True, False])
-def test_a_reader_of_a_read_only_store_watches_the_log_if_there_is_one(tmp_path: Path, others_write: bool) -> None:
-    log, said = tmp_path / "s.db-wal", list[str]()
-    session = Session.__new__(Session)
-    session._log, session._index, session._syncs = str(log), str(tmp_path / "s.db-shm"), False
-    session._files, session._handle = (), None
-    session.connection = SimpleNamespace(readonly=lambda _: True, pragma=lambda _: "wal", execute=said.append)  # type: ignore[assignment]
-    if others_write:
-        log.touch()
-    session._note_files()
-    assert (session._handle is not None) == others_write
-    assert said == ([] if others_write else ["PRAGMA synchronous = FULL"])
-    if session._handle is not None:
-        os.close(session._handle)
-
-
-def test_a_connection_whose_files_cannot_be_noted_is_closed_and_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, closed = filled(tmp_path / "thresher.db"), list[Session]()
-
-    def fails(_: Session) -> None:
-        raise PermissionError("the log belongs to another user")
-
-    monkeypatch.setattr(Session, "_note_files", fails)
-    monkeypatch.setattr(Session, "close", lambda self: closed.append(self))
-    with pytest.raises(PermissionError):
-        Session(path, lambda rule, remedy: StoreFailed("storage", rule=rule, remedy=remedy), syncs=True)
-    assert len(closed) == 1

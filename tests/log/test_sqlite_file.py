@@ -1,5 +1,7 @@
 """SQLite files: who may read them, which are not stores, and what happens when one is damaged or deleted."""
 
+import errno
+import gc
 import os
 import stat
 import subprocess
@@ -12,7 +14,6 @@ from sqlite_files import filled, make
 
 import thresher
 from thresher.errors import StoreFailed
-from thresher.log import sqlite_file
 from thresher.log.store import open_store
 
 
@@ -55,7 +56,6 @@ def test_durability_is_full_unless_asked_otherwise(tmp_path: Path) -> None:
     full, normal = make(tmp_path / "1.db"), make(tmp_path / "2.db", options="?durability=normal")
     assert full.store.describe()["durability"].startswith("full")
     assert normal.store.describe()["durability"].startswith("normal")
-    assert full.store.describe()["journal"] == "wal"
     for study in (full, normal):
         study.store.close()
 
@@ -157,48 +157,69 @@ def test_an_agent_notices_that_its_file_was_replaced(tmp_path: Path) -> None:
     study.store.close()
 
 
-DIE = """
-import os, sys, thresher
-from thresher.log import sqlite_file
-sqlite_file._publish = lambda made, path: os.kill(os.getpid(), 9)
-thresher.create_study("s", arms=["a"], at_least=0.5, storage=sys.argv[1])
-"""
-
-
-def test_leftovers_of_an_interrupted_creation_are_removed_by_the_next(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path}/thresher.db"
-    subprocess.run([sys.executable, "-c", DIE, url], timeout=60)
-    left = {file.name for file in tmp_path.iterdir()}
-    assert any(name.startswith("thresher.db-new-") for name in left)
-    others = [f"thresher.db-new-{os.getpid()}-0123456789ab", "thresher.db-202611171230", "other.db-new-1-0123456789ab"]
-    for name in others:  # one of a live process, a copy of the user's, one of another store
-        (tmp_path / name).write_text("mine")
+def test_leftovers_of_an_interrupted_creation_are_removed_later(tmp_path: Path) -> None:
+    left = [tmp_path / f"thresher.db-new-0123456789ab{ending}" for ending in ("", "-wal", "-shm")]
+    others = ["thresher.db-new-0123456789ac", "thresher.db-202611171230", "other.db-new-0123456789ab"]
+    for file in (*left, *(tmp_path / name for name in others)):
+        file.write_text("")
+        os.utime(file, (1e9, 1e9))
+    os.utime(tmp_path / others[0])  # its process may be alive; the other two are a copy, and of another store
     make(tmp_path / "thresher.db").store.close()
     assert {file.name for file in tmp_path.iterdir()} == {"thresher.db", "thresher.db-lock", *others}
 
 
-def test_an_old_leftover_is_removed_even_if_its_process_number_is_in_use(tmp_path: Path) -> None:
-    left = tmp_path / f"thresher.db-new-{os.getpid()}-0123456789ab-wal"
-    left.write_text("")
-    os.utime(left, (1e9, 1e9))
-    make(tmp_path / "thresher.db").store.close()
-    assert not left.exists()
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP])
+def test_a_store_is_created_where_there_are_no_hard_links(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(number, "no links")
+
+    monkeypatch.setattr(os, "link", fails)
+    study = make(tmp_path / "thresher.db")
+    assert study.ask()
+    study.store.close()
+    assert {file.name for file in tmp_path.iterdir()} == {"thresher.db", "thresher.db-lock"}
+
+
+def test_a_closed_store_keeps_no_file_open(tmp_path: Path) -> None:
+    def count() -> int:
+        links = [Path(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]  # noqa: PTH208
+        return sum(link.is_symlink() and link.readlink().is_relative_to(tmp_path) for link in links)
+
+    study = make(tmp_path / "thresher.db")
+    study.ask()
+    assert count()
+    study.store.close()
+    assert count() == 0
+
+
+def test_a_store_that_nobody_uses_any_more_is_closed(tmp_path: Path) -> None:
+    study = make(tmp_path / "thresher.db")
+    study.drop(study.ask() or 0)
+    assert (tmp_path / "thresher.db-wal").exists()
+    del study
+    gc.collect()
+    assert {file.name for file in tmp_path.iterdir()} == {"thresher.db", "thresher.db-lock"}
+
+
+@pytest.mark.parametrize("kept", ["", "study = "])
+def test_a_program_that_ends_without_closing_its_study_leaves_one_file(tmp_path: Path, kept: str) -> None:
+    url = f"sqlite:///{tmp_path}/thresher.db"
+    script = f"import thresher\n{kept}thresher.create_study('s', arms=['a'], at_least=0.5, budget=9, storage={url!r})\n"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+    assert {file.name for file in tmp_path.iterdir()} == {"thresher.db", "thresher.db-lock"}
+
+
+def test_an_sqlite_that_may_corrupt_files_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = make(tmp_path / "thresher.db")
+    for version, is_safe in {"3.51.2": False, "3.51.3": True, "3.52.0": True, "3.50.9": False}.items():
+        monkeypatch.setattr(apsw, "sqlite_lib_version", lambda version=version: version)
+        assert ("! version" not in study.store.describe()) == is_safe
+    study.store.close()
 
 
 def test_a_file_that_was_cut_within_a_page_is_damaged(tmp_path: Path) -> None:
     path = filled(tmp_path / "thresher.db")
     os.truncate(path, path.stat().st_size - 100)
     assert "is damaged" in fails(path)
-
-
-@pytest.mark.parametrize(("error", "over"), [(None, False), (PermissionError, False), (ProcessLookupError, True)])
-def test_a_process_of_another_user_is_not_taken_for_dead(
-    monkeypatch: pytest.MonkeyPatch, error: type[OSError] | None, over: bool
-) -> None:
-    def kill(process: int, number: int) -> None:
-        assert (process, number) == (7, 0)
-        if error is not None:
-            raise error
-
-    monkeypatch.setattr(os, "kill", kill)
-    assert sqlite_file._is_over(7) == over

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 import storm
+from thresher.log.holders import holders, named
+from thresher.log.sqlite_waiting import BusyHandler
 from waiters import ASK, LATEST, RUN, SOON, THRESHER, ends_at_once, said_by, started
 
 import thresher
 from thresher.log import locks
-from thresher.log.holders import holders, named
 from thresher.log.locks import Patience
-from thresher.log.sqlite_waiting import BusyHandler
 
 HOLD = """
 import os, signal, sys

@@ -26,6 +26,7 @@ from .locks import BUSY_WITHOUT_TURN, TURN, FileLock
 from .store import SCHEMA, check_schema
 
 APPLICATION = 0x74687273  # "thrs", in the file's header
+PAGE = 4096  # bytes
 MAGIC = b"\x37\x7f\x06"  # how a write-ahead log begins
 STALE = 600.0  # seconds after which a half-made store is abandoned
 FORK_WAITS = 60.0  # seconds for which a fork waits for another thread that uses SQLite
@@ -46,11 +47,15 @@ def is_missing(path: Path) -> bool:
     if path.exists():
         return False
     for log in (beside(path, "wal"), beside(path, "journal")):
-        if log.exists() and log.stat().st_size and not path.exists():  # it was not created meanwhile
+        if _has_content(log) and not path.exists():  # it was not created meanwhile
             rule = f"is not there, but its log {log.name} is: the file was deleted or moved, and rewards may be in both"
             remedy = "put the file back, or move its log away to start with an empty store"
             raise StoreFailed("storage", str(path), rule, remedy)
     return True
+
+
+def _has_content(file: Path) -> bool:
+    return file.exists() and file.stat().st_size > 0
 
 
 def create(path: Path, lock: FileLock, tables: str) -> None:
@@ -84,6 +89,7 @@ def _fill(made: Path, tables: str) -> None:
     """Create the tables and make sure that they are on the disk. SQLite does not report every failure."""
     connection = apsw.Connection(str(made))
     try:
+        connection.pragma("page_size", PAGE)
         if connection.pragma("journal_mode", "wal") != "wal":
             raise OSError(errno.EIO, "SQLite cannot write there")
         marks = f"PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {SCHEMA};"
@@ -147,6 +153,8 @@ class OpenFile:
         if connection.pragma("application_id") != APPLICATION:
             rule = "is not a store of thresher: it was truncated, or is an SQLite file of another program"
             raise StoreFailed("storage", self._path, rule, "restore it from a copy, or name another file")
+        if Path(self._path).stat().st_size % PAGE and not _has_content(Path(self._log)):
+            raise StoreFailed("storage", self._path, *DAMAGED)  # SQLite itself notices only that pages are missing
         check_schema(connection.pragma("user_version"), self._path)
         connection.execute("PRAGMA synchronous = NORMAL")  # consistent always; `flush` makes it durable
         self.identity = _identity(self._path)
