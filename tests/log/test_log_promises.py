@@ -1,9 +1,7 @@
 """Small promises of the log: what is named, how a store is opened, and what is kept."""
 
 import contextlib
-import errno
 import importlib.abc
-import os
 import queue
 import sqlite3
 import sys
@@ -12,7 +10,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import apsw
 import psycopg
 import pytest
 
@@ -51,19 +48,6 @@ def test_damaged_tables_name_the_study_that_was_read_if_it_was_one(
         store.studies()
     with pytest.raises(thresher.DamagedStudy, match=r"^study 's': cannot be read: .* is damaged"):
         store.head("s")
-    store.close()
-
-
-@pytest.mark.parametrize(
-    ("version", "is_safe"), [("3.51.2", False), ("3.51.3", True), ("3.52.0", True), ("3.50.9", False)]
-)
-def test_an_sqlite_that_may_corrupt_files_is_reported(
-    version: str, is_safe: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = SqliteStore(tmp_path / "thresher.db")
-    a_study(store)
-    monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: version)
-    assert ("! version" not in store.describe()) == is_safe
     store.close()
 
 
@@ -160,25 +144,6 @@ def test_a_name_of_which_anything_is_left_is_taken(left: str, tmp_path: Path) ->
     with pytest.raises(Conflict, match="another agent wrote it first"):
         store.append(name, chained([Event(1, "created", key="k")]))
     store.close()
-
-
-@pytest.mark.parametrize(("number", "works"), [(errno.EPERM, True), (errno.ENOTSUP, True), (errno.EIO, False)])
-def test_a_store_is_created_where_there_are_no_hard_links(
-    number: int, works: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def link_fails(*_: Any) -> None:
-        raise OSError(number, "no links")
-
-    monkeypatch.setattr(os, "link", link_fails)
-    store = SqliteStore(tmp_path / "thresher.db")
-    if works:
-        assert a_study(store).ask() is not None
-    else:
-        with pytest.raises(thresher.StoreFailed, match="no links"):
-            a_study(store)
-    store.close()
-    assert (tmp_path / "thresher.db").exists() == works
-    assert not [file for file in tmp_path.iterdir() if "-new-" in file.name]
 
 
 # -- waiting ---------------------------------------------------------------------------------------------------------
@@ -306,3 +271,20 @@ def test_there_is_nothing_to_flush_at_first(postgres_url: str) -> None:
     store.flush()
     assert store.studies() == []
     store.close()
+
+
+def test_a_study_that_never_was_is_unknown_and_not_deleted() -> None:
+    with pytest.raises(thresher.UnknownStudy, match="is not in this store; create it") as caught:
+        thresher.open_study("s", storage=MemoryStore())
+    assert type(caught.value) is thresher.UnknownStudy
+
+
+def test_a_verdict_says_how_many_rewards_are_from_other_agents() -> None:
+    store = MemoryStore()
+    study, other = a_study(store), thresher.open_study("s", storage=store)
+    pulls = study.ask_many(4)
+    study.tell(pulls[0], 0.5)
+    study.tell(pulls[1], 0.5)
+    other.tell(pulls[2], 0.5)
+    study.drop(pulls[3], reason="it broke")
+    assert (study.verdict().others, other.verdict().others) == (1, 2)

@@ -1,17 +1,25 @@
-"""SQLite files on disks that are full or read-only: nothing that was acknowledged is lost."""
+"""SQLite files on disks that are full, read-only or broken: nothing that was acknowledged is lost."""
 
+import contextlib
+import errno
 import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import apsw
 import pytest
 from sqlite_files import filled, make
 
 import thresher
 from thresher.errors import StoreFailed
+from thresher.log import sqlite, sqlite_file
+from thresher.log.store import open_store
 
 
 @pytest.fixture
@@ -122,3 +130,132 @@ def without_power_over_modes(script: str, *args: str) -> "subprocess.CompletedPr
             pytest.skip("no setpriv to give up root's powers with")
         argv = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override", *argv]
     return subprocess.run(argv, capture_output=True, text=True, timeout=60)
+
+
+# -- flushes ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_failed_flush_is_reported_and_nothing_is_acknowledged_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = make(tmp_path / "thresher.db")
+    store = study.store
+    pulls = study.ask_many(3)
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", fails)
+        with pytest.raises(StoreFailed, match=r"a write to the disk failed .*what was told since may be lost"):
+            study.tell(pulls[0], 0.5)
+    with pytest.raises(StoreFailed, match="a write to the disk failed"):
+        study.tell(pulls[1], 0.5)
+    (tmp_path / "thresher.db-wal").unlink()
+    with pytest.raises(StoreFailed, match="a write to the disk failed"):
+        store.flush()  # the first failure is the one to know about
+    store.close()
+
+
+def test_a_failure_is_reported_to_all_threads_that_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system reports it once: a second flush at the same time would succeed."""
+    study = make(tmp_path / "thresher.db")
+    store = study.store
+    study.ask()
+    began, go_on, handles = threading.Event(), threading.Event(), list[int]()
+
+    def fails_once(handle: int) -> None:
+        handles.append(handle)
+        if len(handles) == 1:
+            began.set()
+            go_on.wait(30)
+            fails(handle)
+
+    monkeypatch.setattr(os, "fdatasync", fails_once)
+    with ThreadPoolExecutor(2) as pool:
+        flushes = [pool.submit(store.flush)]
+        assert began.wait(30)
+        flushes.append(pool.submit(store.flush))
+        assert not flushes[1].done(), "it waits for the first"
+        go_on.set()
+        for flush in flushes:
+            with pytest.raises(StoreFailed, match="a write to the disk failed"):
+                flush.result(30)
+    assert len(handles) == 1
+    store.close()
+
+
+def test_a_failed_first_flush_is_reported_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = thresher.open_study("s", storage=filled(tmp_path / "thresher.db"))
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fsync", fails)
+        with pytest.raises(StoreFailed, match="a write to the disk failed"):
+            study.ask()
+    with pytest.raises(StoreFailed, match="a write to the disk failed"):
+        study.ask()
+    study.store.close()
+
+
+def fails(_: object) -> None:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+def test_an_agent_copies_what_it_found_in_the_log_before_it_acknowledges_anything(tmp_path: Path) -> None:
+    """The log may hold frames of another agent that never reached the disk."""
+    file = tmp_path / "thresher.db"
+    first = make(file)
+    first.ask_many(30)
+    before = file.stat().st_mtime_ns
+    study = thresher.open_study("s", storage=file)
+    assert file.stat().st_mtime_ns == before
+    study.ask()
+    copied = file.stat().st_mtime_ns
+    assert copied > before
+    study.ask()
+    assert file.stat().st_mtime_ns == copied, "once is enough"
+    for agent in (first, study):
+        agent.store.close()
+
+
+def test_a_reader_that_hangs_delays_the_first_flush_but_not_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was written is on the disk all the same, and the log is copied when the reader is gone."""
+    monkeypatch.setattr(sqlite, "TURN", 0.2)
+    monkeypatch.setattr(sqlite_file, "BUSY_WITHOUT_TURN", 0.0)
+    file, flushed, fdatasync = tmp_path / "thresher.db", list[int](), os.fdatasync
+    first = make(file)
+    first.ask_many(3)
+    with contextlib.closing(apsw.Connection(str(file))) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM events").fetchall()  # it reads from the write-ahead log
+        study, began = thresher.open_study("s", storage=file), time.monotonic()
+        monkeypatch.setattr(os, "fdatasync", lambda handle: flushed.append(handle) or fdatasync(handle))
+        assert study.ask() is not None
+        assert 0.2 <= time.monotonic() - began < 30.0, "not a minute, as for a writer"
+    assert len(flushed) == 1
+    study.ask()
+    assert len(flushed) == 1, "the log was copied"
+    size = (tmp_path / "thresher.db-wal").stat().st_size
+    study.ask()
+    assert (tmp_path / "thresher.db-wal").stat().st_size == size, "and begins again"
+    for agent in (first, study):
+        agent.store.close()
+
+
+def test_a_file_that_is_replaced_before_the_first_flush_is_noticed_by_it(tmp_path: Path) -> None:
+    file = filled(tmp_path / "thresher.db")
+    store = open_store(f"sqlite:///{file}?durability=normal")
+    assert store.studies() == ["s"]
+    (tmp_path / "copy").write_bytes(file.read_bytes())
+    (tmp_path / "copy").rename(file)
+    with pytest.raises(StoreFailed, match="was deleted or replaced while it was in use"):
+        store.flush()
+    store.close()
+
+
+def test_a_store_without_a_write_ahead_log_gets_one(tmp_path: Path) -> None:
+    """Another program may have switched it off."""
+    file = filled(tmp_path / "thresher.db")
+    with contextlib.closing(apsw.Connection(str(file))) as connection:
+        assert connection.pragma("journal_mode", "delete") == "delete"
+    study = thresher.open_study("s", storage=file)
+    assert study.ask() is not None
+    assert (tmp_path / "thresher.db-wal").exists()
+    study.store.close()

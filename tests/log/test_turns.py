@@ -59,22 +59,6 @@ def test_a_holder_that_hangs_blocks_nobody_for_long(tmp_path: Path) -> None:
         assert held, "the wait that was given up keeps nothing"
 
 
-def test_a_lock_that_was_waited_for_in_vain_is_not_waited_for_again_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(locks, "TURN", 0.05)
-    first, second, before = FileLock(tmp_path / "lock"), FileLock(tmp_path / "lock"), waiters()
-    with first.turn(), second.turn(patience=0.05) as held:
-        assert not held
-    until(lambda: waiters() <= before)  # the wait that was given up has ended
-    with first.turn():
-        monkeypatch.setattr(locks, "_Waiter", lambda: pytest.fail("it waits"))
-        with second.turn(patience=0.05) as held:
-            assert not held
-    with second.turn(patience=0.05) as held:
-        assert held, "it is free"
-
-
 def test_a_forked_child_queues_behind_its_parent(tmp_path: Path) -> None:
     lock = FileLock(tmp_path / "lock")
     with lock.turn():
@@ -134,28 +118,6 @@ def test_a_lock_whose_file_was_deleted_or_that_nobody_uses_any_more_leaves_no_fi
         assert count() == 1
     del lock
     assert count() == 0
-
-
-def test_a_parent_queues_behind_its_forked_child(tmp_path: Path) -> None:
-    """An unused handle of the parent is the child's too: if both used it, both would have the lock."""
-    lock = FileLock(tmp_path / "lock")
-    with lock.turn():
-        pass
-    has_it, said = os.pipe()
-    over, says = os.pipe()
-    child = os.fork()
-    if child == 0:
-        with lock.turn() as held:
-            os.write(said, b"1" if held else b"0")
-            os.read(over, 1)
-        os._exit(0)
-    assert os.read(has_it, 1) == b"1"
-    with lock.turn(patience=0.05) as held:
-        assert not held
-    os.write(says, b"1")
-    os.waitpid(child, 0)
-    for end in (has_it, said, over, says):
-        os.close(end)
 
 
 def waiters() -> set[threading.Thread]:

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -12,19 +11,18 @@ from pathlib import Path
 
 import pytest
 import storm
-from thresher.log.holders import holders, named
-from thresher.log.sqlite_waiting import BusyHandler
 from waiters import ASK, LATEST, RUN, SOON, THRESHER, ends_at_once, said_by, started
 
 import thresher
-from thresher.log import locks
-from thresher.log.locks import Patience
+from thresher.log import locks, sqlite
+from thresher.log.store import open_store
 
 HOLD = """
-import os, signal, sys
+import apsw, os, signal, sys
 from thresher.log.store import open_store
-store = open_store(sys.argv[1])
-with store.turn("s"), store._write("s"):
+with open_store(sys.argv[1]).turn("s"):
+    connection = apsw.Connection(sys.argv[1].removeprefix("sqlite:///"))
+    connection.execute("BEGIN IMMEDIATE")
     os.kill(os.getpid(), signal.SIGSTOP)
 """
 HOLD_LOCK = """
@@ -59,9 +57,8 @@ def url(tmp_path: Path) -> str:
 def test_waiting_for_a_stopped_writer_is_logged_and_ends_with_a_signal(
     url: str, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
-    with stopped(HOLD, url) as holder, started([*ASK, url]) as waiting:
-        line = said_by(waiting)
-        assert f"{tmp_path}/thresher.db (process {holder.pid}, which is stopped), for up to" in line
+    with stopped(HOLD, url), started([*ASK, url]) as waiting:
+        assert f"waiting for another process to finish writing to {tmp_path}/thresher.db, for up to" in said_by(waiting)
         assert ends_at_once(waiting, number).strip() == "", "it is logged once"
         assert waiting.returncode == status
 
@@ -96,10 +93,9 @@ def test_a_run_whose_store_is_blocked_ends_with_a_signal(
     """`run` keeps signals from interrupting a write, but not a wait for another process."""
     with started([sys.executable, "-c", RUN, url, str(tmp_path)]) as run:
         storm.until(lambda: len(list(tmp_path.glob("began-*"))) == 2, 60)
-        with stopped(HOLD, url) as holder:
+        with stopped(HOLD, url):
             (tmp_path / "go").touch()
-            line = said_by(run)
-            assert f"process {holder.pid}, which is stopped" in line
+            assert "waiting for another process" in said_by(run)
             said = ends_at_once(run, number)
             assert run.returncode in (status, -number), said
             assert said.count("waiting for") == 0
@@ -118,27 +114,25 @@ def test_a_running_command_ends_with_ctrl_c_although_its_store_is_blocked(url: s
 def test_waiting_to_create_a_store_is_logged_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     lock, url = tmp_path / "thresher.db-lock", f"sqlite:///{tmp_path}/thresher.db"
     script = f"{SOON}import thresher; thresher.create_study('s', arms=['a'], at_least=0.5, budget=9, storage={url!r})"
-    with stopped(HOLD_LOCK, str(lock)) as holder, started([sys.executable, "-c", script]) as waiting:
-        assert f"{lock} (process {holder.pid}, which is stopped)" in said_by(waiting)
+    with stopped(HOLD_LOCK, str(lock)), started([sys.executable, "-c", script]) as waiting:
+        assert f"waiting for another process to release {lock}, for up to" in said_by(waiting)
         assert "KeyboardInterrupt" in ends_at_once(waiting, signal.SIGINT)
     assert not (tmp_path / "thresher.db").exists()
 
 
-def test_a_wait_without_end_is_given_up(url: str) -> None:
-    script = f"{SOON}import thresher.log.sqlite_waiting, thresher; thresher.log.sqlite_waiting.BUSY = 0.2\n"
-    script += f"thresher.open_study('s', storage={url!r}).ask()"
-    with stopped(HOLD, url) as holder, started([sys.executable, "-c", script]) as waiting:
-        _, said = waiting.communicate(timeout=60)
-        assert re.search(rf"StoreFailed: .*process {holder.pid}, which is stopped.*continue it", said), said
-
-
-def test_holders_are_named_if_the_system_shows_them(tmp_path: Path) -> None:
-    lock = tmp_path / "lock"
-    with stopped(HOLD_LOCK, str(lock)) as holder:
-        assert holders(str(lock)) == [holder.pid]
-        assert named([holder.pid]) == f" (process {holder.pid}, which is stopped)"
-    assert holders(str(lock)) == []
-    assert holders(str(tmp_path / "nowhere")) == []
+def test_every_wait_for_a_writer_has_its_whole_time_and_is_then_given_up(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "BUSY", 0.2)
+    store = open_store(url)
+    with stopped(HOLD, url):
+        for _ in range(2):
+            began = time.monotonic()
+            with pytest.raises(thresher.StoreFailed, match=r"does not finish writing to it; is it stopped\?"):
+                store.note("s", "agent", "command")
+            assert time.monotonic() - began >= 0.2
+    store.note("s", "agent", "command")
+    store.close()
 
 
 def test_a_wait_that_many_share_is_logged_once_until_it_changes(
@@ -157,25 +151,3 @@ def test_a_wait_that_many_share_is_logged_once_until_it_changes(
     monkeypatch.setattr(locks, "AGAIN", 0.0)  # much later
     locks.Patience(60).pause(0.03, lambda: "a lock")
     assert "waiting for a lock" in said()[2:]
-
-
-def test_nothing_is_waited_for_right_after_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "_hurry_until", 0.0)
-    assert locks.Patience(60).pause(0.001, str)
-    locks.hurry()
-    assert not locks.Patience(60).pause(0.001, str)
-
-
-def test_the_pauses_of_a_wait_for_sqlite_grow_to_a_tenth_of_a_second(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pauses = list[float]()
-
-    def pause(_: Patience, seconds: float, what: object) -> bool:
-        pauses.append(seconds)
-        return True
-
-    monkeypatch.setattr(Patience, "pause", pause)
-    wait = BusyHandler(tmp_path / "s.db")
-    assert all(wait(tries) for tries in range(11))
-    assert pauses == [0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.05, 0.1, 0.1, 0.1]

@@ -155,13 +155,14 @@ class OpenFile:
             raise StoreFailed("storage", self._path, rule, "restore it from a copy, or name another file")
         if Path(self._path).stat().st_size % PAGE and not _has_content(Path(self._log)):
             raise StoreFailed("storage", self._path, *DAMAGED)  # SQLite itself notices only that pages are missing
+        has_log = not connection.readonly("main") or _identity(self._log) is not None
+        if has_log and connection.pragma("journal_mode", "wal") != "wal":  # another program may have changed it
+            raise StoreFailed("storage", self._path, "cannot have a write-ahead log", "move it to a local disk")
         check_schema(connection.pragma("user_version"), self._path)
         connection.execute("PRAGMA synchronous = NORMAL")  # consistent always; `flush` makes it durable
         self.identity = _identity(self._path)
-        if connection.readonly("main") and _identity(self._log) is None:
+        if not has_log:
             return
-        if connection.pragma("journal_mode", "wal") != "wal":  # another program has changed it
-            raise StoreFailed("storage", self._path, "cannot have a write-ahead log", "move it to a local disk")
         # A handle that stays open: Linux reports a lost write once to every handle.
         self._handle = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
         log = os.fstat(self._handle)
