@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from .core import checks
 from .core import verdict as verdicts
-from .core.events import CALLERS, CAUSES, PENDING, Cause, Event
+from .core.events import CALLERS, NO_CAUSE, PENDING, CallersCause, Cause, Event
 from .core.hard_cases import CaseRow, hardest
 from .core.ledger import Ledger
 from .core.pulls import Pull, id_in, id_of, pull_of
@@ -135,15 +135,14 @@ class Study(AbstractContextManager["Study"]):
         """
         tell_for_reply(self, Telling(pull, reward, repeatable, note, cost))
 
-    def drop(self, pull: Pull | int | str, *, reason: str = "dropped by hand", cause: Cause = "lost") -> None:
+    def drop(self, pull: Pull | int | str, *, reason: str = "dropped by hand", cause: CallersCause = "lost") -> None:
         """Drop a pull: it was ``"lost"``, or it ``"failed"``, which counts against its arm. Dropping twice is accepted.
 
-        Any other known cause is recorded as ``"lost"``: only a runner knows that a pull never began. If the
-        specification gives failures a reward, a failed pull is told that reward instead.
+        If the specification gives failures a reward, a failed pull is told that reward instead.
         """
-        if cause not in CAUSES:
-            raise InvalidInput("cause", cause, CALLERS)
-        give_up(self, pull, cause="failed" if cause == "failed" else "lost", reason=reason)
+        if cause not in CALLERS:
+            raise InvalidInput("cause", cause, NO_CAUSE)
+        give_up(self, pull, cause=cause, reason=reason)
 
     def add(self, arm: str, reward: object, *, case: str | int | None = None) -> None:
         """Add an earlier result, before the first ask. It counts as a pull, and so towards the budget.

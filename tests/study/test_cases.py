@@ -9,7 +9,7 @@ import pytest
 from studying import make
 
 import thresher
-from thresher.core.events import Cause
+from thresher.core.events import CallersCause, Cause
 from thresher.core.replay import verify
 from thresher.study import Pull, Study, give_up, peek
 
@@ -172,7 +172,7 @@ def test_a_failing_case_is_tried_so_often_and_then_never_again(tries: int) -> No
 
 def test_losses_between_failures_do_not_count_as_tries() -> None:
     study = eval_set(arms=["a"], cases=1, tries=2)
-    causes: list[Cause] = ["failed", "lost", "lost", "failed"]
+    causes: list[CallersCause] = ["failed", "lost", "lost", "failed"]
     for cause in causes:
         study.drop(study.ask() or pytest.fail("no pull"), cause=cause)
     assert study.ask() is None

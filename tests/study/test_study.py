@@ -14,6 +14,7 @@ from studying import finish, make
 
 import thresher
 from thresher.core.events import Cause
+from thresher.study import give_up
 
 # -- asking and telling -------------------------------------------------------------------------------------------
 
@@ -183,7 +184,7 @@ def test_a_success_in_between_forgives_failures_and_other_causes_are_none() -> N
     study.tell(pulls[1], 1)
     causes: list[Cause] = ["failed", "lost", "broken-pool", "outage"]
     for pull, cause in zip(pulls[2:], causes, strict=True):
-        study.drop(pull, cause=cause)
+        give_up(study, pull, cause=cause, reason="over")
     assert study.verdict().retired == []
     study.drop(study.ask() or 0, cause="failed")
     assert study.verdict().retired == ["a"]

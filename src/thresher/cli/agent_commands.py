@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ..core.events import CALLERS, CAUSES, PENDING
+from ..core.events import CALLERS, NO_CAUSE, PENDING
 from ..core.ledger import Ledger
 from ..core.pulls import TICKET, id_in, id_of, pull_json
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
@@ -207,8 +207,8 @@ def drop(
         )
     if pulls and older_than is not None:
         raise InvalidInput("pulls", list(pulls), "name pulls or give --older-than, not both")
-    if why["cause"] not in CAUSES:
-        raise InvalidInput("--cause", why["cause"], CALLERS)
+    if why["cause"] not in CALLERS:
+        raise InvalidInput("--cause", why["cause"], NO_CAUSE)
     study = study_at(name, storage)
     chosen = list(pulls) if older_than is None else list(_older(study, older_than))
     dropped: list[int | str] = []

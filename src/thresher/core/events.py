@@ -18,7 +18,8 @@ RunnersCause = Literal["cancelled", "refused", "broken-pool", "outage"]  # by a 
 Cause = Literal[CallersCause, RunnersCause]
 CAUSES = get_args(Cause)
 BLAMED: tuple[Cause, ...] = ("failed", "refused")  # causes that count against the arm
-CALLERS = "must be failed or lost; any other known cause is recorded as lost"  # of a cause that a caller gives
+CALLERS = get_args(CallersCause)
+NO_CAUSE = "must be failed or lost"  # of a cause that a caller gives
 EventCause = Cause | Literal["chosen", "imported", "repeatable", "failures", "bounds", "vouched"]
 IGNORED = "-"  # of a file, instead of its digest: what it holds does not matter
 # what reading can raise if something is not an event

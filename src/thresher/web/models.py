@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool, StrictFloat, StrictInt, StrictStr
 
-from ..core.events import CallersCause, RunnersCause
+from ..core.events import CallersCause
 from ..core.pulls import TICKET
 from ..core.spec import Spec
 
@@ -19,7 +19,6 @@ Id = Annotated[
 ]
 Seconds = Annotated[Number, Field(gt=0, le=10**9)]
 Reward = Number | StrictBool
-OtherCause = Annotated[RunnersCause, Field(description="Recorded as lost.", json_schema_extra={"deprecated": True})]
 TWO = Field(min_length=2, max_length=2)
 QUESTIONS: list[JsonValue] = [
     {"name": "prompts", "arms": ["terse", "polite"], "at_least": 0.9},
@@ -124,7 +123,7 @@ class Drop(Strict):
     """Pulls to drop."""
 
     pulls: Annotated[list[Id], Field(min_length=1, max_length=1000)]
-    cause: CallersCause | OtherCause = Field("lost", description="failed counts against the arm; lost does not.")
+    cause: CallersCause = Field("lost", description="failed counts against the arm; lost does not.")
     reason: StrictStr = "dropped over HTTP"
 
 

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, Response
 
 from .. import errors
 from ..core.checks import nearest
-from ..core.events import CALLERS
+from ..core.events import NO_CAUSE
 from ..errors import ThresherError, shown
 from ..text.masking import masked
 from ..text.naming import worded
@@ -131,7 +131,7 @@ RULES = {  # of fields that take several types: pydantic has an error for each
     "arms": f"must be {NAMED}",
     "bounds": "must be two numbers, or null",
     "cases": f"must be a whole number, {NAMED}",
-    "cause": CALLERS,
+    "cause": NO_CAUSE,
     "failure": "must be a number, 'worst' or 'ignore'",
     "pull": "must be a pull as ask gave it, such as '17-3f9c2a41', or its number",
     "pulls": "must be a list of pulls as ask gave them, such as '17-3f9c2a41', or their numbers",
