@@ -139,23 +139,15 @@ def _on_a_cluster(
     else:
         library, cluster = type(executor).__module__.partition(".")[0], executor
         if library == "distributed" and isinstance(executor, Executor):
-            cluster = _client_of(executor)
-        elif library == "dask_jobqueue" or library == "dask_kubernetes":
+            rule = "is an executor of a Dask client, whose options thresher cannot see"
+            raise InvalidInput("executor", executor, rule, "pass the client, and resources= to run")
+        if library == "dask_jobqueue" or library == "dask_kubernetes":
             library = "distributed"
     if library in ("dask", "distributed"):
         return _fetched("dask").Dask(evaluate, cluster, workers, available_cores(), needed)  # type: ignore[no-any-return]
     if library == "ray":
         return _fetched("ray").Ray(evaluate, cluster, workers, needed)  # type: ignore[no-any-return]
     return None
-
-
-def _client_of(executor: Any) -> Any:
-    """The client behind a ``Client.get_executor()``. Its retries are ignored; its other options cannot be kept."""
-    wishes = sorted(executor._kwargs.keys() - {"pure", "retries"})
-    if wishes:
-        remedy = "pass its client, and resources= to run"
-        raise InvalidInput("executor", executor, f"{', '.join(wishes)} cannot be kept", remedy)
-    return executor._client
 
 
 def _cluster_named(name: str) -> tuple[str, str]:

@@ -11,24 +11,32 @@ import contextlib
 import functools
 import itertools
 import logging
-import multiprocessing
-import os
 import re
 import secrets
 import signal
+import sys
 import threading
 import time
-import weakref
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import CancelledError, Future
 from typing import Any
 
-from distributed import Client, KilledWorker, LocalCluster, Scheduler, SchedulerPlugin, Worker, WorkerPlugin, get_worker
+from distributed import (
+    Client,
+    KilledWorker,
+    LocalCluster,
+    Scheduler,
+    SchedulerPlugin,
+    Worker,
+    WorkerPlugin,
+    fire_and_forget,
+    get_worker,
+)
 
 from ...errors import CannotGoOn, InvalidInput, told_of
 from ...study import Pull
 from ...text.logs import log
+from ...text.phrasing import plural
 from .. import signals
 from ..lost_workers import WorkerLost
 from .engine import Engine, Evaluate, opened, outcome
@@ -36,7 +44,6 @@ from .resources import fits, sought, with_queue
 
 LOOK = 0.25  # seconds between two looks at the cluster
 PATIENCE = 20.0  # seconds for an answer of the scheduler
-RUNNING: set[str] = set()  # the pulls that this worker is evaluating
 REFUSED = b""  # the outcome of a pull that was begun before
 
 
@@ -60,17 +67,17 @@ class Dask(Engine):
         try:
             self.client, self._own = connected(executor, workers or cores, self._closing)
             self._most = None if self._own else workers
-            self._room = asyncio.Semaphore(self._most) if self._most else contextlib.nullcontext()
+            self._room = asyncio.Semaphore(self._most or sys.maxsize)
             self._name = f"thresher-{secrets.token_hex(4)}"
             self._serial = itertools.count(1)
             self._keys: dict[Future[object], str] = {}
             self._pulls: dict[str, Pull] = {}
             self._arrived: dict[str, bytes] = {}  # outcomes of tasks that are about to be done
+            self._tasks: dict[str, Any] = {}  # Dask's futures
             self._given_up: set[str] = set()
-            self._hung: defaultdict[str, set[str]] = defaultdict(set)  # by worker: pulls that hang there
+            self._hung: set[str] = set()  # pulls that timed out and keep their threads
             self._status: dict[str, Any] = {}
             self._failed: CannotGoOn | None = None
-            self._missing = 0.0  # seconds for which our own cluster has been short of workers
             self.sought = sought(self._needed)
             super().__init__(workers or cores)
             self._install(evaluate)
@@ -89,7 +96,8 @@ class Dask(Engine):
         ):
             self._closing.callback(self._quietly, remove)
         try:
-            self.client.subscribe_topic(self._name, weakly(self._arrive))  # Dask keeps it as long as the client lives
+            arrive = functools.partial(_arrive, self._arrived)  # Dask keeps it, but not us, as long as the client lives
+            self.client.subscribe_topic(self._name, arrive)
             self.client.register_plugin(Marks(self._name, self.client.id, self._needed), name=self._name)
             self.client.register_plugin(Evaluator(self._name, evaluate, own=self._own is not None), name=self._name)
         except Exception as error:
@@ -103,7 +111,6 @@ class Dask(Engine):
                 f"(its allowed-failures is {self._status['allowed']}); thresher lets each pull begin once"
             )
         self._looking = self._soon(self._look())
-        self._closing.callback(self._looking.cancel)
 
     def _quietly(self, call: Callable[[], object]) -> None:
         """Clean up, unless the scheduler is gone."""
@@ -138,62 +145,13 @@ class Dask(Engine):
             await asyncio.sleep(LOOK)
             try:
                 self._see(await self._question("status"))
-                await self._free_hung_workers()
-                await self._fill_up()
             except (OSError, CannotGoOn):
                 self._failed = self._disconnected()
 
     def _see(self, status: dict[str, Any]) -> None:
         self._status = status
-        hung = sum(len(keys) for worker, keys in self._hung.items() if worker in status["workers"])
-        threads = sum(slots for _, slots, _, _ in status["workers"].values()) - hung
+        threads = sum(status["workers"].values()) - len(self._hung)
         self.workers = max(0, threads if self._most is None else min(threads, self._most))
-
-    async def _free_hung_workers(self, *, closing: bool = False) -> set[str]:
-        """End workers all of whose threads hang in pulls that we gave up: their nannies restart them.
-
-        When closing, also those with some hung threads, if no other client has work there. Returns their addresses.
-        """
-        left = set()
-        for address, (nthreads, slots, nanny, others_work) in self._status["workers"].items():
-            hung = self._hung.get(address)
-            if not hung:
-                continue
-            with contextlib.suppress(Exception):
-                hung &= set((await self.client.run(still_running, list(hung), workers=[address]))[address])
-                useless = len(hung) >= nthreads or (len(hung) >= slots and not others_work)
-                if nanny and hung and (useless or (closing and not others_work)):
-                    del self._hung[address]
-                    await self.client.run(leave, workers=[address])
-                    left.add(address)
-        return left
-
-    async def _leave_nothing_hanging(self) -> None:
-        """Leave no worker to the next run that hangs or is about to end."""
-        self._see(await self._question("status"))
-        leaving, end = await self._free_hung_workers(closing=True), time.monotonic() + PATIENCE
-        while leaving & self._status["workers"].keys() and time.monotonic() < end:
-            await asyncio.sleep(0.05)
-            self._see(await self._question("status"))
-
-    async def _end_hung_workers(self) -> None:
-        """End hung workers of our own cluster for good: it would wait for their threads, or start them again."""
-        nannies = {nanny.worker_address: nanny for nanny in self._own.workers.values()} if self._own else {}
-        hung = [address for address in self._hung if address in nannies]
-        for address in hung:
-            nannies[address].close_gracefully()  # it starts no other
-        if hung:
-            await asyncio.wait_for(self.client.run(leave, workers=hung), LOOK * 8)
-
-    async def _fill_up(self) -> None:
-        """Start another worker in our own cluster if a nanny gave up on one that died while it started."""
-        if self._own and len(self._status["workers"]) < len(self._own.worker_spec):
-            self._missing += LOOK
-            if self._missing >= PATIENCE:
-                self._missing = 0.0
-                self._own.scale(len(self._own.worker_spec))
-        else:
-            self._missing = 0.0
 
     # -- the engine ---------------------------------------------------------------------------------------------
 
@@ -214,43 +172,42 @@ class Dask(Engine):
         return future
 
     async def _evaluate(self, key: str, pull: Pull) -> bytes:
-        async with self._room:  # where pulls beyond the number of workers asked for wait
-            task = None
-            try:
-                task = self.client.submit(
-                    evaluate_once, self._name, key, pull, key=key, pure=False, retries=0, resources=self._needed or None
-                )
-                if (error := await task.exception()) is not None:
-                    raise error
-                data = self._arrived.pop(key, None)
-                if data is None:  # refused, cancelled, or the connection was lost and restored
-                    data = await task.result()
-                if data == REFUSED:
-                    raise await self._death(key, "its worker was lost")
-                return data
-            except KilledWorker as error:
-                raise await self._death(key, f"its worker {error.last_worker.address} died") from None
-            except (asyncio.CancelledError, CancelledError):  # Dask's own is of the second kind
-                if key in self._given_up or self._looking.cancelled():
-                    raise
-                if self.client.status == "running":
-                    raise WorkerLost("its task was cancelled on the scheduler", ()) from None
-                raise self._disconnected() from None
-            except OSError as error:
-                if self.client.status == "running":
-                    raise WorkerLost(f"its worker lost its connection: {told_of(error)}", ()) from None
-                raise self._disconnected() from None
-            finally:
-                self._given_up.discard(key)
-                self._arrived.pop(key, None)
-                if task is not None:
-                    task.release()
-
-    def _arrive(self, event: Any) -> None:
-        """An outcome, from our plugin on the scheduler."""
-        key, data = event[1]
-        if key in self._pulls:
-            self._arrived[key] = data
+        await self._room.acquire()  # where pulls beyond the number of workers asked for wait
+        task = None
+        try:
+            task = self._tasks[key] = self.client.submit(
+                evaluate_once, self._name, key, pull, key=key, pure=False, retries=0, resources=self._needed or None
+            )
+            if (error := await task.exception()) is not None:
+                raise error
+            data = self._arrived.pop(key, None)
+            if data is None:  # refused, cancelled, or the connection was lost and restored
+                data = await task.result()
+            if data == REFUSED:
+                raise await self._death(key, "its worker was lost")
+            return data
+        except KilledWorker as error:
+            raise await self._death(key, f"its worker {error.last_worker.address} died") from None
+        except (asyncio.CancelledError, CancelledError):  # Dask's own is of the second kind
+            if key in self._given_up or self._looking.cancelled():
+                raise
+            if self.client.status == "running":
+                raise WorkerLost("its task was cancelled on the scheduler", ()) from None
+            raise self._disconnected() from None
+        except OSError as error:
+            if self.client.status == "running":
+                raise WorkerLost(f"its worker lost its connection: {told_of(error)}", ()) from None
+            raise self._disconnected() from None
+        finally:
+            self._given_up.discard(key)
+            self._arrived.pop(key, None)
+            self._tasks.pop(key, None)
+            if task is not None:
+                task.release()
+            if key in self._hung:
+                self._hung.discard(key)  # its thread is free again, or gone
+            else:
+                self._room.release()
 
     async def _death(self, key: str, reason: str) -> BaseException:
         together = await self._question("death", key=key)
@@ -273,10 +230,15 @@ class Dask(Engine):
         return opened(data)
 
     def stop(self, future: "Future[object]") -> None:
-        """Give up the task. A single thread cannot be ended; the worker is, once all its threads hang."""
-        if worker := self._status["begun"].get(self._keys[future]):
-            self._hung[worker].add(self._keys[future])
-        self._give_up(future)
+        """Leave the task where it is: its thread cannot be ended, and Dask must know that it is busy."""
+        self.say_hung()
+        self.client.loop.asyncio_loop.call_soon_threadsafe(self._let_hang, self._keys[future])
+
+    def _let_hang(self, key: str) -> None:
+        if key in self._tasks:
+            self._hung.add(key)
+            self._room.release()
+            self._see(self._status)
 
     def take_back(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
         """The scheduler knows which have begun; if it does not answer, assume that all have."""
@@ -290,10 +252,6 @@ class Dask(Engine):
             self._give_up(keys[key])
         return {keys[key] for key in fresh}
 
-    def abandon(self, futures: Iterable["Future[object]"]) -> None:
-        for future in futures:
-            self.stop(future)
-
     def _give_up(self, future: "Future[object]") -> None:
         key = self._keys.pop(future)
         self._given_up.add(key)
@@ -301,10 +259,24 @@ class Dask(Engine):
         future.cancel()
 
     def close(self, *, wait: bool) -> None:
-        if self._hung:
-            free = self._leave_nothing_hanging if self._own is None else self._end_hung_workers
-            self._quietly(lambda: self.client.sync(free))
+        """What still runs on a user's cluster is left there, and Dask knows that its threads are busy."""
+        self._quietly(self._leave_behind)
+        self._looking.cancel()
+        for future in list(self._keys):
+            self._give_up(future)
         self._closing.close()
+
+    def _leave_behind(self) -> None:
+        left = [] if self._own else list(self._tasks.values())
+        if left:
+            fire_and_forget(left)
+            log.warning(f"{plural(len(left), 'pull')} still running on the cluster: restart the workers that hang")
+
+
+def _arrive(arrived: dict[str, bytes], event: Any) -> None:
+    """An outcome, from our plugin on the scheduler."""
+    key, data = event[1]
+    arrived[key] = data
 
 
 # -- clients and clusters -----------------------------------------------------------------------------------------
@@ -343,8 +315,6 @@ def connected(executor: Any, workers: int, closing: contextlib.ExitStack) -> tup
 
 def _cluster_here(workers: int) -> LocalCluster:
     """A cluster of our own. Its workers ignore Ctrl-C from the start: a terminal sends it to all processes."""
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise SystemExit(1)  # a worker that imports the script again; the parent reports the error
     settings: dict[str, Any] = {"scheduler_kwargs": {"allowed_failures": 0}, "silence_logs": logging.CRITICAL}
     settings |= {"threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which workers inherit
@@ -355,17 +325,6 @@ def _cluster_here(workers: int) -> LocalCluster:
         raise CannotGoOn("executor", "dask", f"no worker could be started: {told_of(error)}", remedy) from None
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-
-
-def weakly(method: Callable[[Any], None]) -> Callable[[Any], None]:
-    """A handler that does not keep the method's object alive."""
-    known = weakref.WeakMethod(method)
-
-    def handle(event: Any) -> None:
-        if (found := known()) is not None:
-            found(event)
-
-    return handle
 
 
 # -- on the scheduler and the workers -----------------------------------------------------------------------------
@@ -402,24 +361,12 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
         return self._died.get(key, []) if self._begun.get(key) else None
 
     def status(self) -> dict[str, Any]:
-        """The workers, where pulls were begun, and how often Dask reruns a task whose worker died.
-
-        For each worker: its threads, how many pulls it takes at once, whether it has a nanny, and whether it has other
-        clients' work.
-        """
+        """How many pulls each worker takes at once, where pulls were begun, and how often Dask reruns a lost task."""
         workers = {
-            address: (
-                state.nthreads,
-                int(min(state.nthreads, fits(state.resources, self._needed))),
-                bool(state.nanny),
-                any(not self._is_ours(task.key) for task in state.processing),
-            )
+            address: int(min(state.nthreads, fits(state.resources, self._needed)))
             for address, state in self._scheduler.workers.items()
         }
         return {"workers": workers, "begun": self._begun, "allowed": self._scheduler.allowed_failures}
-
-    def _is_ours(self, key: Any) -> bool:
-        return isinstance(key, str) and key.startswith(self.name)
 
     def end(self) -> None:
         self._scheduler.handlers.pop(self.name, None)
@@ -478,20 +425,7 @@ def evaluate_once(name: str, key: str, pull: Pull) -> bytes:
     mark = getattr(worker.scheduler, name)(what="begin", key=key, worker=worker.address)
     if not asyncio.run_coroutine_threadsafe(mark, worker.loop.asyncio_loop).result():
         return REFUSED
-    RUNNING.add(key)
-    try:
-        data = outcome(worker.plugins[name].evaluate, pull)
-    finally:
-        RUNNING.discard(key)
+    data = outcome(worker.plugins[name].evaluate, pull)
     if task := worker.state.tasks.get(key):
         task.metadata[name] = data
     return data
-
-
-def still_running(keys: list[str]) -> list[str]:
-    return [key for key in keys if key in RUNNING]
-
-
-def leave() -> None:
-    """End this worker, once this call is answered; its nanny starts another."""
-    threading.Timer(0.05, os._exit, (1,)).start()

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...errors import Busy, EvaluationFailed, NoReward, told_of
 from ...study import Pull
+from ...text.logs import log
 from ..evaluator_errors import is_refused, is_transient, same_error, traceback_text
 from ..lost_workers import EvaluatorLost, EvaluatorRefused
 
@@ -28,6 +29,7 @@ class Engine(ABC):
 
     def __init__(self, workers: int) -> None:
         self.workers = workers  # how many pulls it evaluates at once; the run looks once a second whether it changed
+        self._said_hung = False
 
     @property
     def room(self) -> int:
@@ -60,6 +62,13 @@ class Engine(ABC):
     @abstractmethod
     def stop(self, future: "Future[object]") -> None:
         """End an evaluation that has run too long, or at least replace its worker."""
+
+    def say_hung(self) -> None:
+        """Log, once, that a pull that timed out cannot be ended."""
+        if not self._said_hung:
+            self._said_hung = True
+            keeps = "a pull that timed out keeps its worker until it returns or the worker is restarted"
+            log.warning(f"{keeps}; the run goes on with the others")
 
     def take_back(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
         """Take back the pulls that have not begun, and return their futures. The others continue."""

@@ -37,11 +37,16 @@ HOPELESS = 3  # this many workers died before one was ready: the evaluator canno
 class Worker:
     """What runs on the cluster."""
 
-    def __init__(self, evaluate: Evaluate) -> None:
-        self._evaluate = evaluate
+    def __init__(self, evaluator: list[Any]) -> None:
+        self._evaluator = evaluator  # in a list, so that it is fetched in `ready`, whose errors we see
 
-    def ready(self) -> None:
-        """Answers once the evaluator is here."""
+    def ready(self) -> tuple[str, str]:
+        """The id of its node, and why the evaluator cannot be loaded there."""
+        try:
+            self._evaluate: Evaluate = ray.get(self._evaluator[0])
+        except Exception as error:
+            return "", told_of(error)
+        return ray.get_runtime_context().get_node_id(), ""
 
     def evaluate(self, fields: list[Any]) -> bytes:
         return outcome(self._evaluate, Pull(*fields))
@@ -60,7 +65,7 @@ class Ray(Engine):
         self._wanted = workers
         self._lock = threading.RLock()
         self._waiting: deque[tuple[Future[object], Pull]] = deque()
-        self._actors: set[Any] = set()  # each is either starting, idle or at work
+        self._actors: dict[Any, str] = {}  # each is either starting, idle or at work; the nodes of those that started
         self._idle: list[Any] = []
         self._at_work: dict[Future[object], Any] = {}
         self._failed_starts = 0
@@ -77,7 +82,7 @@ class Ray(Engine):
 
     def _set_up(self, evaluate: Evaluate, *, own: bool) -> None:
         try:
-            self._evaluate = ray.put(evaluate)
+            self._evaluator = ray.put(evaluate)
         except Exception as error:
             rule = f"cannot be sent to Ray: {told_of(error)}"
             raise CannotGoOn("evaluate", evaluate, rule, "pass what can be pickled") from None
@@ -114,29 +119,33 @@ class Ray(Engine):
         """Start the actors that were asked for, or as many as fit the cluster; Ray starts each when there is room."""
         wanted = self._wanted or max(1, int(fits(ray.cluster_resources(), self._needed)))
         while len(self._actors) < wanted and not self._closed.is_set() and self._failed is None:
-            actor = self._actor_class.remote(self._evaluate)
+            actor = self._actor_class.remote([self._evaluator])
             with self._lock:
-                self._actors.add(actor)
+                self._actors[actor] = ""
             ready = actor.ready.remote()
             self._when_done(ready.future(), functools.partial(self._started, actor))
 
     def _when_done(self, answer: "Future[Any]", deal: "Callable[[Future[Any]], None]") -> None:
         answer.add_done_callback(lambda done: self._news.put(functools.partial(deal, done)))
 
-    def _started(self, actor: Any, ready: "Future[None]") -> None:
+    def _started(self, actor: Any, ready: "Future[tuple[str, str]]") -> None:
         error = ready.exception()
+        node, failure = ("", told_of(error)) if error is not None else ready.result()
         with self._lock:
-            if error is None:
+            if not failure:
                 self.workers += 1
+                self._actors[actor] = node
                 self._idle.append(actor)
             else:
-                self._actors.discard(actor)
+                self._actors.pop(actor, None)
                 self._failed_starts += 1
                 if self.workers == 0 and self._failed_starts >= HOPELESS and not self._closed.is_set():
-                    rule = f"no worker could be started: {_cause(error)}"
+                    rule = f"no worker could be started: {failure}"
                     remedy = "thresher, and what the evaluator uses, must be installed on the cluster"
                     self._fail(CannotGoOn("executor", "ray", rule, remedy))
-        if error is None:
+        if failure:
+            _end(actor)
+        else:
             self._dispatch()
 
     def _fail(self, error: CannotGoOn) -> None:
@@ -146,11 +155,14 @@ class Ray(Engine):
             if future.set_running_or_notify_cancel():
                 future.set_exception(error)
 
-    def _remove(self, actor: Any) -> None:
-        """Remove an actor that is dead or being killed; our own thread, which may wait for Ray, starts another."""
-        self._actors.discard(actor)
+    def _remove(self, actor: Any) -> str:
+        """Remove an actor that is dead or being killed, and return its node.
+
+        Our own thread, which may wait for Ray, starts another.
+        """
         self.workers -= 1
         self._news.put(self._try_to_start_actors)
+        return self._actors.pop(actor, "")
 
     # -- the engine ---------------------------------------------------------------------------------------------
 
@@ -198,12 +210,12 @@ class Ray(Engine):
             if error is None:
                 self._idle.append(actor)
             else:
-                self._remove(actor)
+                node = self._remove(actor)
         if error is None:
             self._dispatch()
             future.set_result(answer.result())
         else:
-            future.set_exception(_meaning(error, pull))
+            future.set_exception(_meaning(error, pull, node))
 
     def result(self, future: "Future[object]") -> object:
         data: Any = future.result()
@@ -216,8 +228,7 @@ class Ray(Engine):
                 return
             self._remove(actor)
         future.set_exception(WorkerLost("it timed out", ()))
-        with contextlib.suppress(Exception):
-            ray.kill(actor)
+        _end(actor)
 
     def close(self, *, wait: bool) -> None:
         self._closed.set()
@@ -226,8 +237,7 @@ class Ray(Engine):
         with self._lock:
             actors = list(self._actors)
         for actor in actors:
-            with contextlib.suppress(Exception):
-                ray.kill(actor)
+            _end(actor)
         Connection.close()
 
 
@@ -249,34 +259,31 @@ def _failure(error: Exception) -> "Future[bytes]":
     return future
 
 
-def _meaning(error: BaseException, pull: Pull) -> Exception:
-    """The error for the pull that Ray's error means."""
-    if isinstance(error, RayActorError | OutOfMemoryError):
-        why = _why_it_died(error)
-        blameless = isinstance(error, ActorUnavailableError) or "its node" in why
-        return WorkerLost(why, () if blameless else (pull,))
+def _end(actor: Any) -> None:
+    with contextlib.suppress(Exception):  # it is gone already
+        ray.kill(actor)
+
+
+def _meaning(error: BaseException, pull: Pull, node: str) -> Exception:
+    """The error for the pull that Ray's error means. If the actor's node died, the pull is not to blame."""
+    if isinstance(error, ActorUnavailableError):
+        return WorkerLost("its worker cannot be reached", ())
+    if isinstance(error, OutOfMemoryError):
+        return WorkerLost("its worker used too much memory", (pull,))
+    if isinstance(error, RayActorError):
+        return WorkerLost("its node died", ()) if _is_dead(node) else WorkerLost("its worker died", (pull,))
     if isinstance(error, RayTaskError):
         cause = error.cause or error
-        return EvaluationFailed(told_of(cause), kind=type(cause).__qualname__, traceback=_without_colours(error))
+        return EvaluationFailed(told_of(cause), kind=type(cause).__qualname__)
     remedy = "the study is as it was: run again once the cluster is back"
     return CannotGoOn("executor", "ray", f"the connection to the Ray cluster was lost: {told_of(error)}", remedy)
 
 
-def _cause(error: BaseException) -> str:
-    """The exception behind Ray's error, which is at the end of a page of coloured text."""
-    lines = _without_colours(error).splitlines()
-    found = [line.strip() for line in lines if re.match(r"\s*[\w.]*(Error|Exception)\b", line)]
-    return found[-1][:300] if found else told_of(error)
-
-
-def _without_colours(error: BaseException) -> str:
-    return re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-
-
-def _why_it_died(error: BaseException) -> str:
-    """The one sentence that matters in the page that Ray writes about an actor's death."""
-    found = re.search(r"dead because (.*?)[.\n]", f"{error}.")
-    return found[1] if found else told_of(error)
+def _is_dead(node: str) -> bool:
+    try:
+        return node not in {other["NodeID"] for other in ray.nodes() if other["Alive"]}
+    except Exception:  # the cluster is gone
+        return True
 
 
 # -- the connection ------------------------------------------------------------------------------------------
@@ -332,7 +339,7 @@ class Connection:
                     signal.signal(signal.SIGTERM, before)  # Ray's own ends the program with another status
         except (RuntimeError, ValueError, OSError, RayError, ImportError) as error:
             remedy = "start one with: ray start --head"
-            if "ray[client]" in str(error):
+            if isinstance(error, ImportError):
                 remedy = "pip install 'ray[client]'"
             raise CannotGoOn("executor", address, f"no Ray cluster answers: {told_of(error)}", remedy) from None
 
