@@ -3,7 +3,10 @@
 These end after the last test in a row that uses them.
 """
 
+import functools
+import multiprocessing
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
@@ -81,10 +84,16 @@ def where(engine: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any
     elif engine == "ray":
         request.getfixturevalue("ray_here")
         yield {"executor": "ray", "workers": 2 if request.node.get_closest_marker("hangs") else 1}
-    elif engine in ("thread-pool", "process-pool", "loky"):
-        pool = engines.pool(engine)
-        yield {"executor": pool}
-        pool.shutdown(wait=False)
+    elif engine == "thread-pool":
+        with ThreadPoolExecutor(engines.WORKERS) as pool:
+            yield {"executor": pool, "workers": engines.WORKERS}
+            engines.RELEASE.set()
+        engines.RELEASE.clear()
+    elif engine in ("process-pool", "loky"):
+        others = set(multiprocessing.active_children())
+        yield {"executor": functools.partial(engines.pool, engine), "workers": engines.POOL}
+        for process in set(multiprocessing.active_children()) - others:  # which may hang
+            process.kill()
     elif engine == "arun":
         yield {"workers": engines.WORKERS}
     else:

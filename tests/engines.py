@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ SHARED = ("process-pool", "loky", "dask")  # the death of a worker costs other p
 OF_THEIR_OWN = ("processes", "ray")  # the death of a worker costs one pull
 ENGINES = (*HERE, *SHARED, *OF_THEIR_OWN)
 WORKERS = 4
+POOL = 2  # processes of a pool
 FOREVER = 3600.0
 RESOURCES = {"GPU": 2.0, "licence": 2.0}  # of each worker of the Dask cluster that tests share
 PLENTY = 4000  # pulls: fast arms must not use up the budget before a slow worker fails for the third time
@@ -117,12 +118,12 @@ def ray_cluster() -> Iterator[None]:
 
 
 def pool(engine: str) -> Executor:
-    """An executor as a user would pass it."""
+    """What a user's function makes."""
     if engine == "loky":
         import loky
 
-        return loky.ProcessPoolExecutor(2)  # type: ignore[no-any-return]
-    return (ThreadPoolExecutor if engine == "thread-pool" else ProcessPoolExecutor)(WORKERS)
+        return loky.ProcessPoolExecutor(POOL)  # type: ignore[no-any-return]
+    return ProcessPoolExecutor(POOL)
 
 
 def until(condition: Callable[[], bool], what: str, seconds: float = 90) -> None:

@@ -82,7 +82,7 @@ def test_the_number_of_pending_pulls_follows_the_size_of_the_cluster() -> None:
         client.cluster.scale(1)
         until(lambda: engine.workers == 1, "one worker")
         engine.close(wait=True)
-        capped = open_engine(evaluator("dask"), workers=5, executor=client.get_executor())
+        capped = open_engine(evaluator("dask"), workers=5, executor=client.cluster)
         assert capped.workers == 1
         capped.close(wait=True)
         assert client.status == "running"  # it is the user's, and is left as it was

@@ -137,7 +137,7 @@ def waits_for_running_ones(run: Run, folder: Path) -> None:
     assert said[1].endswith(("[]", "['cancelled']"))  # what waited behind those that ran
 
 
-@pytest.mark.parametrize("engine", [*ENGINES, "dask", "process-pool"])
+@pytest.mark.parametrize("engine", [*ENGINES, "dask"])
 def test_a_second_ctrl_c_does_not_wait_and_leaves_no_orphan(engine: str, start: Start) -> None:
     ends_at_the_second(start(engine))
 

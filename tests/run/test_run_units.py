@@ -1,26 +1,17 @@
 """Units of a run, one at a time: who is blamed, which pulls wait, and what has begun."""
 
-import functools
-import os
 import queue
 import signal
-import time
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from concurrent.futures import CancelledError, Future
 
 import pytest
-from engines import causes, evaluator, make, until
+from engines import causes, make
 
-from thresher.errors import CannotGoOn, InvalidInput
 from thresher.run import signals
-from thresher.run.engines import Engine, local, open_engine
-from thresher.run.engines.futures import Adapter, _broke, _same
-from thresher.run.engines.local import Process, Processes
+from thresher.run.engines import Engine
 from thresher.run.failures import WINDOW, Failure, Start
 from thresher.run.loop import Evaluations, Runner
-from thresher.run.lost_workers import Suspects, WorkerLost
+from thresher.run.lost_workers import Suspects
 from thresher.run.runner import Limits, run_on
 from thresher.study import Pull
 
@@ -106,144 +97,6 @@ def test_a_pull_that_its_engine_cancelled_is_dropped() -> None:
     study = make("a", budget=3)
     run_on(Cancelling(1), study, Limits(), None)
     assert (causes(study), study.verdict().told) == (["cancelled"], 2)
-
-
-# -- executors -------------------------------------------------------------------------------------------------------
-
-
-class Two(Executor):
-    """Says that everything runs, but has room for two."""
-
-    _max_workers = 2
-
-    def submit(self, function: Any, /, *args: Any, **given: Any) -> "Future[Any]":
-        future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()
-        return future
-
-
-def test_no_more_pulls_have_begun_than_an_executor_has_workers() -> None:
-    engine = Adapter(evaluator("threads"), Two(), None, 8)
-    first, second, third = (engine.submit(pull(number)) for number in (1, 2, 3))
-    assert [engine.began(each) for each in (first, second, third)] == [True, True, False]
-    first.set_result(None)
-    assert [engine.began(each) for each in (first, second, third)] == [False, True, True]
-    waiting: Future[object] = Future()
-    engine._here = {waiting: pull(4)}
-    assert not engine.began(waiting)
-
-
-def test_a_thread_that_hangs_counts_again_when_it_returns() -> None:
-    engine = Adapter(evaluator("threads"), Two(), None, 8)
-    first, second = engine.submit(pull(1)), engine.submit(pull(2))
-    engine.stop(first)
-    assert engine.workers == 1
-    first.set_result(None)
-    assert engine.workers == 2
-    engine.stop(first)
-    assert engine.workers == 2, "it has ended"
-    engine.workers = 1
-    with pytest.raises(CannotGoOn, match="each of its workers hangs"):
-        engine.stop(second)
-
-
-def test_the_pulls_that_were_lost_with_a_pool_are_those_without_an_outcome() -> None:
-    cancelled: Future[object] = Future()
-    cancelled.cancel()
-    lost = [Future[object](), done(error=BrokenExecutor()), done(0.5), done(error=ValueError()), cancelled]
-    assert [_broke(each) for each in lost] == [True, True, False, False, False]
-
-
-def test_a_broken_executor_that_cannot_be_made_again_ends_the_run() -> None:
-    engine = Adapter(evaluator("threads"), Two(), None, 8)
-    future = engine.submit(pull(1))
-    future.set_exception(BrokenExecutor("gone"))
-    with pytest.raises(CannotGoOn, match="broke, and thresher cannot make another; pass a function that makes one"):
-        engine.result(future)
-    with pytest.raises(InvalidInput, match=r"made 5, which is not a concurrent\.futures\.Executor"):
-        Adapter(evaluator("threads"), lambda: 5, None, 8)  # type: ignore[arg-type, return-value]
-
-
-def test_a_coroutine_function_runs_on_no_executor() -> None:
-    async def evaluate(_: Pull) -> float:
-        return 0.5
-
-    with pytest.raises(InvalidInput, match="a coroutine function runs on an event loop; leave executor out"):
-        open_engine(evaluate, workers=None, executor="threads")
-
-
-def test_a_broken_pool_of_loky_is_replaced_by_one_with_its_settings() -> None:
-    loky = pytest.importorskip("loky")
-    pool = loky.ProcessPoolExecutor(3, timeout=7, env={"THRESHER_TEST": "1"}, initializer=print, initargs=("x",))
-    other: Any = _same(pool)
-    assert (other._max_workers, other._timeout, other._env) == (3, 7, pool._env)
-    assert (other._initializer, other._initargs, other._context) == (print, ("x",), pool._context)
-
-
-def test_a_process_that_hangs_is_killed_when_it_is_stopped() -> None:
-    engine = Processes(evaluator("processes"), 1)
-    future = engine.submit(pull(1, "hangs"))
-    until(lambda: engine.began(future) and engine._running[future]._process is not None, "the evaluation")
-    engine.stop(done())  # it has ended already
-    engine.stop(future)
-    with pytest.raises(WorkerLost, match="its process was ended by SIGKILL"):
-        future.result(10)
-    assert isinstance(engine.submit(pull(2)).result(10), float), "another process takes its place"
-    engine.close(wait=True)
-
-
-def test_the_pipe_of_a_process_that_died_is_closed() -> None:
-    process = Process(evaluator("processes"))
-    assert isinstance(process.evaluate(pull(1)), float)
-    pipe = process._pipe
-    assert pipe is not None
-    with pytest.raises(WorkerLost, match="SIGKILL"):
-        process.evaluate(pull(2, "dies"))
-    assert (pipe.closed, process._pipe) == (True, None)
-    process.close()
-
-
-def _ends_itself(number: int, _: Pull) -> float:
-    signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
-    time.sleep(600)
-    return 0.5
-
-
-def test_a_process_that_was_ended_by_a_signal_without_a_name_is_lost() -> None:
-    process = Process(functools.partial(_ends_itself, signal.SIGRTMIN + 5))
-    with pytest.raises(WorkerLost, match=f"its process was ended by signal {signal.SIGRTMIN + 5}"):
-        process.evaluate(pull(1))
-    process.close()
-
-
-def _dies_before_its_child(note: Path, _: Pull) -> float:
-    """The child keeps the pipe of the worker open."""
-    child = os.fork()
-    if child:
-        note.write_text(str(child))
-        os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(600)
-    os._exit(0)
-
-
-def test_the_death_of_a_process_is_noticed_though_its_child_lives(tmp_path: Path) -> None:
-    note = tmp_path / "child"
-    process = Process(functools.partial(_dies_before_its_child, note))
-    with ThreadPoolExecutor(1) as pool:
-        lost = pool.submit(process.evaluate, pull(1))
-        try:
-            assert "its process was ended by SIGKILL" in str(lost.exception(20))
-        finally:
-            os.kill(int(note.read_text()), signal.SIGKILL)
-
-
-def test_a_worker_looks_every_second_whether_its_parent_lives(monkeypatch: pytest.MonkeyPatch) -> None:
-    parents, done = iter([7, 7, 1]), list[object]()
-    monkeypatch.setattr(local, "os", SimpleNamespace(getppid=lambda: next(parents), _exit=done.append))
-    monkeypatch.setattr(local, "time", SimpleNamespace(sleep=lambda seconds: done.append(f"{seconds:g} s")))
-    local._follow(7)
-    assert done == ["1 s", "1 s", 1]
 
 
 # -- signals ---------------------------------------------------------------------------------------------------------

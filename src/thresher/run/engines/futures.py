@@ -79,8 +79,12 @@ class Adapter(Engine):
         self.workers = self._size - len(self._hung)
 
     def close(self, *, wait: bool) -> None:
-        """Shut down what is ours: of busy processes, an executor may be able to kill its own, as loky is."""
-        if self._make is not None:
+        """Shut down what is ours. Executors that have a way to kill their busy processes do so."""
+        if self._make is None:
+            return
+        if not wait and (kill := getattr(self._executor, "kill_workers", None)):  # from Python 3.14
+            kill()
+        else:
             wishes = {"cancel_futures": True, "kill_workers": not wait}
             known = inspect.signature(self._executor.shutdown).parameters
             self._executor.shutdown(wait=wait, **{name: wish for name, wish in wishes.items() if name in known})
