@@ -92,8 +92,9 @@ def where(engine: str, request: pytest.FixtureRequest) -> Iterator[dict[str, Any
     elif engine in ("process-pool", "loky"):
         others = set(multiprocessing.active_children())
         yield {"executor": functools.partial(engines.pool, engine), "workers": engines.POOL}
-        for process in set(multiprocessing.active_children()) - others:  # which may hang
-            process.kill()
+        if engine == "process-pool":  # loky kills its own
+            for process in set(multiprocessing.active_children()) - others:
+                process.kill()
     elif engine == "arun":
         yield {"workers": engines.WORKERS}
     else:

@@ -51,7 +51,7 @@ def test_a_coroutine_function_runs_on_no_executor(executor: Any) -> None:
 
 def test_resources_are_counted_only_by_clusters() -> None:
     for function in (evaluate, evaluate_later):
-        with pytest.raises(InvalidInput, match="only Dask and Ray count them; leave them out, or name a cluster"):
+        with pytest.raises(InvalidInput, match="only Dask and Ray count them; leave it out, or name a cluster"):
             opened(None, function, resources={"GPU": 1})
 
 

@@ -5,12 +5,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import TIMEOUT, Clock, Slow, calls, causes, dask_cluster, evaluator, make, until
+from engines import TIMEOUT, Clock, Counted, Slow, calls, causes, dask_cluster, evaluator, make, until
 
 import thresher
 from thresher.run.engines import open_engine
@@ -30,9 +31,8 @@ def test_outcomes_that_the_scheduler_did_not_send_are_fetched(
     dask_client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So it is after a connection was lost and made anew."""
-    from thresher.run.engines.dask import Dask
-
-    monkeypatch.setattr(Dask, "_arrive", lambda *_: None)
+    monkeypatch.setattr(type(dask_client), "subscribe_topic", lambda *_: None)
+    monkeypatch.setattr(type(dask_client), "unsubscribe_topic", lambda *_: None)
     study = make("a", "b", budget=20)
     assert thresher.run(study, evaluator("dask"), executor=dask_client).told == 20
     assert causes(study) == []
@@ -60,17 +60,51 @@ def _retire_one(client: Any, folder: Path) -> None:
 
 
 @pytest.mark.hangs
-def test_a_run_leaves_no_hung_thread_to_the_next_one(dask_client: Any, clock: Clock) -> None:
+def test_a_hung_thread_is_left_alone_and_the_run_and_the_next_go_on(
+    dask_client: Any, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
     def go_on(progress: thresher.Progress) -> None:
         clock.ahead += TIMEOUT if progress.told == 5 else 0.0  # all but the hung one
 
-    for _ in range(3):  # each leaves a thread of a worker of two
+    for _ in range(2):  # each leaves a thread of the four
         hung = make("a", "first-hangs", budget=6, max_failures=None)
         thresher.run(hung, evaluator("dask"), executor=dask_client, timeout=TIMEOUT, on_progress=go_on)
-        assert len(causes(hung)) == 1
+        assert (hung.verdict().told, causes(hung)) == (5, ["failed"])
+    words = "a pull that timed out keeps its worker until it returns or the worker is restarted; the run goes on"
+    assert caplog.text.count(words) == 2
+    assert caplog.text.count("1 pull still running on the cluster: restart the workers that hang") == 2
     study = make("a", "b", budget=100)
     assert thresher.run(study, evaluator("dask"), executor=dask_client).told == 100
     assert causes(study) == []
+
+
+def test_a_thread_that_hung_is_used_again_when_its_call_returns(dask_client: Any, tmp_path: Path) -> None:
+    """Its late reward is kept."""
+    study = make("a", "first-hangs", budget=200, bounds=(0, 10))
+    evaluate = HangsUntilDropped(tmp_path)
+
+    def go_on(progress: thresher.Progress) -> None:
+        if causes(study):
+            (tmp_path / "go").touch()
+
+    verdict = thresher.run(study, evaluate, executor=dask_client, workers=2, timeout=2.0, on_progress=go_on)
+    assert (verdict.told, causes(study)) == (200, ["failed"])
+    assert max(event.reward or 0 for event in study.events() if event.kind == "told") == 2
+
+
+class HangsUntilDropped:
+    """The first pull of an arm hangs until there is a file; then each pull returns how many run at once."""
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "running").mkdir()
+        self._go, self._counted = folder / "go", Counted(folder / "running")
+
+    def __call__(self, pull: thresher.Pull) -> float:
+        if pull.arm == "first-hangs" and pull.number == 1:
+            until(self._go.exists, "the file")
+            return 0.5
+        time.sleep(0.02)
+        return self._counted(pull) if self._go.exists() else 0.5
 
 
 def test_the_number_of_pending_pulls_follows_the_size_of_the_cluster() -> None:
@@ -205,9 +239,9 @@ def test_pulls_that_never_began_cost_nothing_when_a_run_ends_early(
     ],
 )
 def test_an_address_without_an_answer_is_named(executor: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from thresher.run.engines import dask as dask_client
+    from thresher.run.engines import dask
 
-    monkeypatch.setattr(dask_client, "PATIENCE", 0.3)
+    monkeypatch.setattr(dask, "PATIENCE", 0.3)
     study = make()
     with pytest.raises(thresher.ThresherError, match=words):
         thresher.run(study, evaluator("dask"), executor=executor)

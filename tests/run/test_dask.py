@@ -4,14 +4,12 @@ import logging
 import threading
 import traceback
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from engines import Counted, Slow, calls, causes, dask_cluster, evaluator, make, until
 
 import thresher
-from thresher.run.engines.dask import Dask, Marks
 
 
 @pytest.mark.alone
@@ -30,14 +28,6 @@ def test_a_cluster_restarted_during_a_run_reruns_no_pull_that_had_begun(tmp_path
 def _restart(client: Any, folder: Path) -> None:
     until(lambda: len(calls(folder)) >= 4, "the first pulls")
     client.restart()
-
-
-def test_a_pull_that_is_no_longer_waited_for_is_not_begun() -> None:
-    """Its result has arrived, then its worker dies, and Dask gives it to another worker to compute it again."""
-    marks = Marks("thresher-1", "client", {})
-    marks._scheduler = SimpleNamespace(tasks={"waited-for": None})
-    assert [marks.begin(key, "tcp://worker") for key in ("waited-for", "waited-for", "gone")] == [True, False, False]
-    assert marks.forbid(["waited-for", "never sent"]) == ["never sent"]
 
 
 def test_a_cluster_that_starts_workers_when_there_is_work_gets_some(tmp_path: Path) -> None:
@@ -83,10 +73,3 @@ def test_a_client_that_is_closed_is_refused(dask_client: Any) -> None:
     client.close()
     with pytest.raises(thresher.CannotGoOn, match=r"is a client that is closed.*connect again"):
         thresher.run(make(), evaluator("dask"), executor=client)
-
-
-def test_a_run_that_is_over_no_longer_asks_the_users_cluster(dask_client: Any) -> None:
-    engine = Dask(evaluator("dask"), dask_client, None, 1)
-    assert not engine._looking.done()
-    engine.close(wait=True)
-    assert engine._looking.cancelled()

@@ -1,13 +1,12 @@
 """What a pull needs besides a worker's time: counted by the cluster, tested on the real engines."""
 
-import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import TIMEOUT, Clock, Counted, calls, causes, dask_cluster, evaluator, make
+from engines import Counted, causes, evaluator, make
 
 import thresher
 from thresher.run.engines import open_engine
@@ -77,22 +76,6 @@ def test_engines_without_resources_refuse_them(executor: str | None) -> None:
 def test_workers_that_thresher_starts_have_no_resources() -> None:
     with pytest.raises(thresher.InvalidInput, match=r"start some with: dask worker ADDRESS --resources 'GPU=1'"):
         thresher.run(make(), evaluator("dask"), executor="dask", resources={"GPU": 1})
-
-
-def test_a_hung_pull_does_not_keep_the_only_worker_that_has_the_resource(clock: Clock, tmp_path: Path) -> None:
-    study = make("a", "first-hangs", budget=8, max_failures=None)
-    looks = itertools.count()
-
-    def go_on(progress: thresher.Progress) -> None:
-        """Nothing else runs while it hangs. By then the run has seen that it began."""
-        hung = next((row.id for row in study.pulls() if row.arm == "first-hangs"), None)
-        if hung in dict(calls(tmp_path)) and next(looks) == 10:
-            clock.ahead = TIMEOUT
-
-    with dask_cluster(threads=3, n_workers=1, resources={"GPU": 1}) as client:
-        given: dict[str, Any] = {"resources": {"GPU": 1}, "timeout": TIMEOUT, "on_progress": go_on}
-        verdict = thresher.run(study, evaluator("dask", tmp_path), executor=client, **given)
-    assert (verdict.told, causes(study)) == (7, ["failed"])
 
 
 def test_amounts_too_fine_for_ray_are_named_with_its_words(ray_here: None) -> None:

@@ -47,14 +47,15 @@ def run(
         study: what `create_study` or `open_study` gave.
         evaluate: takes a `Pull` and returns a number or a bool, or raises; a coroutine function runs on an event loop.
             With a baseline and without cases, it is called for the arm and for the baseline, in the same worker.
-        workers: how many at once; by default the machine's cores, the cluster's capacity, or 16 coroutines.
+        workers: how many at once; by default the machine's cores, the cluster's capacity, or 16 coroutines. An executor
+            does not tell its size: say it here.
         executor: ``"threads"``, ``"processes"``, a ``concurrent.futures.Executor`` or a function that makes one; a Dask
             ``Client``, ``"dask"`` (a cluster on this machine) or ``"dask://host:8786"``; ``"ray"`` or a Ray address.
         resources: what each pull needs on a Dask or Ray cluster, as ``{"GPU": 1}``; on Ray also one CPU, unless
             ``"CPU"`` says otherwise.
         in_flight: how many pulls to have pending; by default as many as there are workers, on a cluster a few more.
         timeout: seconds for one evaluation, or for both sides of a pair; a thread is then abandoned, a process
-            killed, a coroutine cancelled.
+            killed, a coroutine cancelled; in executors and on Dask it keeps its worker until it returns.
         seconds: issue no more pulls after this many seconds.
         on_progress: called with a `Progress`, at most ten times a second.
         give_up: seconds of an outage, in which everything fails, after which `CannotGoOn` is raised. It is raised at

@@ -141,7 +141,7 @@ def _on_a_cluster(
         if library == "distributed" and isinstance(executor, Executor):
             rule = "is an executor of a Dask client, whose options thresher cannot see"
             raise InvalidInput("executor", executor, rule, "pass the client, and resources= to run")
-        if library == "dask_jobqueue" or library == "dask_kubernetes":
+        if library in ("dask_jobqueue", "dask_kubernetes"):
             library = "distributed"
     if library in ("dask", "distributed"):
         return _fetched("dask").Dask(evaluate, cluster, workers, available_cores(), needed)  # type: ignore[no-any-return]
