@@ -60,14 +60,11 @@ sys.exit(code)
 """
 COMMANDS = (
     "agent_commands",
-    "cases_command",
-    "exporting",
-    "importing",
-    "livetable",
+    "import_export",
+    "live_table",
     "read_commands",
     "run_command",
     "study_commands",
-    "verify_and_doctor",
 )
 IMPORTED = (
     *(f"cli.{name}" for name in COMMANDS),

@@ -3,8 +3,7 @@
 import click
 from click.testing import CliRunner
 
-from thresher.cli.compare_command import compare
-from thresher.cli.lab_commands import plan, simulate
+from thresher.cli.lab_commands import compare, plan, simulate
 
 GROUP = click.Group(commands={command.name or "": command for command in (simulate, plan, compare)})
 

@@ -99,7 +99,7 @@ def live(study: "Study") -> "_Context[_Callable[[Progress], object]]":
         with thresher.live(study) as show:
             thresher.run(study, evaluate, on_progress=show)
     """
-    from .cli.livetable import watching  # here: it loads what draws tables
+    from .cli.live_table import watching  # here: it loads what draws tables
 
     return watching(study, quiet=False)
 

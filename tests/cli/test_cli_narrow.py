@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 
 import thresher
-from thresher.cli.livetable import Screen, arms_table
+from thresher.cli.live_table import Screen, arms_table
 from thresher.core.ledger import Ledger
 from thresher.core.rows import Row, row_of
 from thresher.core.sentences import SIGNS

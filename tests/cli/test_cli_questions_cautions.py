@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import thresher as library
-from thresher.cli.cautions import labels_cautions, rewards_cautions
-from thresher.cli.livetable import arms_table, gauge_of
+from thresher.cli.live_table import arms_table, gauge_of
+from thresher.cli.run_checks import labels_cautions, rewards_cautions
 from thresher.core.row_text import head_of
 from thresher.core.rows import row_of
 from thresher.study import peek

@@ -7,7 +7,7 @@ from program import Result as Done
 from program import complaint, thresher
 
 import thresher as library
-from thresher.cli.requiring import Required, are_met
+from thresher.cli.run_end import Required, are_met
 
 SH = ["--", "sh", "-c", "{arm}"]
 TIMES = ["--reward=seconds", "--workers=1", "--quiet"]

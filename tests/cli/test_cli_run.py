@@ -203,7 +203,7 @@ def test_workers_run_at_the_same_time(tmp_path: Path) -> None:
 
 
 def test_a_terminal_is_not_needed_and_a_line_now_and_then_shows_progress() -> None:
-    soon = "import thresher.cli.livetable\nthresher.cli.livetable.FIRST_LINE = 0.8"
+    soon = "import thresher.cli.live_table\nthresher.cli.live_table.FIRST_LINE = 0.8"
     command = ["--budget=6", "--", "sh", "-c", "sleep 0.2; echo 1"]
     ask = ["run", "--at-least=0.5", "--arm=a", "--workers=1", "--confidence=off"]
     result = thresher(*ask, *command, first=soon)

@@ -19,7 +19,7 @@ from rich.live import Live
 from terminal import Terminal
 
 import thresher
-from thresher.cli.livetable import watching
+from thresher.cli.live_table import watching
 from thresher.run.runner import Progress
 from thresher.text.logs import log
 
@@ -136,7 +136,7 @@ def test_warnings_stand_above_the_table(tmp_path: Path) -> None:
 EVALUATOR = """
 import pathlib, sys, time
 import thresher
-from thresher.cli.livetable import watching
+from thresher.cli.live_table import watching
 
 def evaluate(pull):
     if pull.arm == "b":

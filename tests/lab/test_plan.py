@@ -14,7 +14,7 @@ from lab_commands import GROUP, run
 
 import thresher
 from thresher.cli import cli
-from thresher.cli.importing import results_in
+from thresher.cli.import_export import results_in
 from thresher.lab import Setup, planning, simulate
 from thresher.lab.planning import ALL_SETTLED, Pilot, pilot_setup, plan
 from thresher.lab.recorded import Recorded, gather

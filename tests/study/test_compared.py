@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.cli.exporting import rows_of
+from thresher.cli.import_export import rows_of
 from thresher.core.ledger import fold
 from thresher.core.replay import verify
 from thresher.study import give_up, peek

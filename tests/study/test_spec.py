@@ -6,7 +6,7 @@ import pytest
 
 import thresher
 from thresher.cli.code_files import CodeFiles
-from thresher.cli.kept_study import Kept
+from thresher.cli.resumable_study import Kept
 from thresher.core.spec import Spec
 from thresher.log.store import MemoryStore
 

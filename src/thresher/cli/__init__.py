@@ -22,12 +22,12 @@ COMMANDS = {  # command: its module, and what the list of commands says about it
     "demo": ("demo", "See a real study: which compression settings save enough?"),
     "plan": ("lab_commands", "Estimate how many pulls, and how much time, a problem will need."),
     "simulate": ("lab_commands", "Measure how often a policy's labels are right."),
-    "compare": ("compare_command", "Compare policies on the same simulated draws."),
+    "compare": ("lab_commands", "Compare policies on the same simulated draws."),
     "studies": ("study_commands", "List the studies in a store."),
     "create": ("study_commands", "Create a study without running it."),
     "status": ("read_commands", "Show how far a study is, and who works on it."),
     "verdict": ("read_commands", "Print the answer of a study so far."),
-    "cases": ("cases_command", "List the cases of a study, the hardest first."),
+    "cases": ("read_commands", "List the cases of a study, the hardest first."),
     "log": ("read_commands", "Print the events of a study."),
     "ask": ("agent_commands", "Hand out the next pull of a study."),
     "tell": ("agent_commands", "Tell the reward of a pull."),
@@ -37,10 +37,10 @@ COMMANDS = {  # command: its module, and what the list of commands says about it
     "retire": ("study_commands", "Stop pulling an arm."),
     "restore": ("study_commands", "Let a retired arm take pulls again."),
     "delete": ("study_commands", "Delete a study and its log."),
-    "import": ("importing", "Read a study, or results that you already have."),
-    "export": ("exporting", "Write a study as CSV or JSON."),
-    "verify": ("verify_and_doctor", "Check every decision of a study."),
-    "doctor": ("verify_and_doctor", "Check the installation and a store."),
+    "import": ("import_export", "Read a study, or results that you already have."),
+    "export": ("import_export", "Write a study as CSV or JSON."),
+    "verify": ("read_commands", "Check every decision of a study."),
+    "doctor": ("read_commands", "Check the installation and a store."),
     "serve": ("serve", "Serve a live page of all studies, and an HTTP API for agents."),
     "report": ("serve", "Write a report of a study to one HTML file."),
 }
@@ -151,7 +151,7 @@ def main() -> None:
         status = _complain(_wrong_use(error), WRONG_USE)
     except (CannotGoOn, StoreFailed, StudyDeleted) as error:
         if isinstance(error, CannotGoOn) and error.__cause__ is not None:
-            importlib.import_module(".speaking", __package__).show_cause(error)
+            importlib.import_module(".stderr_log", __package__).show_cause(error)
         status = _complain(_in_options(error), COULD_NOT_GO_ON)
     except ThresherError as error:
         status = _complain(_in_options(error), WRONG_USE)

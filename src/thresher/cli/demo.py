@@ -19,7 +19,7 @@ from ..run.signals import until_stopped
 from ..study import Pull, Study, peek
 from ..text.quantities import duration
 from . import say
-from .livetable import watching
+from .live_table import watching
 from .options import FORMATS, Whole, format_option
 from .output import print_verdict
 

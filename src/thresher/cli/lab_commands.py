@@ -1,20 +1,158 @@
-"""`thresher simulate` and `thresher plan`. Nothing heavy is imported before a command runs."""
+"""`thresher simulate`, `plan` and `compare`. Nothing heavy is imported before a command runs."""
 
+import json
+import math
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..core.parameters import BARS
+from ..core.sentences import question
 from ..errors import InvalidInput
+from ..text.phrasing import plural
+from ..text.quantities import duration
 from . import lab_options as lab
-from . import say
+from . import put, say, standard_output
 from .error_wording import naming_options
-from .lab_tables import print_data, print_plan, print_result
 from .options import Number, PolicyName, Whole, guarantee_option
 
 if TYPE_CHECKING:
+    from ..lab.comparing import Comparison
     from ..lab.planning import Plan
-    from ..lab.result import Result
+    from ..lab.result import Certificates, Result
+    from ..lab.setup import Setup
+
+
+# Tables for people, of the laboratory's commands.
+
+NINE_OF_TEN = "nine of ten"  # the heading of the range
+
+
+def print_data(style: str, rows: list[dict[str, Any]], data: dict[str, Any]) -> None:
+    """Print rows as CSV, or all data as JSON."""
+    from ..lab.result import csv_text
+
+    put(json.dumps(data, indent=1) if style == "json" else csv_text(rows), end="\n" if style == "json" else "")
+
+
+def within(share: float, error: float | None, *, sign: str = "") -> str:
+    """A share with its standard error, if that is known.
+
+    >>> within(0.5, 0.01), within(0.5, None)
+    ('50.00% ± 1.00%', '50.00%')
+    """
+    return f"{share:{sign}.2%}" + ("" if error is None else f" ± {error:.2%}")
+
+
+def print_result(result: "Result") -> None:
+    """Print what was measured at each checkpoint, and a summary below."""
+    from rich.console import Console
+    from rich.table import Table
+
+    setup = result.setup
+    delay = "every reward seen at once" if str(setup.timing) == "none" else f"delay {setup.timing}"
+    title = f"{asked_by(setup)} {setup.rules}, {setup.family} {'arm' if setup.arms == 1 else 'arms'}, {delay}"
+    shares = {"arms right": "accuracy", "all right": "success"}
+    if result.certificates is not None:
+        title += f", confidence {setup.confidence:g}" + (", error rate" if setup.ranks else "")
+        shares |= {"arms settled": "settled", "wrongly settled": "any_wrong_settled"}
+    table = Table(title=title, title_justify="left")
+    for name in ("pulls", *shares, *(("seconds",) if setup.timing.timed else ())):
+        table.add_column(name, justify="right")
+    for row in result.rows():
+        cells = [f"{row['pulls']:,}"]
+        for name in shares.values():
+            cells.append(within(row[name], row[f"{name}_se"]))
+        table.add_row(*cells, *([f"{row['seconds']:,.1f}"] if "seconds" in row else []))
+    console = Console(file=standard_output())
+    console.print(table)
+    console.print("; ".join(_words(result)), highlight=False)
+
+
+def asked_by(setup: "Setup") -> str:
+    """What a setup asks, in words."""
+    from ..lab.setup import look_of
+
+    return question(look_of(setup), setup.contenders)
+
+
+def _words(result: "Result") -> list[str]:
+    words = [f"{plural(result.repetitions, 'repetition')}, seed {result.seed}"]
+    if result.certificates is not None:
+        words += _certified(result.certificates, is_replay=result.setup.recorded is not None)
+    if result.measures.in_flight.max() > 0:
+        words.append(f"at most {int(result.measures.in_flight.max()):,} unobserved (τ)")
+        words.append(f"η {float(result.measures.ratio.mean()):.2f} on average")
+    if result.idle is not None:
+        words.append(f"workers idle {result.idle:.1%} of the time")
+    words.append(f"{result.pulls_per_second / 1e6:,.1f} million pulls a second")
+    return words
+
+
+def _certified(found: "Certificates", *, is_replay: bool) -> list[str]:
+    """When everything was settled or found, what that is of a full run, and how many labels of each list are wrong."""
+    used, error = found.used
+    after = f"{used:,.0f}" + ("" if error is None else f" ± {error:,.0f}") + " pulls"
+    if found.find is not None:
+        words = [f"{plural(found.find, 'arm')} found in {found.found:.1%} of repetitions, which took {after}"]
+    elif found.finished < 1.0:
+        words = [f"all arms settled in {found.finished:.1%} of repetitions within the budget"]
+    else:
+        words = [f"all arms settled after {after}"]
+    share = used / found.full_run if found.full_run else 0.0
+    if found.full_run and is_replay:
+        words.append(f"thresher would have needed {share:.1%} of the {found.full_run:,} recorded pulls")
+    elif found.full_run:
+        words.append(f"{share:.1%} of a full run, which takes {found.full_run:,} pulls")
+    for name, wrong in found.false_shares.items():
+        words.append(f"of the arms settled {name}, {within(*wrong)} were wrong")
+    return words
+
+
+def print_plan(plan: "Plan") -> None:
+    """Print what each target takes, with a bar for each policy."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..lab.planning import ALL_SETTLED, ROUGH, Pilot
+
+    is_pilot = isinstance(plan.setup.recorded, Pilot)
+    policies = list(plan.curves)
+    most = max((need.pulls or need.beyond) for need in plan.needs)
+    arms = "arms of the pilot" if is_pilot else f"{plan.setup.family} arms"
+    title = f"{asked_by(plan.setup)} {arms}, {plural(plan.workers, 'worker')}"
+    title += ", error rate" if plan.setup.ranks else ""
+    console = Console(file=standard_output())
+    wide, narrow = console.width >= 110, console.width < 90  # there is room for bars; there is little room
+    table = Table(title=title, title_justify="left", padding=(0, 0 if narrow else 1))
+    folded = ("to have", "with") if narrow else ("to have",)
+    for name in ("to have", "with", "pulls", NINE_OF_TEN, "time", "runs", *([""] if wide else [])):
+        side: Any = "left" if name in ("to have", "with", "") else "right"
+        table.add_column(name, justify=side, no_wrap=name not in folded)
+    for need in plan.needs:
+        beyond = f"> {need.beyond:,}"
+        low, pulls, high = (beyond if end is None else f"{end:,}" for end in (need.low, need.pulls, need.high))
+        bar = "█" * max(1, round(24 * (need.pulls or need.beyond) / most)) + ("…" if need.pulls is None else "")
+        target = need.target if need.policy == policies[0] else ""
+        time = "" if need.seconds is None else duration(need.seconds)
+        ends = "" if need.low is None else f"{low} – {high}"
+        cells = (target, need.policy, pulls, ends, time, f"{need.repetitions:,}")
+        table.add_row(*cells, *([bar] if wide else []))
+    console.print(table)
+    if plan.full_run is not None:
+        console.print(plan.full_run.sentence(), highlight=False)
+    ranges = f"{NINE_OF_TEN}: where the number of pulls lies in nine of ten resamples of the runs"
+    ranges += "; for arms settled, in nine of ten runs." if plan.setup.certifies else "."
+    if is_pilot:
+        ranges += " Each run draws the arms from what the pilot leaves possible."
+    console.print(ranges, highlight=False)
+    fewest = min(need.repetitions for need in plan.needs)
+    if fewest < ROUGH:
+        words = f"runs: the number of simulated studies. Figures from few runs (here as few as {fewest}) are rough."
+        console.print(words, highlight=False)
+    if any(need.pulls is None and need.target == ALL_SETTLED[0] for need in plan.needs) and not plan.setup.tolerance:
+        words = "An arm near the bar is settled late or never; with a --tolerance, it is settled as close."
+        console.print(words, highlight=False)
 
 
 @click.command()
@@ -204,3 +342,127 @@ def plan(
     else:
         full = {} if found.full_run is None else {"full_run": found.full_run.to_json()}
         print_data(style, found.rows(), {"format": 1, "workers": found.workers, **full, "needs": found.rows()})
+
+
+# ``thresher compare``: several policies on the same draws. Nothing heavy is imported before the command runs.
+
+CLEAR = 3  # standard errors at which a difference is marked
+BY_CHANCE = math.erfc(CLEAR / math.sqrt(2.0))  # how often that happens between equal policies: 1 in 370
+ENOUGH = 100  # repetitions without which the standard errors are too uncertain to mark anything
+HELP = """Compare policies: how often their labels are right after so many pulls, on the same arms and the same rewards.
+
+Every repetition draws arms and rewards once, for all policies: the n-th pull of an arm gives each of them the same
+reward. So the differences from the first policy, with their standard errors, are known far better than the figures
+themselves. A * marks differences of at least 3 standard errors; in a table of many cells, a few may be chance, and the
+last line says how many to expect. A POLICY is a name, such as evt, or module:function for a score of your own.
+
+Examples:
+thresher compare --policy evt --policy mine:score
+thresher compare --policy anytime-evt --policy uniform --policy mine:score --family bernoulli --picture mine.png
+thresher compare --policy ap-evt --policy mine:score --delay fifo:100 --repetitions 10000 --format csv
+thresher compare --policy balanced --policy mine:score --confidence 0.95 --arms 40 --means 0.7:0.99 --at-least 0.9
+"""
+
+
+@click.command(help=HELP)
+@click.option(
+    "--policy", "policies", type=PolicyName(), multiple=True, help="A policy; repeat it. The first is the reference."
+)
+@click.option(
+    "--family",
+    "kinds",
+    multiple=True,
+    help="uniform, bernoulli, beta, normal, clipped or constant; repeat it [default: the first five; with --confidence "
+    "bernoulli, beta and clipped].",
+)
+@lab.ARMS
+@click.option("--at-least", type=Number(), default=0.7, help="The bar that an arm's mean must reach.")
+@lab.MEANS
+@lab.SPREAD
+@click.option("--budget", type=Whole(), default=20_000, help="Pulls.")
+@lab.CHECKPOINTS
+@lab.DELAY
+@click.option("--confidence", default="off", help="off, or a number: settle arms at this confidence.")
+@click.option("--repetitions", type=Whole(), default=1000, help="How many studies to simulate with each policy.")
+@lab.PICTURE
+@lab.THREADS
+@lab.SEED
+@lab.OUTPUT
+def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
+    """Compare, print, and draw."""
+    from ..lab import comparing, pictures
+    from ..lab.result import progress_bar
+
+    words = {**given, "policy": None, "family": None}  # options that may be given several times
+    with naming_options(words):
+        asked = {
+            **{
+                name: given[name] for name in ("arms", "at_least", "means", "spreads", "budget", "checkpoints", "delay")
+            },
+            "confidence": lab.confidence_in(given["confidence"]),
+        }
+        if "recorded" in given["kinds"]:
+            raise InvalidInput("--family", "recorded", "compare draws its arms", "choose another family")
+        kinds = list(dict.fromkeys(given["kinds"] or comparing.families(asked["confidence"])))
+        many = len(comparing.named(given["policies"])) * len(kinds)
+
+    def work() -> "list[Comparison]":
+        fixed = {"kinds": kinds, **asked, **{name: given[name] for name in ("repetitions", "seed", "threads")}}
+        comparing.prepared(given["policies"], **fixed, shows=True)
+        with progress_bar("comparing", many * given["repetitions"] * given["budget"]) as progress:
+            return comparing.compare(given["policies"], **fixed, progress=progress)
+
+    with naming_options(words):
+        found = lab.drawn(picture, work, pictures.draw_comparison, force=force)
+    if style == "table":
+        _print(found)
+    else:
+        rows = [row for one in found for row in one.rows()]
+        settings = {name: given[name] for name in ("arms", "budget", "delay", "repetitions", "seed")}
+        print_data(style, rows, {"format": 1, "at_least": given["at_least"], **settings, "results": rows})
+
+
+def _print(found: "list[Comparison]") -> None:
+    """A table for each family: the first policy's figures, and how far the others are from them."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console, marks = Console(file=standard_output()), found[0].first.repetitions >= ENOUGH
+    for one in found:
+        first, *others = one.results
+        certifies = one.first.setup.certifies
+        measures = {"arms right": "accuracy", **({"arms settled": "settled"} if certifies else {})}
+        for title, measure in measures.items():
+            table = Table(title=f"{one.family} arms: {title}", title_justify="left")
+            for name in ("pulls", first, *(f"{other} − {first}" for other in others)):
+                table.add_column(name, justify="right", overflow="fold")
+            rows = list(one.rows())
+            for index, pulls in enumerate(one.pulls):
+                mine = [row for row in rows if row["pulls"] == pulls]
+                base = within(mine[0][measure], mine[0][f"{measure}_se"])
+                apart = [
+                    _difference(row[f"{measure}_difference"], row[f"{measure}_difference_se"], marks=marks)
+                    for row in mine[1:]
+                ]
+                table.add_row(f"{pulls:,}", base, *apart, end_section=index == len(one.pulls) - 1)
+            console.print(table)
+    words = f"{found[0].first.repetitions:,} repetitions, seed {found[0].first.seed}, the same draws for all policies"
+    console.print(f"{words}; ± is one standard error; {_marks(found)}", highlight=False)
+
+
+def _marks(found: "list[Comparison]") -> str:
+    """What the stars mean, and how many of them equal policies would get: every cell is another chance."""
+    if found[0].first.repetitions < ENOUGH:
+        return f"nothing is marked * below {ENOUGH} repetitions: the errors themselves are not known well enough"
+    measures = 2 if found[0].first.setup.certifies else 1
+    cells = measures * sum((len(one.results) - 1) * len(one.pulls) for one in found)
+    chance = f"{cells * BY_CHANCE:.2g} of these {cells}" if cells > 1 else f"one in {1 / BY_CHANCE:.0f}"
+    return (
+        f"* marks differences of at least {CLEAR} standard errors: between equal policies, {chance} would be marked by "
+        "chance, on average"
+    )
+
+
+def _difference(value: float, error: float | None, *, marks: bool) -> str:
+    text = within(value, error, sign="+").replace("+0.00%", "0.00%").replace("-0.00%", "0.00%").replace("-", "−")
+    return f"{text}*" if marks and error is not None and abs(value) >= CLEAR * error and value != 0 else text

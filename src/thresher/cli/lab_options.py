@@ -202,7 +202,7 @@ def setup_of(recorded: str | None, matrix: str | None, **settings: Any) -> "Setu
 def recorded_in(file: str) -> "Recorded":
     """The rewards in a file: CSV or JSON with arm and reward, or an export. Names arms without rewards."""
     from ..lab import recorded
-    from .importing import results_in
+    from .import_export import results_in
 
     return _named(recorded.gather(results_in(file)[0], file))
 
@@ -216,7 +216,7 @@ def _named(data: "Recorded") -> "Recorded":
 def pilot_in(file: str, cases: int) -> "tuple[Recorded, int]":
     """The rewards of a pilot, and how many cases to plan for: as given, or as its study has."""
     from ..lab import recorded
-    from .importing import results_in
+    from .import_export import results_in
 
     rows, known = results_in(file)
     found = list(rows)
@@ -231,8 +231,7 @@ def pilot_in(file: str, cases: int) -> "tuple[Recorded, int]":
 def matrix_in(file: str) -> "Recorded":
     """The rewards of every arm and case in a file: wide or long CSV, a JSON list, or the export of a study."""
     from ..lab import recorded
-    from .exporting import rows_of
-    from .importing import contents
+    from .import_export import contents, rows_of
 
     text, data, log = contents(file)
     if log is None:

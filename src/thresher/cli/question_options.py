@@ -16,10 +16,9 @@ from ..run.command.process import PULL_FIELDS
 from ..run.command.reward import MEASURED, SECONDS
 from ..text.quantities import PERCENT, Quantity
 from . import say
-from .cautions import arms_caution
 from .error_wording import as_written, naming_options, option_of
 from .options import Amount, Bounds, Number, Or, PolicyName, Whole, guarantee_option, option, together
-from .run_checks import Cases
+from .run_checks import Cases, arms_caution
 
 UNIT = DEFAULTS["bounds"]
 NONE, OFF = "none", "off"  # no bounds, no certificates

@@ -1,27 +1,48 @@
-"""Read a study: its status, its verdict, and its log."""
+"""Read a study: its status, verdict, log and cases; check it, or its store."""
 
 import json
+import platform
+import shutil
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from importlib import metadata
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
+from .._version import __version__
 from ..core import sentences
 from ..core.checks import MAX_WHOLE
 from ..core.events import Event, moment, remarks_of, to_json
+from ..core.hard_cases import CaseRow, hardest, seen_cases
 from ..core.ledger import Ledger
 from ..core.parameters import BARS
+from ..core.replay import verify as verified
 from ..core.spec import Spec
-from ..errors import DamagedStudy, UnknownStudy
+from ..errors import DamagedStudy, ThresherError, UnknownStudy, shown
 from ..log.reader import event_at, pages
 from ..study import Study, peek
+from ..text.escapes import cell, csv_line, visible
 from ..text.masking import masked, one_line
-from ..text.phrasing import listed
+from ..text.phrasing import listed, plural
 from ..text.quantities import amount, duration
-from . import put
-from .options import FORMATS, Whole, address_of, format_option, on_study, option
+from . import FINISHED, NOT_MET, put, read_in_part, standard_output
+from .options import (
+    FORMATS,
+    Whole,
+    address_of,
+    format_option,
+    name_argument,
+    on_study,
+    option,
+    scores_option,
+    storage_option,
+    store_at,
+    study_at,
+    study_or_damage,
+)
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
 SHOWN = (  # in a status for people
@@ -230,3 +251,198 @@ def _said(event: Event) -> str | None:
     baseline = [] if remarks.baseline is None else [f"baseline {remarks.baseline:g}"]
     cost = [] if remarks.cost is None else [f"cost {remarks.cost:g}"]
     return " ".join([*baseline, *cost, *([remarks.note] if remarks.note else [])])
+
+
+# ``thresher cases``: the cases of an eval set, the hardest first.
+
+MOST = 20  # cases for people, without --all
+WIDE = 120  # characters of a line where there is no terminal
+LONGEST = 32  # characters of a case's name, for people
+
+
+@click.command()
+@on_study
+@option("--all", f"List all cases, not only the {MOST} hardest.", to="everything")
+@format_option("text", "json", "csv", text="JSON and CSV have all cases; CSV has a column for each arm.")
+def cases(study: Study, everything: bool, style: str) -> None:
+    """List the cases of study NAME that have a reward, with the arms' rewards. Cases that most arms failed come first.
+
+    An arm failed a case if its reward does not reach the bar, or is worse than the baseline's. Where rewards are
+    graded, the worst mean comes first. A case whose evaluation failed for good is missing for that arm.
+
+    Examples:
+      thresher cases prompts
+      thresher cases prompts --all
+      thresher cases prompts --format csv
+    """
+    most = None if everything or style != "text" else MOST
+    rows, seen, arms, missing = peek(study, lambda ledger: _read(ledger, most))
+    spec = study.spec
+    if style == "json":
+        head = {"format": 1, "study": study.name, "cases": spec.case_count, "seen": seen, **asked_by(spec)}
+        lines = iter([json.dumps({**head, "rows": [row.to_dict() for row in rows]}, indent=2, ensure_ascii=False)])
+    elif style == "csv":
+        lines = (line.removesuffix("\n") for line in _csv(rows, spec.arms))
+    else:
+        lines = chain(_text(rows, arms, spec.unit), ["", _summary(len(rows), seen, spec.case_count), *missing])
+    with read_in_part():
+        for line in lines:
+            put(line)
+
+
+class Read(NamedTuple):
+    """What the command shows, from one state of the study."""
+
+    rows: list[CaseRow]
+    seen: int  # cases that have a reward
+    arms: list[str]  # those that have a reward, or have given up a case
+    missing: list[str]  # a line about cases that have no reward because they failed too often, if there are any
+
+
+def _read(ledger: Ledger, most: int | None) -> Read:
+    rows, names = hardest(ledger, most), ledger.spec.arms  # hardest refuses a study without cases
+    missing = {name: ledger.cases.missing[arm] if ledger.cases else 0 for arm, name in enumerate(names)}
+    arms = [name for arm, name in enumerate(names) if ledger.board.seen[arm] or missing[name]]
+    counts = [f"{visible(name)} {count:,}" for name, count in missing.items() if count]
+    line = f"Missing, because they failed, and counted as the worst: {listed(counts)}."
+    return Read(rows, seen_cases(ledger), arms, [line] if counts else [])
+
+
+def _summary(shown: int, seen: int, count: int) -> str:
+    listed = f"The {shown:,} hardest of {plural(seen, 'case')} with a reward" if shown < seen else ""
+    listed = listed or f"{plural(seen, 'case')} with a reward"
+    rest = f"; {count - seen:,} of {count:,} have none" if seen < count else ""
+    more = "; --all lists all" if shown < seen else ""
+    return f"{listed}{rest}{more}."
+
+
+def _csv(rows: Sequence[CaseRow], arms: Sequence[str]) -> Iterator[str]:
+    yield csv_line(["case", "failed", "passed", "mean", *map(cell, arms)])
+    for row in rows:
+        rewards = (row.rewards.get(arm) for arm in arms)
+        yield csv_line([cell(str(row.case)), row.failed, row.passed, row.mean, *rewards])
+
+
+def _text(rows: Sequence[CaseRow], arms: Sequence[str], unit: str | None) -> Iterator[str]:
+    """A table: a column for each arm if they fit, otherwise the names of those that failed."""
+    width = shutil.get_terminal_size((WIDE, 24)).columns if standard_output().isatty() else WIDE
+    table = [
+        ["case", *(_shortened(str(row.case)) for row in rows)],
+        ["failed", *(f"{row.failed:,}" for row in rows)],
+        ["passed", *(f"{row.passed:,}" for row in rows)],
+        ["mean", *(amount(row.mean, unit) for row in rows)],
+    ]
+    if any(row.missing_by for row in rows):
+        table.append(["missing", *(f"{len(row.missing_by) or ''}" for row in rows)])
+    of_arms = [[visible(arm), *(_reward(row, arm, unit) for row in rows)] for arm in arms]
+    if _width([*table, *of_arms]) <= width:
+        table += of_arms
+        yield from _lines(table)
+        return
+    room = max(20, width - _width(table) - 2)
+    yield from _lines([*table, ["failed by", *(_failing(row, room) for row in rows)]])
+
+
+def _reward(row: CaseRow, arm: str, unit: str | None) -> str:
+    return amount(row.rewards[arm], unit) if arm in row.rewards else "missing" if arm in row.missing_by else ""
+
+
+def _failing(row: CaseRow, room: int) -> str:
+    """The names of the arms that failed a case, as many as fit."""
+    names = [visible(arm) for arm in row.failed_by]
+    text = ", ".join(names)
+    while len(text) > room and len(names) > 1:
+        names.pop()
+        text = f"{', '.join(names)} and {row.failed - len(names):,} more"
+    return text
+
+
+def _shortened(name: str) -> str:
+    text = visible(name)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+
+
+def _width(columns: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(len, column)) for column in columns) + 2 * (len(columns) - 1)
+
+
+def _lines(columns: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The columns side by side; names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in columns]
+    for cells in zip(*columns, strict=True):
+        padded = [
+            text.ljust(width) if at == 0 or columns[at][0] == "failed by" else text.rjust(width)
+            for at, (text, width) in enumerate(zip(cells, widths, strict=True))
+        ]
+        yield "  ".join(padded).rstrip()
+
+
+# Check a study (``thresher verify``) or a store (``thresher doctor``).
+
+
+@click.command()
+@name_argument
+@scores_option
+@storage_option
+@format_option("text", "json")
+def verify(name: str, scores: tuple[object, ...], storage: str | None, style: str) -> int:
+    """Check the log of study NAME: no gap, every event valid, every pull for the arm that the policy chooses.
+
+    Every event must also match its digest, up to the head that the store recorded. Prints the head, so that two people
+    can see that they have the same log, and a digest of the state that is the same on any machine. Exit status 1 means
+    that something is wrong.
+
+    Examples:
+      thresher verify prompts
+      thresher verify prompts --policy mine:score
+    """
+    store = store_at(storage)
+    if name not in store.studies():
+        study_at(name, store)  # raises an error that lists what exists
+    report = verified(chain.from_iterable(pages(store, name)))
+    if style == "json":
+        put(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
+    elif report.sound:
+        put(f"{plural(report.events, 'event')}, every decision re-derived; state {report.digest}")
+        put(f"Head of the log: event {report.events:,}, {report.head}")
+        if not report.anywhere:
+            only = "its decisions can be re-derived on the same machine only"
+            put(f"its policy, {report.policy}, may use more than + − × ÷ √: {only}")
+    else:
+        put(f"event {report.wrong}: {one_line(report.reason or '')}; the {report.events:,} before it are right")
+    return FINISHED if report.sound else NOT_MET
+
+
+@click.command()
+@storage_option
+@format_option("text", "json")
+def doctor(storage: str | None, style: str) -> int:
+    """Print versions, how durable the store is, and what is wrong with it. Exit status 1 means that something is wrong.
+
+    Example:
+      thresher doctor --storage postgresql://me@server/lab
+    """
+    found = {"thresher": __version__, "python": f"{platform.python_version()} on {platform.platform()}"}
+    for package in ("apsw", "psycopg", "click", "rich"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    try:
+        store = store_at(storage)
+        found.update(store.describe())
+        names = store.studies()
+        found["studies"] = f"{len(names)}, each checked"
+        for name in names:
+            if damage := study_or_damage(name, store)[1]:
+                found[f"! study {shown(name, 40)}"] = damage
+    except ThresherError as error:
+        found["! store"] = str(error)
+    found = {key: masked(value) for key, value in found.items()}
+    wrong = {key: value for key, value in found.items() if key.startswith("!")}
+    if style == "json":
+        put(json.dumps({"format": 1, "sound": not wrong, "found": found}, indent=2, ensure_ascii=False))
+    else:
+        for key, value in found.items():
+            put(f"{key:12} {one_line(value)}")
+    return NOT_MET if wrong else FINISHED

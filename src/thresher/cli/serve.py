@@ -15,7 +15,7 @@ from ..run.signals import until_stopped
 from ..text.files import Kind, check, replacing
 from . import print_lines, put, say, say_done, standard_output
 from .options import Whole, name_argument, option, scores_option, storage_option, store_at, study_at
-from .speaking import spoken
+from .stderr_log import spoken
 
 
 def web(module: str) -> ModuleType:

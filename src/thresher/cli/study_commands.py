@@ -14,7 +14,7 @@ from ..study import Study, peek
 from ..text.masking import one_line
 from ..text.phrasing import plural
 from . import FINISHED, NOT_MET, put, say, say_done
-from .baselines import baseline_results
+from .import_export import baseline_results
 from .options import (
     Whole,
     address_of,

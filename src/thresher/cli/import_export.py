@@ -1,30 +1,141 @@
-"""Import: studies and results, into a store."""
+"""Export and import: a study as CSV or as its whole log, and results that people already have."""
 
+import csv
+import io
+import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
 
 import click
 
+from ..core import certificate
 from ..core import ledger as ledgers
 from ..core.checks import MAX_NAME, finite, number, of_percent, whole
 from ..core.checks import name as checked_name
-from ..core.events import DROPPED, LATE, NO_EVENT, Event
+from ..core.events import DROPPED, LATE, NO_EVENT, ONCE, OUTSIDE, STATES, TOLD, Event, Remarks, remarks_of, to_json
 from ..core.ledger import Ledger
-from ..core.results import LOST, SHAPES, SPARE, Row, read_json, read_rows
+from ..core.pulls import pull_of
+from ..core.results import CANCELLED, LOST, OF_ONE_ARM, ORIGINS, SHAPES, SPARE, WITH_REWARD, Row, read_json, read_rows
 from ..core.spec import Spec
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
 from ..log.chain import Head, chained
 from ..log.commands import Result, checked_result
 from ..log.journal import plain, storable
-from ..study import import_pulls, peek
+from ..study import Study, import_pulls, peek
+from ..text.escapes import cell, remark
 from ..text.files import read_text
 from ..text.phrasing import plural
-from . import say_done
+from . import put, say, say_done
 from .error_wording import in_options
-from .exporting import rows_of
-from .options import address_of, option, storage_option, store_at, study_at
+from .options import address_of, on_study, option, storage_option, store_at, study_at
+
+LINES = 1000  # lines of CSV that are written at once
+
+
+@click.command()
+@on_study
+@click.argument("style", type=click.Choice(["csv", "json"]), metavar="csv|json")
+def export(study: Study, style: str) -> None:
+    """Write study NAME to standard output: csv has one line per pull, json has the whole log. import reads both.
+
+    Where every pull evaluates an arm and the baseline, csv has a column baseline, and import reads json alone.
+
+    The state of a pull is pending, told, dropped, late (told after it was charged to the certificate), outside (the
+    reward lies outside the bounds) or cancelled (it does not count in the certificate). The cause of a reward, if one
+    has any, is repeatable (it may have been evaluated more than once) or failed (a failure that counts as this number).
+
+    Examples:
+      thresher export prompts csv
+      thresher export prompts json --storage postgresql://me@server/lab
+    """
+    if style == "json":
+        _print_log(study)
+    else:
+        peek(study, _print_pulls)
+
+
+def _print_log(study: Study) -> None:
+    """The log up to its present head. The head comes first, so that a truncated file still has it."""
+    seq, digest = peek(study, lambda ledger: (ledger.seq, ledger.head))
+    head = json.dumps({"seq": seq, "digest": digest})
+    put(f'{{"format": 1, "study": {json.dumps(study.name)}, "head": {head}, "events": [', end="")
+    for event in islice(chain.from_iterable(study.pages()), seq):
+        put(("," if event.seq > 1 else "") + f"\n{json.dumps(to_json(event))}", end="")
+    put("\n]}")
+
+
+def _print_pulls(ledger: Ledger) -> None:
+    """Write some lines at a time: all of them together would take more memory than the study."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    has_cases, pairs = ledger.spec.cases is not None, ledger.spec.pairs
+    more = ["case"] if has_cases else ["baseline"] if pairs else []
+    has_origins = any(ledger.pull_origin)
+    more += ["cause"] if has_origins else []
+    has_remarks = bool(ledger.remarks)
+    more += ["note", "cost"] if has_remarks else []
+    table.writerow(("pull", "arm", "number", "seed", "state", "reward", *more))
+    for pull, row in enumerate(rows_of(ledger), start=1):
+        last: list[object] = [cell(str(row.case))] if has_cases else [_other(ledger, pull)] if pairs else []
+        if has_origins:
+            last.append(" ".join(name for name, value in ORIGINS.items() if row.origin & value))
+        if has_remarks:
+            remarks = remarks_of(Event(0, "told", reason=ledger.remarks.get(pull))) or Remarks()
+            last += [remark(remarks.note or ""), remarks.cost]
+        issued = pull_of(ledger, pull)
+        table.writerow((pull, cell(row.arm), issued.number, issued.seed, row.state, row.reward, *last))
+        if not pull % LINES:
+            put(text.getvalue(), end="")
+            text.seek(0)
+            text.truncate()
+    put(text.getvalue(), end="")
+
+
+def _other(ledger: Ledger, pull: int) -> float | None:
+    """The baseline's reward in a pair that was told."""
+    return ledger.pull_other[pull - 1] if ledger.pull_state[pull - 1] in (TOLD, LATE) else None
+
+
+def rows_of(ledger: Ledger) -> Iterator[Row]:
+    """All pulls as rows. Pulls that were charged have a state that import charges again."""
+    for pull, state in enumerate(_states(ledger), start=1):
+        reward = ledger.pull_reward[pull - 1] if state in WITH_REWARD else None
+        case = ledger.case_of(pull)
+        name = None if case is None else ledger.spec.case_name(case)
+        origin = ONCE if reward is None else ledger.pull_origin[pull - 1]
+        yield Row(f"pull {pull}", ledger.spec.arms[ledger.pull_arm[pull - 1]], state, reward, name, origin)
+
+
+def _states(ledger: Ledger) -> list[str]:
+    states = [STATES[state] for state in ledger.pull_state]
+    if ledger.cases:  # a case that is tried again is not charged, and one that is late still has its reward
+        for pull in ledger.cases.spare:
+            states[pull - 1] = SPARE
+    for at, state in enumerate(ledger.pull_state if ledger.spec.pairs else ()):
+        if state == OUTSIDE and not ledger.has_reward(at + 1):
+            states[at] = STATES[DROPPED]
+    if not ledger.certifies or ledger.cases:
+        return states
+    followed = set()  # arms with a later pull that was told: cancelled pulls before it are charged
+    for pull in range(ledger.issued, 0, -1):
+        state, outcome, arm = ledger.pull_state[pull - 1], ledger.docket.outcome[pull], ledger.pull_arm[pull - 1]
+        if outcome == certificate.TOLD or state == OUTSIDE:  # such a reward counts where it is imported, if at all
+            followed.add(arm)
+        elif state == TOLD:  # charged while it was pending, because too many rewards waited for it
+            states[pull - 1] = "late"
+        elif state == DROPPED and _is_left_out(ledger, outcome, arm in followed):
+            states[pull - 1] = CANCELLED
+    return states
+
+
+def _is_left_out(ledger: Ledger, outcome: int, followed: bool) -> bool:
+    return outcome == certificate.CANCELLED and not followed
+
+
+# Import: studies and results, into a store.
 
 WRITE_REWARD = "write a number, or true, pass, false or fail"
 
@@ -252,3 +363,66 @@ def _event(item: dict[str, Any]) -> Event:
         if field == "digest":
             kept["digest"] = bytes.fromhex(value)
     return event._replace(**kept)
+
+
+# ``--baseline-results``: results of the baseline that exist already, on the cases of the study.
+
+OPTION = "--baseline-results"
+
+
+class BaselineResults:
+    """What a file says about the baseline, checked. Nothing is written until `bring`."""
+
+    def __init__(self, file: str, spec: Spec) -> None:
+        self.file, self.spec = file, spec
+        if spec.baseline is None:
+            raise InvalidInput(OPTION, file, "there is no baseline", "name one of the arms with --baseline")
+        if spec.cases is None:
+            rule = "only results on the same cases can be compared"
+            raise InvalidInput(OPTION, file, rule, "give the cases with --cases, or leave the results out")
+        rows = list(results_in(file, arm=spec.baseline)[0])
+        results = list(checked(rows, spec))
+        for row, result in zip(rows, results, strict=True):
+            if result.arm != spec.baseline:
+                rule = f"is not the baseline, which is {shown(spec.baseline)}"
+                raise InvalidInput(f"{row.location}: arm", result.arm, rule, "keep the results of the baseline alone")
+        self.results: Sequence[Result] = list(with_cases(zip(rows, results, strict=True), spec, {}))
+        if not self.results:
+            raise InvalidInput(OPTION, file, "has no rewards", OF_ONE_ARM)
+
+    def check(self, study: Study) -> bool:
+        """Whether the results are still to be imported; raises if the study began with others, or without them."""
+        known, begun = peek(study, self._known)
+        wanted = {self.spec.case(result.case): self.spec.reward(result.reward) for result in self.results}
+        if known == wanted:
+            return False
+        if known or begun:
+            has = f"began with {'other' if known else 'no'} results of the baseline"
+            remedy = "start over with --fresh, name another --study, or give what it began with"
+            raise InvalidInput(OPTION, self.file, f"study {shown(study.name)} {has}", remedy)
+        return True
+
+    def bring(self, study: Study) -> None:
+        """Import the results, all or none, unless the study has them."""
+        if not self.check(study):
+            return
+        try:
+            import_pulls(study, self.results)
+        except InvalidInput:  # another agent was first
+            if self.check(study):
+                raise
+            return
+        missing = self.spec.case_count - len(self.results)
+        rest = f"; it is pulled first on the {plural(missing, 'other case')}" if missing else ""
+        say(f"imported {plural(len(self.results), 'reward')} of the baseline{rest}")
+
+    def _known(self, ledger: Ledger) -> tuple[dict[int, float], bool]:
+        """The rewards of the baseline that were imported, by case, and whether a pull was handed out."""
+        cases = ledger.cases.imported.get(ledger.base, set()) if ledger.cases else set()
+        return {case: ledger.table[case] for case in cases if case in ledger.table}, ledger.issued > ledger.imported
+
+
+def baseline_results(given: dict[str, Any], spec: Spec) -> BaselineResults | None:
+    """The results in the file of ``--baseline-results``, checked; None without the option."""
+    file = given["baseline_results"]
+    return None if file is None else BaselineResults(file, spec)

@@ -26,7 +26,7 @@ from ..text.phrasing import distinct, plural
 from ..text.quantities import duration, speed
 from . import say
 from .output import COLOURS, STYLES
-from .speaking import spoken
+from .stderr_log import spoken
 
 REDRAW = 0.25  # seconds
 SHARE = 20  # drawing takes at most 1/20 of the time, however many arms there are

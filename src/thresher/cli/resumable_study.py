@@ -20,8 +20,8 @@ from ..study import Study, peek, record_files
 from ..text.masking import masked_words
 from ..text.phrasing import listed, plural
 from . import say
-from .baselines import BaselineResults
 from .code_files import CodeFiles
+from .import_export import BaselineResults
 from .options import address_of, is_kept
 
 
