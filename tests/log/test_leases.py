@@ -2,6 +2,7 @@
 
 import gc
 import os
+import queue
 import subprocess
 import sys
 import threading
@@ -19,13 +20,15 @@ from thresher.study import peek
 
 
 @pytest.fixture
-def make(url: str) -> Iterator[Callable[..., thresher.Study]]:
-    """Studies on one store, each with its own agent."""
+def make(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., thresher.Study]]:
+    """Studies on one store, each with its own agent. One that dies renews none of its pulls, as after kill -9."""
     made: list[thresher.Study] = []
 
-    def study(**given: Any) -> thresher.Study:
+    def study(*, dies: bool = False, **given: Any) -> thresher.Study:
         settings: dict[str, Any] = {"arms": ["a", "b"], "at_least": 0.5, "budget": 60, "storage": url}
         made.append(thresher.create_study("s", **settings | given, if_exists="join"))
+        if dies:
+            monkeypatch.setattr(made[-1].store, "renew", lambda *_: None)
         return made[-1]
 
     yield study
@@ -52,15 +55,16 @@ def keepers() -> int:
     return sum(each.name == "thresher-leases" and each not in EARLIER for each in threading.enumerate())
 
 
-def forget(study: thresher.Study) -> None:
-    """The agent is gone, as after kill -9: its pulls are not renewed."""
-    study._keeper._pulls.clear()
+def renewals(study: thresher.Study, monkeypatch: pytest.MonkeyPatch) -> "queue.SimpleQueue[list[int]]":
+    """What the agent renews from now on."""
+    found: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
+    monkeypatch.setattr(study.store, "renew", lambda name, pulls, seconds: found.put(list(pulls)))
+    return found
 
 
 def test_a_dead_agents_pull_is_dropped_as_lost_and_its_late_reward_kept_once(make: Any) -> None:
-    dead, alive = make(lease=0.1), make()
+    dead, alive = make(dies=True, lease=0.1), make()
     pull = dead.ask() or pytest.fail("no pull")
-    forget(dead)
     until(alive.sweep)
     dropped = alive.events()[-1]
     assert (dropped.kind, dropped.pull, dropped.cause) == ("dropped", pull.id, "lost")
@@ -75,9 +79,8 @@ def test_a_dead_agents_pull_is_dropped_as_lost_and_its_late_reward_kept_once(mak
 
 @pytest.mark.parametrize("how", ["ask", "sweep"])
 def test_the_next_agent_that_asks_drops_lost_pulls(make: Any, how: str) -> None:
-    dead = make(lease=0.05)
+    dead = make(dies=True, lease=0.05)
     dead.ask_many(3)
-    forget(dead)
     until(lambda: dead.store.expired("s") == [1, 2, 3])
     alive = make()
     getattr(alive, how)()
@@ -111,14 +114,16 @@ def test_the_thread_runs_only_while_pulls_are_pending(make: Any) -> None:
     until(lambda: keepers() == 0)
 
 
-def test_pulls_that_others_told_are_no_longer_renewed(make: Any, url: str) -> None:
-    study = make(lease=60)
+def test_pulls_that_others_told_are_no_longer_renewed(make: Any, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = make(lease=0.1)
+    renewed = renewals(study, monkeypatch)
     pulls = study.ask_many(3)
     other = thresher.open_study("s", storage=url)
     for pull in pulls[:2]:
         other.tell(pull, 1)
+    assert renewed.get(timeout=60) == [1, 2, 3]
     study.sweep()
-    assert study._keeper.held == [3]
+    until(lambda: renewed.get(timeout=60) == [3])
     study.drop(3)
     other.store.close()
 
@@ -146,9 +151,8 @@ def test_memory_has_no_leases_and_needs_no_thread() -> None:
 
 
 def test_renew_keeps_pulls_that_are_evaluated_elsewhere(make: Any) -> None:
-    asked, other = make(lease=0.2), make()
+    asked, other = make(dies=True, lease=0.2), make()
     asked.ask_many(2)
-    forget(asked)
     other.renew([1], 3600)
     until(other.sweep)
     assert peek(other, lambda ledger: [ledger.state_of(pull) for pull in (1, 2)]) == [0, 2]
@@ -168,17 +172,20 @@ def test_an_agent_never_drops_its_own_pulls_however_the_clock_jumps(make: Any) -
     assert make().sweep() == 2
 
 
-def test_a_forked_child_keeps_its_own_pulls_and_not_its_parents(make: Any) -> None:
-    study = make(lease=60)
+def test_a_forked_child_renews_its_own_pulls_and_not_its_parents(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    study = make(lease=0.1)
     study.ask_many(2)
     child = os.fork()
     if not child:
-        fine = not study._keeper.holds(1) and keepers() == 0
-        pull = study.ask()
-        fine = fine and pull is not None and study._keeper.holds(pull.id) and keepers() == 1
-        os._exit(0 if fine else 1)
+        fine = False
+        try:
+            renewed, before = renewals(study, monkeypatch), keepers()
+            pull = study.ask()
+            fine = pull is not None and renewed.get(timeout=10) == [pull.id] and (before, keepers()) == (0, 1)
+        finally:
+            os._exit(not fine)
     assert os.waitpid(child, 0)[1] == 0
-    assert study._keeper.holds(1)
+    assert renewals(study, monkeypatch).get(timeout=60) == [1, 2]
     for pull in (1, 2):
         study.drop(pull)
 
@@ -194,9 +201,8 @@ def test_pending_pulls_do_not_keep_the_interpreter_alive(url: str) -> None:
 
 def test_run_drops_the_pulls_of_dead_agents(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "SWEEP", 0.1)
-    dead = make(lease=0.05, budget=40)
+    dead = make(dies=True, lease=0.05, budget=40)
     dead.ask_many(5)
-    forget(dead)
     release = threading.Event()
 
     def evaluate(pull: thresher.Pull) -> float:
@@ -212,16 +218,14 @@ def test_run_drops_the_pulls_of_dead_agents(make: Any, monkeypatch: pytest.Monke
 
 
 def test_an_agents_clock_does_not_matter_in_postgres(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=postgres_url)
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=postgres_url, lease=3000)
     study.ask()
-    forget(study)
     real = time.time
     for shift in (3600, -3600):
         monkeypatch.setattr(time, "time", lambda shift=shift: real() + shift)
         store = open_store(postgres_url)
-        other = thresher.open_study("s", storage=store)
+        other = thresher.open_study("s", storage=store, lease=3000)
         other.ask()
-        forget(other)
         assert other.sweep() == 0
         store.close()
     assert study.sweep() == 0

@@ -48,22 +48,28 @@ def test_a_keeper_returns_whether_anything_is_left_to_renew() -> None:
     assert not keeper.beat()
 
 
-def test_a_forked_child_keeps_no_ledger_that_another_thread_was_using() -> None:
+def test_a_forked_child_does_not_use_what_another_thread_was_changing() -> None:
     study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9)
     using, done = threading.Event(), threading.Event()
 
     def use(ledger: Ledger) -> None:
+        ledger.issued = 7  # until it is done
         using.set()
         done.wait(60)
+        ledger.issued = 0
 
     thread = threading.Thread(target=peek, args=(study, use))
     thread.start()
     assert using.wait(60)
     child = os.fork()
     if not child:
-        fine = study._journal._ledger is None
-        os._exit(0 if fine and study.ask() is not None else 1)
+        fine = False
+        try:
+            pull = study.ask()
+            fine = pull is not None and pull.id == 1
+        finally:
+            os._exit(not fine)
     done.set()
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert study._journal._ledger is not None, "the parent keeps its own"
+    assert [event.kind for event in study.events()] == ["created"], "the parent keeps its own"
