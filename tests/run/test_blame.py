@@ -126,6 +126,25 @@ def test_when_the_failures_of_one_arm_may_end_a_run(arms: str, given: Any, told:
     assert not start.is_for_one_arm
 
 
+@pytest.mark.parametrize(("oldest", "ends"), [(1.0, False), (3.0, False), (5.0, False), (6.0, True)])
+def test_the_start_waits_for_all_pulls_that_were_issued_before_the_last_failure(oldest: float, ends: bool) -> None:
+    start = Start(make("a", "b", "c", "d"), lambda: oldest)
+    for number, arm in [(2, "a"), (4, "b"), (5, "c")]:
+        assert start.end() is None
+        start.failure(broke(number, arm))
+    assert (start.end() is not None) == ends
+
+
+@pytest.mark.parametrize(("arms", "needed"), [("a", WINDOW), ("abc", None)])
+def test_only_an_only_arm_that_fails_often_ends_the_run_while_an_earlier_pull_is_pending(
+    arms: str, needed: int | None
+) -> None:
+    start = Start(make(*arms), lambda: 1.0)
+    for count in range(1, 2 * WINDOW):
+        start.failure(broke(1 + count, arms[count % len(arms)]))
+        assert (start.end() is not None) == (needed is not None and count >= needed)
+
+
 # -- what is dropped -------------------------------------------------------------------------------------------------
 
 
@@ -159,8 +178,7 @@ def test_a_control_that_decides_leaves_nothing_held_and_the_next_outage_needs_an
     study.tell(study.ask(arm="c") or 0, 1)
     watch = a_watch(study)
     fail(watch, *"abab")
-    assert watch.tried([]) == []
-    assert watch._control == 0, "it is still to be asked for"
+    assert watch.tried([]) == [], "it is still to be asked for"
     (control,) = watch.tried([study.ask(arm="c") or pytest.fail("no pull")])
     fail(watch, "a")
     assert (watch.out, len(watch.held), causes(study)) == (True, 5, []), "only the control decides"
@@ -183,23 +201,24 @@ def test_the_end_of_an_outage_is_logged_and_its_beginning_says_how_many(caplog: 
     assert caplog.text.count("the outage is over") == 1
 
 
-def test_a_few_broken_cases_are_no_outage() -> None:
-    study = make("a", "b", cases=20, max_failures=None, confidence=0.95, policy=None)
-    watch = a_watch(study)
-    pulls = study.ask_many(12)
-    few = [one for one in pulls if one.case == pulls[0].case or one.case == pulls[1].case]
-    others = [one for one in pulls if one not in few]
-    for one in (few * 4)[:4]:
-        watch.held.append(Failure(one, "broke", kind="k"))
-    assert watch._are_broken_cases()
-    watch.held[2:] = [Failure(one, "broke", kind="k") for one in others[:2]]
-    if len({held.pull.case for held in watch.held}) > 2:
-        assert not watch._are_broken_cases(), "too many cases"
-    watch.held = [Failure(one, "broke", kind="k") for one in (few * 4)[:4]]
-    study.tell(few[0], 1)
-    assert not watch._are_broken_cases(), "one of them has worked"
-    watch.held = [Failure(pull(1), "broke", kind="k")] * WINDOW
-    assert not watch._are_broken_cases(), "no cases"
+@pytest.mark.parametrize(
+    ("cases", "arms", "worked", "cause"),
+    [(2, 4, False, "failed"), (4, 2, False, "failed"), (8, 1, False, "outage"), (2, 4, True, "outage")],
+    ids=["two cases", "half as many cases as failures", "a case each", "one of the cases has worked"],
+)
+def test_a_few_cases_that_fail_for_all_arms_are_no_outage(cases: int, arms: int, worked: bool, cause: str) -> None:
+    study = make("a", "b", "c", "d", "e", cases=20, max_failures=None)
+    watch = a_watch(study, window=8)
+    pulls = {(one.case, one.arm): one for one in study.ask_many(95)}
+    of_cases = [case for case in range(20) if all((case, arm) in pulls for arm in "abcde")][:cases]
+    if worked:
+        study.tell(pulls[of_cases[0], "e"], 1)
+        study.retire("e")
+    for number, case in enumerate(of_cases):
+        for arm in range(arms):
+            watch.failure(Failure(pulls[case, "abcd"[(number + arm) % 4]], "broke", kind="k"), 10.0)
+    assert causes(study) == [cause] * 8
+    assert watch.out == (cause == "outage")
 
 
 def test_the_last_open_arm_of_a_study_with_earlier_rewards_fails_alone() -> None:
@@ -224,9 +243,9 @@ def test_a_try_is_of_the_arm_that_failed_least_and_worked_before() -> None:
     fail(watch, *"abab")
     assert watch.arm_to_try() == "c"
     study.tell(study.ask(arm="b") or 0, 1)
-    watch._failed.update({"c": 2})
+    fail(watch, *"cc")
     assert watch.arm_to_try() == "b", "of those that failed equally often, the one that had a reward"
-    watch._failed.update({"b": 1})
+    fail(watch, "b")
     assert watch.arm_to_try() in ("a", "c")
     for arm in "abc":
         study.retire(arm)

@@ -7,7 +7,7 @@ import pytest
 from engines import causes, make
 
 from thresher.errors import AlreadyTold, CannotGoOn
-from thresher.run import loop as evaluations_module
+from thresher.run import loop
 from thresher.run.loop import Evaluation, Evaluations
 from thresher.run.lost_workers import Suspects
 from thresher.study import Pull
@@ -38,9 +38,9 @@ class Taking:
         self.abandoned = list(futures)
 
 
-def some(study: Any = None) -> tuple[Evaluations, Taking]:
+def some(study: Any = None, suspects: Suspects | None = None) -> tuple[Evaluations, Taking]:
     engine: Any = Taking()
-    return Evaluations(study or make(), engine, Suspects(), lambda _: None), engine
+    return Evaluations(study or make(), engine, suspects or Suspects(), lambda _: None), engine
 
 
 def test_busy_pulls_are_tried_when_they_are_due_the_earliest_first() -> None:
@@ -88,5 +88,27 @@ def test_a_pull_that_another_agent_told_needs_no_drop(monkeypatch: pytest.Monkey
     def told(*_: object, **__: object) -> None:
         raise AlreadyTold("pull", 1, "was told")
 
-    monkeypatch.setattr(evaluations_module, "give_up", told)
+    monkeypatch.setattr(loop, "give_up", told)
     some()[0].drop(Evaluation(pull(1), 1), "the end", "lost")
+
+
+def test_of_suspected_arms_one_pull_is_pending_at_a_time_and_others_do_not_wait() -> None:
+    suspects = Suspects({"a", "b"})
+    waiting, engine = some(suspects=suspects)
+    waiting.begin([pull(1, "a"), pull(2, "b"), pull(3, "c"), pull(4, "a"), pull(5, "c")], 0.0)
+    assert engine.pulls == [1, 3, 5]
+    assert (len(waiting), waiting.oldest()) == (5, 1)
+    suspects.clear("a")
+    waiting.submit_waiting(1.0)
+    assert engine.pulls == [1, 3, 5, 2, 4]
+
+
+def test_of_a_pair_both_sides_are_suspected_and_cleared() -> None:
+    suspects = Suspects({"old"})
+    waiting, engine = some(suspects=suspects)
+    pairs = [pull(number, arm)._replace(baseline="old") for number, arm in ((1, "a"), (2, "b"))]
+    waiting.begin(pairs, 0.0)
+    assert engine.pulls == [1]
+    suspects.clear("a", "old")
+    waiting.submit_waiting(1.0)
+    assert engine.pulls == [1, 2]

@@ -268,3 +268,13 @@ def test_a_budget_that_ends_in_an_outage_is_an_error() -> None:
     with pytest.raises(CannotGoOn, match=words):
         thresher.run(study, evaluate, workers=2)
     assert causes(study) == ["outage"] * 8
+
+
+@pytest.mark.parametrize(("failures", "cause"), [(23, "failed"), (24, "outage")])
+def test_an_outage_needs_two_failures_of_every_worker(failures: int, cause: str) -> None:
+    def fail(engine: Scripted) -> None:
+        engine.raises(ConnectionError("no route"), *range(2, 2 + failures))
+
+    study = make(budget=80, max_failures=None)
+    run(study, Scripted(lambda it: it.returns(0.5, 1), fail, workers=12, most=40))
+    assert causes(study) == [cause] * failures
