@@ -31,7 +31,6 @@ MOST = 15
 STILL = (
     "tests/run/",
     "tests/log/",
-    "tests/piped.py",
     "src/thresher/run/engines/",
 )
 
