@@ -35,7 +35,6 @@ PRIVATE = {
 MOST = 15
 BY_TEXT = ("getattr", "setattr", "hasattr", "delattr")  # which take a name as text, also as methods of monkeypatch
 STILL = (
-    "tests/run/",
     "tests/log/",
     "src/thresher/run/engines/",
 )
