@@ -61,12 +61,12 @@ def test_a_wait_that_is_interrupted_is_not_begun_again(monkeypatch: pytest.Monke
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() - 10.0, sleep=lambda _: None)  # so it is over afterwards
     monkeypatch.setattr(locks, "time", clock)
     monkeypatch.setattr(locks, "HURRY", 5.0)
-    assert locks.Patience(5.0).pause(0.001, str)
+    assert locks.Patience(5.0).pause(0.001, "a lock")
     clock.sleep = interrupted
     with pytest.raises(KeyboardInterrupt):
-        locks.Patience(5.0).pause(0.001, str)
+        locks.Patience(5.0).pause(0.001, "a lock")
     assert locks.in_a_hurry()
-    assert not locks.Patience(5.0).pause(0.001, str), "at once"
+    assert not locks.Patience(5.0).pause(0.001, "a lock"), "at once"
 
 
 def test_an_interrupted_turn_leaves_no_lock_and_no_open_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

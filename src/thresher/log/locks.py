@@ -50,10 +50,10 @@ class Patience:
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._began = seconds, time.monotonic()
-        self._what = ""  # what is waited for, once that has taken long
+        self._waited_for = ""  # as it was logged: it may change, such as the words of a server that starts
 
-    def next_slice(self, what: Callable[[], str], longest: float = SLICE) -> float:
-        """How long to wait before trying again; 0.0 when the time is over. ``what`` names what is waited for.
+    def next_slice(self, waited_for: str, longest: float = SLICE) -> float:
+        """How long to wait before trying again; 0.0 when the time is over.
 
         A caller that is interrupted, here or while it waits, calls `hurry`.
         """
@@ -62,18 +62,18 @@ class Patience:
         if left <= 0 or in_a_hurry():
             return 0.0
         if now - self._began >= SAID_AFTER:
-            self._what = self._what or what()
-            _say_once(self._what, now, left)
+            self._waited_for = self._waited_for or waited_for
+            _say_once(self._waited_for, now, left)
         if threading.current_thread() is threading.main_thread():
             for check in list(INTERRUPTS):
                 check(self._began)
         return min(left, longest)
 
-    def pause(self, seconds: float, what: Callable[[], str]) -> bool:
+    def pause(self, seconds: float, waited_for: str) -> bool:
         """Sleep for ``seconds``, or until the wait is over. False if it was over first."""
         end = time.monotonic() + seconds
         try:
-            while wait := self.next_slice(what, min(SLICE, seconds)):
+            while wait := self.next_slice(waited_for, min(SLICE, seconds)):
                 time.sleep(wait)
                 seconds = end - time.monotonic()
                 if seconds <= 0:
@@ -95,15 +95,15 @@ def hurry() -> None:
     _hurry_until = time.monotonic() + HURRY
 
 
-def _say_once(what: str, now: float, left: float) -> None:
+def _say_once(waited_for: str, now: float, left: float) -> None:
     """Log a wait, but not again while others, such as the next requests to a server, wait for the same."""
     global _waited
     known = {other: until for other, until in _waited.items() if now - until < AGAIN}
-    _waited = {**known, what: now}
-    if what not in known:
+    _waited = {**known, waited_for: now}
+    if waited_for not in known:
         from ..text.logs import log  # here: a command that asks or tells hardly ever needs it
 
-        log.warning(f"waiting for {what}, for up to {left:.0f} s more")
+        log.warning(f"waiting for {waited_for}, for up to {left:.0f} s more")
 
 
 class FileLock:
@@ -205,7 +205,7 @@ class LockQueue:
         with contextlib.suppress(OSError, RuntimeError):  # no more handles or threads
             waiter = self._waiter()
             try:
-                held = waiter.wait(handle, patience, self._holder)
+                held = waiter.wait(handle, patience, f"another process to release {self._path}")
             finally:
                 if held:
                     self._idle.append(waiter)
@@ -223,9 +223,6 @@ class LockQueue:
         with contextlib.suppress(IndexError):  # there is none, or another thread took the last
             return self._idle.pop()
         return _Waiter()
-
-    def _holder(self) -> str:
-        return f"another process to release {self._path}"
 
 
 class _Waiter(threading.Thread):
@@ -249,13 +246,13 @@ class _Waiter(threading.Thread):
     def end(self) -> None:
         self._inbox.put(None)
 
-    def wait(self, handle: int, patience: float, what: Callable[[], str]) -> bool:
+    def wait(self, handle: int, patience: float, waited_for: str) -> bool:
         """Whether the lock came in time. If not, or if interrupted, the thread releases it when it comes."""
         waiting, came = Patience(patience), threading.Event()
         outcome = threading.Lock()  # taken once: by the thread if the lock came, by the caller if it gave up
         self._inbox.put((os.dup(handle), came, outcome))
         try:
-            while slice_ := waiting.next_slice(what):  # in slices, to notice signals
+            while slice_ := waiting.next_slice(waited_for):  # in slices, to notice signals
                 if came.wait(slice_):
                     return True
         except BaseException:

@@ -9,7 +9,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -307,7 +306,7 @@ class Server:
                 self._wait_for_lock(patience, pause, self._held)
             except (psycopg.Error, OSError, ValueError) as error:  # ValueError: an invalid host name
                 words, waits = self._said(error), self._known or passes(error)
-                if not (waits and patience.pause(pause, partial("{}: {}".format, self.url, words))):
+                if not (waits and patience.pause(pause, f"{self.url}: {words}")):
                     waited = f", for {time.monotonic() - began:.0f} s" if waits else ""
                     what = "reached" if isinstance(error, psycopg.OperationalError | OSError) else "used"
                     rule, remedy = f"cannot be {what}{waited}: {words}", "check the URL and the server"
@@ -327,7 +326,7 @@ class Server:
 
     def _wait_for_lock(self, patience: Patience, pause: float, held: str) -> None:
         """Wait a moment for the sessions ``held``, in words, which lock the tables; raise when the time is over."""
-        if not patience.pause(pause, lambda: f"another session to release a lock on the tables at {self.url}{held}"):
+        if not patience.pause(pause, f"another session to release a lock on the tables at {self.url}{held}"):
             rule = f"another session holds a lock on its tables{held}"
             raise StoreFailed("storage", self.url, rule, "end it") from None
 

@@ -119,7 +119,7 @@ class SqliteStore:
     def _bring_to_disk(self, file: OpenFile) -> None:
         patience, waited_for = Patience(TURN), f"another process to finish reading {self.path}"
         try:
-            file.flush(lambda: patience.pause(PAUSES[3], lambda: waited_for))
+            file.flush(lambda: patience.pause(PAUSES[3], waited_for))
             self._raise_if_lost(file.problem())
         except OSError as error:
             raise self._fail(*_broken(error)) from None
@@ -288,7 +288,7 @@ def _waiting(path: Path) -> Callable[[int], bool]:
         nonlocal patience
         if tries == 0:
             patience = Patience(BUSY)
-        return patience.pause(PAUSES[min(tries, len(PAUSES) - 1)], lambda: waited_for)
+        return patience.pause(PAUSES[min(tries, len(PAUSES) - 1)], waited_for)
 
     return pause
 
