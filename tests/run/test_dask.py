@@ -1,6 +1,8 @@
 """What only Dask does: clusters that change during a run, and unusual clients."""
 
 import logging
+import subprocess
+import sys
 import threading
 import traceback
 from pathlib import Path
@@ -73,3 +75,17 @@ def test_a_client_that_is_closed_is_refused(dask_client: Any) -> None:
     client.close()
     with pytest.raises(thresher.CannotGoOn, match=r"is a client that is closed.*connect again"):
         thresher.run(make(), evaluator("dask"), executor=client)
+
+
+def test_a_script_that_starts_a_cluster_without_a_guard_is_told_how(tmp_path: Path) -> None:
+    """Its workers import it again, and must not start clusters of their own."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import thresher\n"
+        "study = thresher.create_study('s', arms=['a', 'b'], at_least=0.4, budget=10, confidence=None)\n"
+        "thresher.run(study, float, executor='dask', workers=1)\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    words = 'a script that starts workers does so under: if __name__ == "__main__":'
+    assert done.stderr.rstrip().endswith(words)
