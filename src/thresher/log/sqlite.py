@@ -186,9 +186,10 @@ class SqliteStore:
                 file, self._file = self._file, None
                 file.close()
 
-    def __del__(self) -> None:
-        if getattr(self, "_file", None) is not None:
-            SQLITE.abandon(self._file)  # type: ignore[arg-type]
+    def __del__(self, abandon: Callable[[OpenFile], None] = SQLITE.abandon) -> None:
+        file = getattr(self, "_file", None)
+        if file is not None:
+            abandon(file)  # an argument: Python may have cleared this module when it ends
 
     @contextlib.contextmanager
     def _use(self, study: str | None = None) -> Iterator[OpenFile]:

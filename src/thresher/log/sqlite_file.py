@@ -314,15 +314,18 @@ class SqliteUse:
         self.files: set[OpenFile] = set()
         self.is_unsafe = False  # whether this process was forked by a thread inside SQLite, or beside one
         self._abandoned: list[OpenFile] = []
+        self._is_over = False  # whether the process ends
         self._mine = threading.local()
 
     def abandon(self, file: OpenFile) -> None:
         """Close a file whose store is garbage. This may happen anywhere, so it waits for nothing."""
-        self._abandoned.append(file)
-        self.close_abandoned(patience=0.0)
+        if not (file.is_closed or self._is_over):
+            self._abandoned.append(file)
+            self.close_abandoned(patience=0.0)
 
     def close_all(self) -> None:
         """At the end of the process: SQLite itself would not look at the files first."""
+        self._is_over = True
         self._abandoned.extend(self.files)
         self.close_abandoned(patience=TURN)
 
