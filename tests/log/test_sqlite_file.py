@@ -203,7 +203,10 @@ def test_a_store_that_nobody_uses_any_more_is_closed(tmp_path: Path) -> None:
     assert {file.name for file in tmp_path.iterdir()} == {"thresher.db", "thresher.db-lock"}
 
 
-@pytest.mark.parametrize("kept", ["", "study = ", "import time; time.study = "])
+UNTIL_THE_VERY_END = "import time; time.sleep = lambda seconds: study; study = "
+
+
+@pytest.mark.parametrize("kept", ["", "study = ", UNTIL_THE_VERY_END])
 def test_a_program_that_ends_without_closing_its_study_leaves_one_file(tmp_path: Path, kept: str) -> None:
     url = f"sqlite:///{tmp_path}/thresher.db"
     script = f"import thresher\n{kept}thresher.create_study('s', arms=['a'], at_least=0.5, budget=9, storage={url!r})\n"
