@@ -11,10 +11,10 @@ from ..text.naming import Naming, worded
 from ..text.quantities import Quantity
 
 NAMES = {  # of parameters whose options have other names
-    "custom": "module:function",
     "executor": "--engine",
     "resources": "--resource",
     "scores": "--policy module:function",
+    "thresher.custom": "module:function",
 }
 
 
@@ -30,7 +30,7 @@ def spelled(name: str, value: str | None = None) -> str:
     ('--at-least', '--clip', '--confidence off', '--bounds 0:1')
     """
     option = option_of(name)
-    if value is None or value == "True":
+    if value is None or value == "True" or name in NAMES:
         return option
     if value == "None":
         return f"{option} {'off' if name == 'confidence' else 'none'}"

@@ -130,7 +130,7 @@ def known(formula: str, digest: str | None) -> Known:
         rule = "the file that defines it has changed since the study was created"
         raise NoScore("policy", formula, rule, "restore it, or create a new study with it")
     rule = "this study's score is not known here, and is never imported by itself"
-    raise NoScore("policy", formula, rule, Naming("pass the function with {scores}"))
+    raise NoScore("policy", formula, rule, Naming("pass the function with {scores=[function]}"))
 
 
 def obstacle(formula: str, digest: str) -> str | None:

@@ -320,7 +320,7 @@ def policy(given: "Policy | str | None", *, certificates: bool = True, finds: bo
         return balanced() if certificates else anytime_evt()
     if isinstance(given, Policy):
         return given
-    known = Naming(f"choose one of {', '.join(CONSTRUCTORS)}, or {{custom}}, a score of your own")
+    known = Naming(f"choose one of {', '.join(CONSTRUCTORS)}, or {{thresher.custom}}, a score of your own")
     if not isinstance(given, str):
         raise InvalidInput("policy", given, "must be a name, such as 'evt', or a policy, such as thresher.evt()", known)
     if (digest := custom_scores.digest_of(given.strip())) is not None:

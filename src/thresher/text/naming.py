@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-PLACEHOLDER = re.compile(r"\{(\w+)(?:=([^{}]*))?\}")
+PLACEHOLDER = re.compile(r"\{([\w.]+)(?:=([^{}]*))?\}")
 Spell = Callable[[str, str | None], str]  # how to write a parameter; with a value, how to give it that value
 
 

@@ -81,11 +81,13 @@ def _remedy(error: ThresherError) -> str:
 
 
 def _field(name: str, value: str | None) -> str:
-    """A parameter in a client's words.
+    """A parameter in the words of a client, or of whoever started the server.
 
     >>> _field("budget", None), _field("clip", "True")
     ('budget', '"clip": true')
     """
+    if name == "scores":
+        return "thresher serve --policy module:function"
     return name if value is None else f"{json.dumps(name)}: {json.dumps(literal_eval(value))}"
 
 
