@@ -69,10 +69,10 @@ def _numbers(*values: float | None) -> bytes:
 
 
 def _texts(*texts: str | None) -> str:
-    found = "\0".join(["" if text is None else "=" + text for text in texts])
-    if found.count("\0") != len(texts) - 1:
+    joined = "\0".join(["" if text is None else "=" + text for text in texts])
+    if joined.count("\0") != len(texts) - 1:
         raise ValueError("a text holds a NUL")
-    return found.rstrip("\0")
+    return joined.rstrip("\0")
 
 
 def chained(events: Iterable[Event]) -> list[Event]:
@@ -81,8 +81,8 @@ def chained(events: Iterable[Event]) -> list[Event]:
     >>> [event.digest.hex()[:4] for event in chained([Event(1, "created", key="k"), Event(2, "asked", 1, 0)])]
     ['3b82', 'a52e']
     """
-    found, digest = [], START
+    log, digest = [], START
     for event in events:
         digest = link(digest, event)
-        found.append(event._replace(digest=digest))
-    return found
+        log.append(event._replace(digest=digest))
+    return log

@@ -119,9 +119,9 @@ class Telling(NamedTuple):
     cost: float | None = None
 
 
-def tell(draft: Draft, given: Telling) -> Told:
+def tell(draft: Draft, telling: Telling) -> Told:
     """Record the reward of a pull. Telling the same reward again writes nothing, even with another note or cost."""
-    ledger, (which, reward, repeatable, note, cost) = draft.ledger, given
+    ledger, (which, reward, repeatable, note, cost) = draft.ledger, telling
     pull = which if type(which) is int else id_in(ledger, which, "write tell(pull, reward)")
     state, remarks = ledger.state_of(pull), NO_REMARKS if note is None and cost is None else _remarks(note, cost)
     try:
@@ -147,17 +147,17 @@ def tell(draft: Draft, given: Telling) -> Told:
 def _retire_for_bounds(draft: Draft, pull: int, reward: object, remarks: Remarks) -> OutsideBounds | None:
     """Retire the arm, the baseline of a pair, or both, whose reward lies outside the bounds; return the first error."""
     ledger, arm = draft.ledger, _arm(draft.ledger, pull)
-    found: OutsideBounds | None = None
+    first: OutsideBounds | None = None
     arms: list[str] = []
-    for whose, each in zip((arm, ledger.base), both(reward), strict=True) if ledger.spec.pairs else ((arm, reward),):
+    for whose, number in zip((arm, ledger.base), both(reward), strict=True) if ledger.spec.pairs else ((arm, reward),):
         try:
-            ledger.spec.reward(each)
+            ledger.spec.reward(number)
         except OutsideBounds as error:
             _prove_wrong(draft, pull, whose, error, remarks)
-            found, arms = found or error, [*arms, ledger.spec.arms[whose]]
+            first, arms = first or error, [*arms, ledger.spec.arms[whose]]
         except InvalidInput:  # of a pair; the pull has ended all the same
             continue
-    return found and found.of(arms)
+    return first and first.of(arms)
 
 
 def _is_same(ledger: Ledger, pull: int, values: Sequence[float]) -> bool:
@@ -263,8 +263,8 @@ def _prove_wrong(draft: Draft, pull: int, arm: int, error: OutsideBounds, remark
     state, reward = ledger.state_of(pull), checks.finite(float(error.value))  # type: ignore[arg-type]
     if state in (PENDING, DROPPED) or arm not in ledger.outside:
         low, high = ledger.spec.bounds or ledger.spec.span
-        what = f"pull {pull} returned {error.value!r}, outside the bounds ({low:g}, {high:g})"
-        draft.write("retired", arm=arm, pull=pull, reward=reward, cause="bounds", reason=what + _in_words(remarks))
+        reason = f"pull {pull} returned {error.value!r}, outside the bounds ({low:g}, {high:g})"
+        draft.write("retired", arm=arm, pull=pull, reward=reward, cause="bounds", reason=reason + _in_words(remarks))
 
 
 def _arm(ledger: Ledger, pull: int) -> int:
@@ -284,29 +284,29 @@ class Result(NamedTuple):
     origin: int = ONCE  # how the reward came about
 
 
-def result(given: object) -> Result:
+def result(row: object) -> Result:
     """A result, from a pair of arm and reward, or with its case."""
-    if not isinstance(given, tuple | list) or len(given) not in (2, 3):
-        raise InvalidInput("result", given, "must be a pair of arm and reward, or with the case as third")
-    return Result(given[0], given[1], case=given[2] if len(given) == 3 else None)
+    if not isinstance(row, tuple | list) or len(row) not in (2, 3):
+        raise InvalidInput("result", row, "must be a pair of arm and reward, or with the case as third")
+    return Result(row[0], row[1], case=row[2] if len(row) == 3 else None)
 
 
 Checked = tuple[int, float | None, bool, int | None, int]  # arm, reward (None: there is none), late, case, origin
 
 
-def checked_result(spec: Spec, given: Result) -> Checked:
+def checked_result(spec: Spec, row: Result) -> Checked:
     """A result as numbers. A failure that counted as a reward is one here only if it counts as the same number."""
     if spec.pairs:
         rule = "with a baseline and without cases, results come in pairs, which cannot be imported"
-        raise InvalidInput("result", given.reward, rule, "start without them")
-    if given.case is None and spec.cases is not None:
+        raise InvalidInput("result", row.reward, rule, "start without them")
+    if row.case is None and spec.cases is not None:
         rule = "is missing: every result of this study needs its case"
         raise InvalidInput("case", rule=rule, remedy="name the case of each result")
-    case = None if given.case is None else spec.case(given.case)
-    value = None if given.reward is None else spec.reward(given.reward)
-    if given.origin & FAILED and value != spec.failure:
-        return spec.arm(given.arm), None, False, case, ONCE
-    return spec.arm(given.arm), value, given.late, case, given.origin
+    case = None if row.case is None else spec.case(row.case)
+    value = None if row.reward is None else spec.reward(row.reward)
+    if row.origin & FAILED and value != spec.failure:
+        return spec.arm(row.arm), None, False, case, ONCE
+    return spec.arm(row.arm), value, row.late, case, row.origin
 
 
 def add_results(draft: Draft, results: Sequence[Checked]) -> None:

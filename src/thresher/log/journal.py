@@ -147,8 +147,8 @@ class Journal:
                     # the winner of the race must have written since the last decision
                     defeats = 0 if self._newest().last.digest != self._basis.digest else defeats + 1
                     if defeats == MOST_DEFEATS:  # deciding again would never end
-                        what = "the store says that it is written already, but it cannot be read"
-                        raise damaged(self.study, f"event {self._basis.seq + 1}: {what}") from None
+                        rule = "the store says that it is written already, but it cannot be read"
+                        raise damaged(self.study, f"event {self._basis.seq + 1}: {rule}") from None
                     continue
                 if written is None:
                     continue

@@ -100,8 +100,8 @@ class PostgresStore:
         return [from_row(row) for row in self._rows(schema.READ, study, after, limit)]
 
     def head(self, study: str) -> Head | None:
-        found = self._rows(schema.HEAD, study)
-        return Head(*found[0]) if found else None
+        rows = self._rows(schema.HEAD, study)
+        return Head(*rows[0]) if rows else None
 
     def _rows(self, query: str, study: str | None = None, *values: object) -> list[Any]:
         def work(connection: "psycopg.Connection[Any]") -> list[Any]:
@@ -112,12 +112,13 @@ class PostgresStore:
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none; in one statement, so in one message."""
         first = events[0].seq
-        one, (begun, over) = len(events) == 1, begun_and_over(events)
-        new = to_row(events[0]) if one else map(list, zip(*map(to_row, events), strict=True))
+        is_single, (begun, over) = len(events) == 1, begun_and_over(events)
+        new = to_row(events[0]) if is_single else map(list, zip(*map(to_row, events), strict=True))
         values = dict(zip(Event._fields, new, strict=True))
         values |= {"study": study, "before": first - 1, "lease": lease, "begun": begun, "over": over}
         values |= {"end": events[-1].seq, "last": events[-1].digest}
-        query = schema.append(one=one, begins_log=first == 1, begins=lease is not None and bool(begun), ends=bool(over))
+        begins = lease is not None and bool(begun)
+        query = schema.append(is_single=is_single, begins_log=first == 1, begins=begins, ends=bool(over))
 
         def work(connection: "psycopg.Connection[Any]") -> None:
             self._is_flushed = False
@@ -308,8 +309,8 @@ class Server:
                 words, waits = self._said(error), self._known or passes(error)
                 if not (waits and patience.pause(pause, f"{self.url}: {words}")):
                     waited = f", for {time.monotonic() - began:.0f} s" if waits else ""
-                    what = "reached" if isinstance(error, psycopg.OperationalError | OSError) else "used"
-                    rule, remedy = f"cannot be {what}{waited}: {words}", "check the URL and the server"
+                    failed = "reached" if isinstance(error, psycopg.OperationalError | OSError) else "used"
+                    rule, remedy = f"cannot be {failed}{waited}: {words}", "check the URL and the server"
                     raise StoreFailed("storage", self.url, rule, remedy) from None
             pause = min(1.0, 2 * pause)
 
@@ -373,5 +374,5 @@ def blockers(connection: "psycopg.Connection[Any]") -> str:
         rows = connection.execute(BLOCKERS).fetchall()
     except psycopg.Error:
         return ""
-    found = [f"server process {pid}{f', {name}' if name else ''}" for pid, name in rows]
-    return f" ({'; '.join(found)})" if found else ""
+    sessions = [f"server process {pid}{f', {name}' if name else ''}" for pid, name in rows]
+    return f" ({'; '.join(sessions)})" if sessions else ""

@@ -44,7 +44,7 @@ READ, HEAD, NAMES = queries("thresher_", "%s")
 
 
 @functools.cache
-def append(*, one: bool, begins_log: bool, begins: bool, ends: bool) -> str:
+def append(*, is_single: bool, begins_log: bool, begins: bool, ends: bool) -> str:
     """The statement that appends one event or many, with only the parts that are needed for leases.
 
     The head must be the previous event: then no other agent has written, and the study was not deleted. Changing the
@@ -52,7 +52,7 @@ def append(*, one: bool, begins_log: bool, begins: bool, ends: bool) -> str:
 
     Deleting a study locks the whole table (`PostgresStore.delete`), so no append can come in between.
     """
-    new = _ONE if one else _MANY
+    new = _ONE if is_single else _MANY
     moved = "UPDATE thresher_heads SET seq = %(end)s, digest = %(last)s WHERE study = %(study)s AND seq = %(before)s"
     made = """INSERT INTO thresher_heads SELECT %(study)s, %(end)s, %(last)s::bytea WHERE NOT EXISTS
     (SELECT 1 FROM thresher_events WHERE study = %(study)s) ON CONFLICT DO NOTHING"""
@@ -97,13 +97,13 @@ def settings(url: str) -> dict[str, Any]:
     """What psycopg needs to connect. Its own complaints could show parts of a password, so they are not shown."""
     try:
         urlsplit(url)
-        found = conninfo.conninfo_to_dict(url)
-        for port in str(found.get("port") or "").split(","):  # libpq would show it, and it may be a password
+        parts = conninfo.conninfo_to_dict(url)
+        for port in str(parts.get("port") or "").split(","):  # libpq would show it, and it may be a password
             int(port or 0)
-        for host in f"{found.get('host') or ''},{urlsplit(url).path}".split(","):
+        for host in f"{parts.get('host') or ''},{urlsplit(url).path}".split(","):
             if "@" in host[1:]:  # libpq would show it: for libpq a password ends at its first @; @/run is a socket
                 raise ValueError("a part of a password")
-        return {**PATIENT, **found}
+        return {**PATIENT, **parts}
     except (psycopg.Error, ValueError):
         rule = "is not a URL that PostgreSQL understands"
         remedy = "write postgresql://user@host:5432/database; in a password, write %40 for @ and %2F for /"
@@ -120,8 +120,8 @@ def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> st
     settings = {"lock_timeout": f"{lock_timeout:g}s", "synchronous_commit": "off"}
     settings["plan_cache_mode"] = "force_generic_plan"  # all go by a primary key: plan once, not for each value
     connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
-    found = connection.execute("SELECT to_regclass('thresher_schema') IS NOT NULL").fetchone()
-    if found != (True,):
+    has_tables = connection.execute("SELECT to_regclass('thresher_schema') IS NOT NULL").fetchone()
+    if has_tables != (True,):
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (KEY,))
             connection.execute(TABLES)  # IF NOT EXISTS: another agent may have made them while we waited
@@ -147,7 +147,7 @@ def examine(connection: "psycopg.Connection[Any]") -> dict[str, str]:
     ).fetchone()
     assert row is not None
     version, commit, fsync, pages, size, clock, tables = row
-    found = {
+    report = {
         "server": f"PostgreSQL {version} (psycopg {psycopg.__version__})",
         "schema": str(tables),
         "events": str(size),
@@ -155,5 +155,5 @@ def examine(connection: "psycopg.Connection[Any]") -> dict[str, str]:
         "clock": f"the server's is {clock - time.time():+.1f} s from this machine's; leases follow the server's",
     }
     if commit == "off" or fsync == "off" or pages == "off":
-        found["! durability"] = "a crash of the server may lose rewards that were acknowledged: switch all three on"
-    return found
+        report["! durability"] = "a crash of the server may lose rewards that were acknowledged: switch all three on"
+    return report

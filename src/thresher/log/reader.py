@@ -65,16 +65,16 @@ def _missing(seq: int, head: Head | None) -> str:
 
 def is_there(store: Store, study: str, event: Event) -> bool:
     """Whether the log has exactly this event."""
-    found = store.read(study, event.seq - 1, 1)
-    return bool(found) and found[0] == event
+    events = store.read(study, event.seq - 1, 1)
+    return bool(events) and events[0] == event
 
 
-def _damage(store: Store, study: str, first: Event | None, what: str) -> DamagedStudy | UnknownStudy:
+def _damage(store: Store, study: str, first: Event | None, where: str) -> DamagedStudy | UnknownStudy:
     """Damage, unless the study was deleted, renamed or replaced while it was read."""
-    found = store.read(study, 0, 1)
-    if (not found and store.head(study) is None) or (found and first is not None and found[0].key != first.key):
+    events = store.read(study, 0, 1)
+    if (not events and store.head(study) is None) or (events and first is not None and events[0].key != first.key):
         return UnknownStudy("study", study, "was deleted or renamed while it was read", "list those that are there")
-    return damaged(study, what)
+    return damaged(study, where)
 
 
 def unknown(study: str, where: str = "this store", remedy: str = "create it with create_study") -> UnknownStudy:
@@ -82,10 +82,10 @@ def unknown(study: str, where: str = "this store", remedy: str = "create it with
     return UnknownStudy("study", study, f"is not in {where}", remedy)
 
 
-def damaged(study: str, what: str) -> DamagedStudy:
-    """The error for a damaged log; ``what`` says where."""
+def damaged(study: str, where: str) -> DamagedStudy:
+    """The error for a damaged log; ``where`` names the event and what is wrong with it."""
     remedy = "restore it from a copy, or delete it with thresher delete; other studies are not affected"
-    return DamagedStudy("study", study, f"is damaged, {what}", remedy)
+    return DamagedStudy("study", study, f"is damaged, {where}", remedy)
 
 
 def unreadable(study: object, where: object) -> DamagedStudy:
@@ -96,8 +96,8 @@ def unreadable(study: object, where: object) -> DamagedStudy:
 
 def event_at(store: Store, study: str, seq: int) -> Event | None:
     """The event with that number, to continue from; None if there is none, as before the first."""
-    found = store.read(study, seq - 1, 1) if seq else ()
-    return found[0] if found else None
+    events = store.read(study, seq - 1, 1) if seq else ()
+    return events[0] if events else None
 
 
 def section(store: Store, study: str, after: int, limit: int) -> Sequence[Event]:
