@@ -6,7 +6,7 @@ import rewritten
 
 import thresher
 from thresher.core import policies
-from thresher.core.ledger import Ledger
+from thresher.core.state import State
 from thresher.lab import Setup, trace
 from thresher.lab.simulator import Played
 
@@ -56,7 +56,7 @@ def live(setup: Setup, played: Played) -> thresher.Study:
     return study
 
 
-def compare(ledger: Ledger, played: Played) -> None:
+def compare(ledger: State, played: Played) -> None:
     """Both hold the same bits."""
     board, proof = played.board, played.proof
     for name in ("seen", "pending", "mean", "scatter", "total", "residue", "shut", "best", "winner"):

@@ -10,11 +10,11 @@ from .core import checks
 from .core.custom_scores import register
 from .core.events import Event
 from .core.kernel import Formula
-from .core.ledger import Ledger
 from .core.named_items import ARMS, CASES, Kind, Params, from_text
 from .core.parameters import SpecArguments, named_arguments
 from .core.policies import Policy
 from .core.spec import Spec, differences
+from .core.state import State
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
 from .log.chain import chained
 from .log.store import Storage, Store, open_store
@@ -207,7 +207,7 @@ def compare(study: Study, wanted: Spec) -> Match:
     An evaluator is another one if the study has rewards and none of them came from it.
     """
 
-    def read(ledger: Ledger) -> Match:
+    def read(ledger: State) -> Match:
         spec, budget, known = ledger.spec, ledger.budget, ledger.evaluators
         unlike, other = differences(spec, wanted), None
         grows = wanted.budget is not None and budget is not None and wanted.budget > budget

@@ -13,10 +13,10 @@ from .core import checks
 from .core import verdict as verdicts
 from .core.events import CALLERS, NO_CAUSE, PENDING, CallersCause, Cause, Event
 from .core.hard_cases import CaseRow, hardest
-from .core.ledger import Ledger
 from .core.pulls import Pull, id_in, id_of, pull_of
 from .core.row_text import PullRow, Pulls, pulls_in
 from .core.sentences import USUAL, Words
+from .core.state import State
 from .core.verdict import Verdict
 from .errors import AlreadyTold, CannotGoOn, InvalidInput, OutsideBounds, lacks
 from .log import commands
@@ -83,7 +83,7 @@ class Study(AbstractContextManager["Study"]):
         lease: float | None,
         key: str | None,
         host: commands.Host,
-        then: Callable[[Ledger, list[Pull]], object] | None = None,
+        then: Callable[[State, list[Pull]], object] | None = None,
     ) -> list[Pull]:
         """`ask_many`; ``then`` is called with the state after these pulls."""
         count = checks.whole("number of pulls", n, least=0)
@@ -268,7 +268,7 @@ class Study(AbstractContextManager["Study"]):
 # -- For thresher's own runners, adapters and services -----------------------------------------------------------------
 
 
-def peek(study: Study, reader: Callable[[Ledger], Answer]) -> Answer:
+def peek(study: Study, reader: Callable[[State], Answer]) -> Answer:
     """What ``reader`` returns for the newest state, which it must not change."""
     return study._journal.peek(reader)
 
@@ -300,7 +300,7 @@ def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: s
     """The same as `Study.ask_many`, with what a reply needs besides the pulls, from the same read of the store."""
     states = []  # by the last decision; the pulls may be those of an earlier one, whose answer was lost
 
-    def note(ledger: Ledger, pulls: list[Pull]) -> None:
+    def note(ledger: State, pulls: list[Pull]) -> None:
         named = None if arm is None else ledger.spec.arm(arm)
         states.append((ledger.done, n > 0 and not pulls and ledger.may_take_more(named)))
 
@@ -364,6 +364,6 @@ def accept(study: Study, evaluator: str) -> None:
     study._journal.commit(lambda draft: commands.accept(draft, evaluator))
 
 
-def record_files(study: Study, digests: Callable[[Ledger], Mapping[str, str]]) -> None:
+def record_files(study: Study, digests: Callable[[State], Mapping[str, str]]) -> None:
     """Record what measures the rewards; ``digests`` checks on the newest state whether it may."""
     study._journal.commit(lambda draft: commands.record_files(draft, digests(draft.ledger)))

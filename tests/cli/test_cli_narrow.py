@@ -11,9 +11,9 @@ from rich.live import Live
 
 import thresher
 from thresher.cli.live_table import Screen, arms_table
-from thresher.core.ledger import Ledger
 from thresher.core.rows import Row, row_of
 from thresher.core.sentences import SIGNS
+from thresher.core.state import State
 from thresher.run.runner import Progress
 from thresher.study import peek
 from thresher.text.phrasing import distinct
@@ -54,7 +54,7 @@ def studied(which: str, cases: int | None) -> thresher.Study:
 def drawn(study: thresher.Study, width: int) -> tuple[list[Row], list[str]]:
     console = Console(width=width, color_system=None)
 
-    def picture(ledger: Ledger) -> tuple[list[Row], list[str]]:
+    def picture(ledger: State) -> tuple[list[Row], list[str]]:
         rows = [row_of(ledger, arm) for arm in range(len(ledger.spec.arms))]
         with console.capture() as output:
             console.print(arms_table(rows, ledger, width))

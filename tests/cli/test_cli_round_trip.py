@@ -13,7 +13,7 @@ import thresher as library
 from thresher.cli import cli
 from thresher.core import certificate
 from thresher.core.events import DROPPED, OUTSIDE
-from thresher.core.ledger import Ledger
+from thresher.core.state import State
 from thresher.errors import InvalidInput
 from thresher.log.store import open_store
 from thresher.study import give_up, peek
@@ -52,7 +52,7 @@ def tell(
         study.tell(pull, 7 if chance.random() < outside else chance.random() < means[pull.arm])
 
 
-def owed(ledger: Ledger, arm: int) -> tuple[int, int]:
+def owed(ledger: State, arm: int) -> tuple[int, int]:
     """How many pulls of the arm have a reward that counts, and how many are or will be charged."""
     told = charged = 0
     for pull in range(ledger.issued, 0, -1):

@@ -12,7 +12,8 @@ from thresher.core import certificate, error_rate, state
 from thresher.core.certificate import ABOVE, BELOW, CLOSE, OPEN
 from thresher.core.events import Event
 from thresher.core.kernel import SKIPPED
-from thresher.core.ledger import Ledger, begun
+from thresher.core.ledger import apply, begun
+from thresher.core.state import State
 from thresher.study import Study, give_up, peek
 
 STEPS = ("ask",) * 10 + ("tell",) * 20 + ("fail", "lose", "cancel", "late", "late", "retire", "restore")
@@ -27,7 +28,7 @@ class ByHand:
         self.level = self.arms / (1.0 - spec.confidence)
         self.kept: dict[int, tuple[int, float]] = {}  # settled arms: label and e
 
-    def e_values(self, ledger: Ledger, arm: int) -> list[float]:
+    def e_values(self, ledger: State, arm: int) -> list[float]:
         """Over the arm's places in order: told as told, everything else as the worst. Committed charges stay."""
         if arm not in ledger.capitals:
             return [0.0, 0.0, 0.0]
@@ -50,7 +51,7 @@ class ByHand:
             pull = docket.following[pull]
         return [error_rate.e_value(capital, which, ledger.stakes) for which in range(3)]
 
-    def follow(self, ledger: Ledger) -> None:
+    def follow(self, ledger: State) -> None:
         """Settle what is reached, list by list, until nothing more is."""
         for arm in range(self.arms):
             if arm not in self.kept and ledger.cases and ledger.board.seen[arm] and arm not in ledger.outside:
@@ -97,7 +98,7 @@ def check(events: "list[Event]") -> int:
     ledger = begun(events[0])
     model, before = ByHand(ledger.spec), [OPEN] * len(ledger.spec.arms)
     for event in events[1:]:
-        ledger.apply(event)
+        apply(ledger, event)
         model.follow(ledger)
         settled = list(ledger.docket.settled)
         assert settled == [model.kept.get(arm, (OPEN, 0.0))[0] for arm in range(len(settled))], event

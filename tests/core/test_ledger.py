@@ -10,7 +10,7 @@ import thresher
 from thresher.core import places
 from thresher.core import spec as specs
 from thresher.core.events import CAUSES
-from thresher.core.ledger import Ledger, fold
+from thresher.core.ledger import fold, new_state
 from thresher.core.spec import from_json
 from thresher.study import give_up, peek
 
@@ -60,7 +60,7 @@ def test_the_constant_of_the_cheapest_arm_follows_from_arms_and_confidence(
 ) -> None:
     spec = specs.Spec(arms=map(str, range(arms)), at_least=0.5, budget=100, confidence=confidence)
     assert spec.settling_constant == pytest.approx(2 * math.log(16 * arms / risk))
-    assert Ledger(spec).second_rule.exploration == spec.settling_constant
+    assert new_state(spec).second_rule.exploration == spec.settling_constant
 
 
 def test_a_log_keeps_the_constant_that_it_was_written_with() -> None:
@@ -68,7 +68,7 @@ def test_a_log_keeps_the_constant_that_it_was_written_with() -> None:
     data = specs.Spec(arms=["a", "b"], at_least=0.5, seed=7).to_json()
     for stored in (math.nextafter(data["settling_constant"], step) for step in (-math.inf, math.inf)):
         read = from_json({**data, "settling_constant": stored})
-        assert read.settling_constant == Ledger(read).second_rule.exploration == stored
+        assert read.settling_constant == new_state(read).second_rule.exploration == stored
 
 
 @pytest.mark.parametrize("bit", [32, 33, 63, 64, 100, 127])

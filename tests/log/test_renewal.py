@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 import thresher
-from thresher.core.ledger import Ledger
+from thresher.core.state import State
 from thresher.errors import StoreFailed
 from thresher.log.leases import Keeper
 from thresher.log.store import MemoryStore
@@ -52,7 +52,7 @@ def test_a_forked_child_does_not_use_what_another_thread_was_changing() -> None:
     study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9)
     using, done = threading.Event(), threading.Event()
 
-    def use(ledger: Ledger) -> None:
+    def use(ledger: State) -> None:
         ledger.issued = 7  # until it is done
         using.set()
         done.wait(60)

@@ -12,7 +12,7 @@ from engines import until
 
 import thresher
 from thresher.core.events import Event
-from thresher.core.ledger import fold
+from thresher.core.ledger import apply, fold
 from thresher.core.replay import verify
 from thresher.errors import Interrupted, InvalidInput
 from thresher.log.store import MemoryStore
@@ -233,10 +233,10 @@ def test_a_repeated_event_has_a_pull_and_its_arm_and_comes_once(change: dict[str
     ledger = fold([Event(1, "created", spec=make().spec.to_json()), Event(2, "asked", 1, 0)])
     event = Event(3, "repeated", 1, 0)
     with pytest.raises((InvalidInput, thresher.UnknownPull)):
-        ledger.apply(event._replace(**change))
-    ledger.apply(event)
+        apply(ledger, event._replace(**change))
+    apply(ledger, event)
     with pytest.raises(InvalidInput, match="is known to be repeated"):
-        ledger.apply(event._replace(seq=4))
+        apply(ledger, event._replace(seq=4))
 
 
 # -- whose rewards ---------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 
 import thresher
 from thresher.core.events import Event, Remarks, remarks_of
-from thresher.core.ledger import Ledger
+from thresher.core.ledger import apply, new_state
 from thresher.core.validity import check
 from thresher.run.command.protocol import Noted
 from thresher.run.command.protocol import remarks_of as spoken
@@ -43,9 +43,9 @@ def test_notes_and_costs_are_kept_and_change_nothing_else(given: dict[str, Any])
     ]
     assert [row.baseline for row in noted.pulls()] == [row.baseline for row in plain.pulls()]
     assert thresher.verify(noted.events()).sound
-    again = Ledger(noted.spec)
+    again = new_state(noted.spec)
     for event in noted.events()[1:]:
-        again.apply(event)
+        apply(again, event)
     assert (again.cost, again.remarks) == peek(noted, lambda ledger: (ledger.cost, ledger.remarks))
 
 

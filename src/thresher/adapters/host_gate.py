@@ -15,8 +15,8 @@ from collections.abc import Iterable
 
 from ..core.certificate import OPEN
 from ..core.events import Cause
-from ..core.ledger import Ledger
 from ..core.rows import settled_label
+from ..core.state import State
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from ..study import Pull, Study, ask_for_cases, give_up, peek
 
@@ -51,7 +51,7 @@ class Gate:
             self._position = {case: position for position, case in enumerate(self._order)}
             self._next = 0
 
-    def _was_tried(self, ledger: Ledger, case: int) -> bool:
+    def _was_tried(self, ledger: State, case: int) -> bool:
         cases = ledger.cases
         return bool(cases and cases.is_free(self._number, case) and cases.place_of(self._number, case) is not None)
 
@@ -112,7 +112,7 @@ class Gate:
         """Why the arm needs no more rewards; None if it does."""
         return peek(self.study, self._over)
 
-    def _over(self, ledger: Ledger) -> str | None:
+    def _over(self, ledger: State) -> str | None:
         arm, find = self._number, ledger.spec.find
         if arm in ledger.retired:
             return f"retired: {ledger.retired[arm]}"
@@ -120,7 +120,7 @@ class Gate:
             return f"settled: {settled_label(ledger, arm)}"
         return "enough arms are found" if find is not None and ledger.found >= find else None
 
-    def _why_not(self, ledger: Ledger, case: int) -> str:
+    def _why_not(self, ledger: State, case: int) -> str:
         if not ledger.cases or ledger.cases.is_free(self._number, case):
             return "the budget is issued"
         return "the case is known, given up, or pending elsewhere"

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from ..core.events import CALLERS, NO_CAUSE, PENDING
-from ..core.ledger import Ledger
 from ..core.pulls import TICKET, id_in, id_of, pull_json
+from ..core.state import State
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..log.commands import Telling
 from ..study import Pull, Study, ask_for_reply, peek, tell_for_reply
@@ -142,7 +142,7 @@ def tell(
         say(f"the reward of pull {number} {what}")
 
 
-def _what_counts(ledger: Ledger, pull: int, *, late: bool) -> str:
+def _what_counts(ledger: State, pull: int, *, late: bool) -> str:
     """What is unusual about a reward that was told; empty: nothing."""
     if ledger.cases and pull in ledger.cases.spare:
         return "counts nowhere: its case had a reward already, and the first one counts"

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..core.events import IGNORED
-from ..core.ledger import Ledger
 from ..core.spec import NO_PARAMS, Spec
+from ..core.state import State
 from ..errors import CannotGoOn, InvalidInput
 from ..log.journal import plain
 from ..run.command.process import CASE, PULL_FIELDS, fill, pull_values
@@ -70,7 +70,7 @@ class CodeFiles:
             if not self._ignore(path) and not any(path in word for word in self._words):
                 raise InvalidInput("--ignore", path, "COMMAND names no such file", "write it as COMMAND does")
 
-    def changed(self, ledger: Ledger) -> list[str]:
+    def changed(self, ledger: State) -> list[str]:
         """The files that are not as they were when the study began. What it ignores is left out from now on.
 
         All files are recorded before the first pull, so one that is not recorded did not exist.

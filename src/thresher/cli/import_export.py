@@ -16,10 +16,10 @@ from ..core import ledger as ledgers
 from ..core.checks import MAX_NAME, finite, number, of_percent, whole
 from ..core.checks import name as checked_name
 from ..core.events import DROPPED, LATE, NO_EVENT, ONCE, OUTSIDE, STATES, TOLD, Event, Remarks, remarks_of, to_json
-from ..core.ledger import Ledger
 from ..core.pulls import pull_of
 from ..core.results import CANCELLED, LOST, OF_ONE_ARM, ORIGINS, SHAPES, SPARE, WITH_REWARD, Row, read_json, read_rows
 from ..core.spec import Spec
+from ..core.state import State
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
 from ..log.chain import Head, chained
 from ..log.commands import Result, checked_result
@@ -67,7 +67,7 @@ def _print_log(study: Study) -> None:
     put("\n]}")
 
 
-def _print_pulls(ledger: Ledger) -> None:
+def _print_pulls(ledger: State) -> None:
     """Write some lines at a time: all of them together would take more memory than the study."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
@@ -94,12 +94,12 @@ def _print_pulls(ledger: Ledger) -> None:
     put(text.getvalue(), end="")
 
 
-def _other(ledger: Ledger, pull: int) -> float | None:
+def _other(ledger: State, pull: int) -> float | None:
     """The baseline's reward in a pair that was told."""
     return ledger.pull_other[pull - 1] if ledger.pull_state[pull - 1] in (TOLD, LATE) else None
 
 
-def rows_of(ledger: Ledger) -> Iterator[Row]:
+def rows_of(ledger: State) -> Iterator[Row]:
     """All pulls as rows. Pulls that were charged have a state that import charges again."""
     for pull, state in enumerate(_states(ledger), start=1):
         reward = ledger.pull_reward[pull - 1] if state in WITH_REWARD else None
@@ -109,7 +109,7 @@ def rows_of(ledger: Ledger) -> Iterator[Row]:
         yield Row(f"pull {pull}", ledger.spec.arms[ledger.pull_arm[pull - 1]], state, reward, name, origin)
 
 
-def _states(ledger: Ledger) -> list[str]:
+def _states(ledger: State) -> list[str]:
     states = [STATES[state] for state in ledger.pull_state]
     if ledger.cases:  # a case that is tried again is not charged, and one that is late still has its reward
         for pull in ledger.cases.spare:
@@ -131,7 +131,7 @@ def _states(ledger: Ledger) -> list[str]:
     return states
 
 
-def _is_left_out(ledger: Ledger, outcome: int, followed: bool) -> bool:
+def _is_left_out(ledger: State, outcome: int, followed: bool) -> bool:
     return outcome == certificate.CANCELLED and not followed
 
 
@@ -194,7 +194,7 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> No
     say_done(name, peek(study, lambda ledger: _imported(states, ledger)))
 
 
-def _check_is_new(pulls: list[Result], ledger: Ledger, file: str) -> None:
+def _check_is_new(pulls: list[Result], ledger: State, file: str) -> None:
     """Raise if the study already has these results, in this order, or if they begin with all that it has."""
     before = []
     for arm, reward, state in zip(ledger.pull_arm, ledger.pull_reward, ledger.pull_state, strict=True):
@@ -206,7 +206,7 @@ def _check_is_new(pulls: list[Result], ledger: Ledger, file: str) -> None:
         raise InvalidInput("file", file, rule, "import only new results, or say --again if these are new")
 
 
-def contents(file: str) -> tuple[str, Any, tuple[list[Event], Ledger] | None]:
+def contents(file: str) -> tuple[str, Any, tuple[list[Event], State] | None]:
     """The text of a file, the JSON in it, and the log in that if it is an exported study."""
     text = read_text(file)
     data = read_json(text, file)
@@ -249,7 +249,7 @@ def _case(given: object, spec: Spec) -> object:
     return given.strip() if isinstance(given, str) and given not in spec.case_index else given
 
 
-def _known(ledger: Ledger) -> dict[int, set[int]]:
+def _known(ledger: State) -> dict[int, set[int]]:
     """The cases of each arm that were imported."""
     return ledger.cases.imported if ledger.cases else {}
 
@@ -269,7 +269,7 @@ def with_cases(pairs: Iterable[tuple[Row, Result]], spec: Spec, known: Mapping[i
         yield result
 
 
-def _imported(states: Counter[str], ledger: Ledger) -> str:
+def _imported(states: Counter[str], ledger: State) -> str:
     """A sentence that says what was imported."""
     if ledger.cases:
         told = states["told"] + states["late"] + states["outside"]
@@ -300,7 +300,7 @@ def _restore(events: list[Event], name: object, storage: str | None) -> None:
     say_done(study, f"imported into {address_of(store)}, with {plural(len(events), 'event')}")
 
 
-def folded(data: dict[str, Any], file: str) -> tuple[list[Event], Ledger]:
+def folded(data: dict[str, Any], file: str) -> tuple[list[Event], State]:
     """The events of a log, if it is valid, and its ledger."""
     if data.get("format") != 1:
         said = f"format {shown(data['format'])}" if "format" in data else "no format"
@@ -416,7 +416,7 @@ class BaselineResults:
         rest = f"; it is pulled first on the {plural(missing, 'other case')}" if missing else ""
         say(f"imported {plural(len(self.results), 'reward')} of the baseline{rest}")
 
-    def _known(self, ledger: Ledger) -> tuple[dict[int, float], bool]:
+    def _known(self, ledger: State) -> tuple[dict[int, float], bool]:
         """The rewards of the baseline that were imported, by case, and whether a pull was handed out."""
         cases = ledger.cases.imported.get(ledger.base, set()) if ledger.cases else set()
         return {case: ledger.table[case] for case in cases if case in ledger.table}, ledger.issued > ledger.imported

@@ -15,10 +15,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ..core.ledger import Ledger
 from ..core.row_text import certainty, estimate_of, head_of, seen, style_of
 from ..core.rows import Row, openness, row_of
 from ..core.sentences import SIGNS, Look, look_of, pulls_made, question_of
+from ..core.state import State
 from ..run.runner import Progress
 from ..study import Study, peek
 from ..text.logs import evaluators
@@ -95,7 +95,7 @@ class Screen:
             done = time.monotonic()
             self._next = done + max(REDRAW, SHARE * (done - began))
 
-    def picture(self, ledger: Ledger, progress: Progress) -> Group:
+    def picture(self, ledger: State, progress: Progress) -> Group:
         width, height = self._live.console.size
         arms = range(len(ledger.spec.arms))
         low = height < 8  # then an arm replaces the progress bar and the note
@@ -118,7 +118,7 @@ def pace(progress: Progress) -> list[str]:
     return parts if progress.seconds_left is None else [*parts, f"{duration(progress.seconds_left)} left"]
 
 
-def _state(ledger: Ledger, progress: Progress, width: int) -> Text:
+def _state(ledger: State, progress: Progress, width: int) -> Text:
     """As much as fits, the most important first."""
     parts = [pulls_made(ledger.issued, ledger.budget), f"{ledger.pending:,} pending", *reversed(pace(progress))]
     while len(" · ".join(parts)) > width and len(parts) > 1:
@@ -126,12 +126,12 @@ def _state(ledger: Ledger, progress: Progress, width: int) -> Text:
     return Text(" · ".join(parts), style="dim", no_wrap=True, overflow="ellipsis")
 
 
-def _bar(ledger: Ledger) -> Group:
+def _bar(ledger: State) -> Group:
     bars = [] if ledger.budget is None else [ProgressBar(ledger.budget, ledger.issued - ledger.pending)]
     return Group(*bars, Text(""))  # the bar does not end its own line
 
 
-def arms_table(rows: list[Row], ledger: Ledger, width: int) -> Table:
+def arms_table(rows: list[Row], ledger: State, width: int) -> Table:
     """Arms as a table that fits. The least important columns are left out if they do not; a gauge fills the rest."""
     asked = look_of(ledger.spec)
     arms = ledger.spec.arms  # the same short name in every picture, whatever other arms are in it

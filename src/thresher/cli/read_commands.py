@@ -17,10 +17,10 @@ from ..core import sentences
 from ..core.checks import MAX_WHOLE
 from ..core.events import Event, moment, remarks_of, to_json
 from ..core.hard_cases import CaseRow, hardest, seen_cases
-from ..core.ledger import Ledger
 from ..core.parameters import BARS
 from ..core.replay import verify as verified
 from ..core.spec import Spec
+from ..core.state import State
 from ..errors import DamagedStudy, ThresherError, UnknownStudy, shown
 from ..log.reader import event_at, pages
 from ..study import Study, peek
@@ -126,7 +126,7 @@ def asked_by(spec: Spec) -> dict[str, Any]:
 def summary_of(study: Study) -> dict[str, Any]:
     """How far a study is."""
 
-    def read(ledger: Ledger) -> dict[str, Any]:
+    def read(ledger: State) -> dict[str, Any]:
         counts = {key: getattr(ledger, key) for key in ("budget", "issued", "told", "pending", "done", "waits")}
         spec = ledger.spec
         return {
@@ -299,7 +299,7 @@ class Read(NamedTuple):
     missing: list[str]  # a line about cases that have no reward because they failed too often, if there are any
 
 
-def _read(ledger: Ledger, most: int | None) -> Read:
+def _read(ledger: State, most: int | None) -> Read:
     rows, names = hardest(ledger, most), ledger.spec.arms  # hardest refuses a study without cases
     missing = {name: ledger.cases.missing[arm] if ledger.cases else 0 for arm, name in enumerate(names)}
     arms = [name for arm, name in enumerate(names) if ledger.board.seen[arm] or missing[name]]

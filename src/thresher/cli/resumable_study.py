@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ..core.checks import MAX_NAME
-from ..core.ledger import Ledger
 from ..core.spec import Spec
+from ..core.state import State
 from ..create import check_policy, compare, create, open_study, resume
 from ..errors import Conflict, StudyExists, UnknownStudy
 from ..log.journal import plain
@@ -127,7 +127,7 @@ class Kept:
             self._results.check(study)
         return None
 
-    def _change(self, ledger: Ledger) -> str | None:
+    def _change(self, ledger: State) -> str | None:
         """Which files of COMMAND have changed since the study's rewards were measured, in words."""
         names = self.files.changed(ledger)
         if not names or self.same_code:
@@ -136,7 +136,7 @@ class Kept:
         since = "the study began" if not told else "this reward" if told == 1 else f"these {told:,} rewards"
         return f"{listed(names)} {'has' if len(names) == 1 else 'have'} changed since {since}"
 
-    def _digests(self, ledger: Ledger) -> Mapping[str, str]:
+    def _digests(self, ledger: State) -> Mapping[str, str]:
         """The files to record. Raises if another agent has begun with others."""
         if change := self._change(ledger):
             remedy = "use the same files, or say --same-code if the change does not matter"

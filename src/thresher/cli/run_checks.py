@@ -11,9 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..core.events import LATE, TOLD
-from ..core.ledger import Ledger
 from ..core.sentences import look_of
 from ..core.spec import Params
+from ..core.state import State
 from ..errors import InvalidInput, shown
 from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS, fill, pull_values
 from ..run.command.reward import FAILING, MEASURED, PASSING, codes_text
@@ -295,7 +295,7 @@ class Cautions:
                 log.warning(f"warning: {text}")
 
 
-def rewards_cautions(ledger: Ledger) -> Iterator[tuple[str, str]]:
+def rewards_cautions(ledger: State) -> Iterator[tuple[str, str]]:
     """What is odd about the rewards so far: its kind, and the warning."""
     rewards, asked = _rewards(ledger), look_of(ledger.spec)
     if len(rewards) >= ENOUGH and min(rewards) == max(rewards):
@@ -322,7 +322,7 @@ def busy_cautions(workers: int = 0) -> Iterator[tuple[str, str]]:
             yield "busy", f"{busy}; run again when nothing else is running, or with fewer --workers"
 
 
-def labels_cautions(ledger: Ledger) -> Iterator[tuple[str, str]]:
+def labels_cautions(ledger: State) -> Iterator[tuple[str, str]]:
     """What is odd about the labels at the end: its kind, and the warning."""
     spec, asked = ledger.spec, look_of(ledger.spec)
     if not ledger.certifies or spec.limits is None:
@@ -338,7 +338,7 @@ def labels_cautions(ledger: Ledger) -> Iterator[tuple[str, str]]:
     yield from _wide_bounds(ledger)
 
 
-def _wide_bounds(ledger: Ledger) -> Iterator[tuple[str, str]]:
+def _wide_bounds(ledger: State) -> Iterator[tuple[str, str]]:
     """Bounds that are far wider than the rewards, and the bar if they are compared with one.
 
     Rewards that are all equal, or near a bound, say nothing: whoever passes every test so far may fail the next.
@@ -357,7 +357,7 @@ def _wide_bounds(ledger: Ledger) -> Iterator[tuple[str, str]]:
         yield "bounds", f"{lie}; {rule}: give them only if it is impossible that a reward ever leaves them"
 
 
-def _rewards(ledger: Ledger) -> list[float]:
+def _rewards(ledger: State) -> list[float]:
     """The rewards that were told, as they came, of pairs both."""
     told = [pull for pull, state in enumerate(ledger.pull_state) if state in (TOLD, LATE)]
     rewards = [ledger.pull_reward[pull] for pull in told]

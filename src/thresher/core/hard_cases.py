@@ -7,7 +7,7 @@ from typing import Any
 from ..errors import InvalidInput
 from ..text.naming import Naming
 from .events import LATE, TOLD
-from .ledger import Ledger
+from .state import State
 
 Key = tuple[float, ...]
 
@@ -36,7 +36,7 @@ class _Count:
     total: float = 0.0
 
 
-def hardest(ledger: Ledger, most: int | None = None) -> list[CaseRow]:
+def hardest(ledger: State, most: int | None = None) -> list[CaseRow]:
     """The cases that have a reward, or the ``most`` hardest of them.
 
     Cases come in the order of how many arms failed them. Where rewards are graded, the worst mean comes first.
@@ -75,7 +75,7 @@ def hardest(ledger: Ledger, most: int | None = None) -> list[CaseRow]:
     return [_row(ledger, case, counts[case], found[case], missing[case]) for case in order]
 
 
-def _fails(ledger: Ledger, arm: int, case: int, reward: float) -> bool:
+def _fails(ledger: State, arm: int, case: int, reward: float) -> bool:
     """Whether the reward of a case by itself does not reach the bar; the baseline fails none.
 
     With a baseline, a margin is asked of the mean: an arm fails a case on which it is worse than the baseline.
@@ -89,12 +89,12 @@ def _fails(ledger: Ledger, arm: int, case: int, reward: float) -> bool:
     return counted < (spec.bar if ledger.base < 0 else min(spec.bar, 0.0))
 
 
-def seen_cases(ledger: Ledger) -> int:
+def seen_cases(ledger: State) -> int:
     """How many cases have a reward of some arm."""
     return len({case for _, case, _ in _rewards(ledger)})
 
 
-def _rewards(ledger: Ledger) -> Iterator[tuple[int, int, float]]:
+def _rewards(ledger: State) -> Iterator[tuple[int, int, float]]:
     """Arm, case and reward, for each reward that counts."""
     cases = ledger.cases
     if cases is None:
@@ -105,7 +105,7 @@ def _rewards(ledger: Ledger) -> Iterator[tuple[int, int, float]]:
             yield arm, case, ledger.spec.clipped(reward)
 
 
-def _row(ledger: Ledger, case: int, count: _Count, rewards: dict[str, float], missing: list[str]) -> CaseRow:
+def _row(ledger: State, case: int, count: _Count, rewards: dict[str, float], missing: list[str]) -> CaseRow:
     names = {name: rewards[name] for name in ledger.spec.arms if name in rewards}
     mean, spec = count.total / count.seen, ledger.spec
     failing = tuple(name for name, reward in names.items() if _fails(ledger, spec.index[name], case, reward))

@@ -352,6 +352,13 @@ def rescore_asked(board: Board, second: Board, arm: int, rule: Rule, second_rule
     return rule
 
 
+def set_shut(board: Board, arm: int, shut: int) -> int:
+    """Say whether the arm takes pulls; return by how many this changes the number of arms that do."""
+    change = int(board.shut[arm] == SHUT) - int(shut == SHUT)
+    board.shut[arm] = shut
+    return change
+
+
 def stays_shut(arm: int, base: int, cases: int, waits: bool) -> bool:
     """Whether the arm takes no pulls because of the baseline, the arm ``base`` (−1: there is none).
 

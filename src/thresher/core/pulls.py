@@ -4,9 +4,9 @@ import re
 from typing import Any, NamedTuple
 
 from ..errors import UnknownPull
-from .ledger import Ledger
 from .places import mixed, seed_of
 from .spec import NO_PARAMS, Params
+from .state import State
 
 TICKET = re.compile(r"[1-9][0-9]{0,14}-[0-9a-f]{8}")
 
@@ -54,7 +54,7 @@ class Pull(NamedTuple):
         return [other, alone] if self.baseline_first else [alone, other]
 
 
-def pull_of(ledger: Ledger, pull: int) -> Pull:
+def pull_of(ledger: State, pull: int) -> Pull:
     """The pull of that id."""
     spec, arm, number = ledger.spec, ledger.pull_arm[pull - 1], ledger.pull_number[pull - 1]
     params, case = NO_PARAMS if spec.params is None else spec.params[arm], ledger.case_of(pull)
@@ -100,7 +100,7 @@ def id_of(pull: object, *, remedy: str = "pass what ask returned") -> int:
 # Which pull a caller means, and whether it is one of this study's log.
 
 
-def id_in(ledger: Ledger, pull: "Pull | int | str", remedy: str = "pass what ask returned") -> int:
+def id_in(ledger: State, pull: "Pull | int | str", remedy: str = "pass what ask returned") -> int:
     """The id of a pull that this log has issued. Raises `UnknownPull` if it is one of another study or log."""
     if type(pull) is Pull and 0 < pull.id <= ledger.issued and pull.tag == ledger.pull_tag[pull.id - 1]:
         return pull.id
@@ -115,7 +115,7 @@ def id_in(ledger: Ledger, pull: "Pull | int | str", remedy: str = "pass what ask
     return number
 
 
-def _is_same(ledger: Ledger, pull: "Pull | str", at: int) -> bool:
+def _is_same(ledger: State, pull: "Pull | str", at: int) -> bool:
     """Whether a ticket has the right tag, or a pull without one the right arm and number."""
     if isinstance(pull, str):
         return int(pull.partition("-")[2], 16) == ledger.pull_tag[at]

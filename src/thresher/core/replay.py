@@ -17,7 +17,7 @@ from . import ledger as ledgers
 from .custom_scores import register
 from .events import NO_EVENT, Event
 from .kernel import Formula
-from .ledger import Ledger
+from .state import State
 
 Column = tuple[str, "array[int] | array[float]"]
 
@@ -60,7 +60,7 @@ def verify(events: Iterable[Event], *, scores: Iterable[Formula] = ()) -> Report
             wrong = event.kind != "created" and _wrongly_decided(ledger, event)
             if wrong:
                 return _report(ledger, wrong)
-            ledger.apply(event)
+            ledgers.apply(ledger, event)
         if ledger.due is not None:
             rule = f"missing: the retirement of arm {ledger.spec.arms[ledger.due]!r}, which failed too often in a row"
             return _report(ledger, rule)
@@ -74,7 +74,7 @@ def verify(events: Iterable[Event], *, scores: Iterable[Formula] = ()) -> Report
     return _report(ledger, None)
 
 
-def _report(ledger: Ledger | None, wrong: str | None) -> Report:
+def _report(ledger: State | None, wrong: str | None) -> Report:
     """The report on the event after those in the ledger; ``wrong`` says what is wrong with it, if anything is."""
     if ledger is None:
         return Report(0, 1, wrong, None, None, True, "")
@@ -87,7 +87,7 @@ def _report(ledger: Ledger | None, wrong: str | None) -> Report:
     return Report(ledger.seq, seq, wrong.removeprefix(f"is damaged, event {seq}: "), None, ledger.head, *last)
 
 
-def _wrongly_decided(ledger: Ledger, event: Event) -> str | None:
+def _wrongly_decided(ledger: State, event: Event) -> str | None:
     """What the decision should have been, if it differs. The ledger checks whether the event is valid at all."""
     names = ledger.spec.arms
     if event.seq != ledger.seq + 1:
@@ -107,7 +107,7 @@ def _wrongly_decided(ledger: Ledger, event: Event) -> str | None:
     return None
 
 
-def digest(ledger: Ledger) -> str:
+def digest(ledger: State) -> str:
     """A digest of the state, the same on every machine: exactly rounded columns, without time, agent and key."""
     total = hashlib.sha256(b"thresher state 1\n")
     for name, values in _columns(ledger):
@@ -121,7 +121,7 @@ def digest(ledger: Ledger) -> str:
     return total.hexdigest()
 
 
-def _columns(ledger: Ledger) -> Iterator[Column]:
+def _columns(ledger: State) -> Iterator[Column]:
     """Everything that decisions and verdicts depend on, except what can be computed from it, such as scores."""
     data = ledger.spec.to_json()
     del data["settling_constant"]  # computed with a logarithm

@@ -11,15 +11,15 @@ from .certificate import ABOVE, BELOW, OPEN, commit_to
 from .error_rate import CERTAIN, e_value
 from .events import LATE, TOLD
 from .kernel import is_above, total_with
-from .ledger import Ledger
+from .state import State
 
 
-def count(ledger: Ledger) -> int:
+def count(ledger: State) -> int:
     """How many rewards came after a failed try."""
     return sum(map(len, ledger.cases.retried.values())) if ledger.cases else 0
 
 
-def shaken(ledger: Ledger) -> list[int]:
+def shaken(ledger: State) -> list[int]:
     """The arms whose certified label would not be certified with these rewards at their worst."""
     certified = [arm for arm in range(len(ledger.spec.arms)) if ledger.is_certified(arm)]
     level, labels = ledger.stakes.level, ledger.docket.settled
@@ -35,14 +35,14 @@ def shaken(ledger: Ledger) -> list[int]:
     return sorted(found)
 
 
-def _retried(ledger: Ledger, arm: int) -> set[int]:
+def _retried(ledger: State, arm: int) -> set[int]:
     """The cases of an arm whose reward, or the baseline's, came after a failed try."""
     assert ledger.cases is not None
     found = ledger.cases.retried
     return found.get(arm, set()) | found.get(ledger.base, set())
 
 
-def _evidence(ledger: Ledger, arm: int) -> float:
+def _evidence(ledger: State, arm: int) -> float:
     """The arm's evidence for its label with these rewards at their worst; `CERTAIN` if the label stands by itself."""
     retried, label = _retried(ledger, arm), ledger.docket.settled[arm]
     if _is_counted(ledger, arm, retried):
@@ -64,7 +64,7 @@ def _evidence(ledger: Ledger, arm: int) -> float:
     return e_value(capital, label - 1, stakes)
 
 
-def _is_counted(ledger: Ledger, arm: int, retried: set[int]) -> bool:
+def _is_counted(ledger: State, arm: int, retried: set[int]) -> bool:
     """Whether the label follows from the other rewards, whatever these are."""
     assert ledger.cases is not None
     spec, board, table = ledger.spec, ledger.board, ledger.table

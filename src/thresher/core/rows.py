@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 
 from . import intervals, kernel
 from .certificate import ABOVE, CLOSE, OPEN
-from .ledger import Ledger
+from .state import State
 
 Label = Literal["above", "below", "close", "undecided", "retired", "baseline"]
 MOST = 1e300  # a ratio to a baseline of 0, which JSON can hold
@@ -77,7 +77,7 @@ def ranked(rows: Iterable[Row], *, lower_is_better: bool = False) -> list[Row]:
     return sorted(rows, key=key)
 
 
-def label_of(ledger: Ledger, arm: int) -> tuple[Label, bool]:
+def label_of(ledger: State, arm: int) -> tuple[Label, bool]:
     """An arm's label, and whether it is certified."""
     if arm == ledger.base:
         return "baseline", False
@@ -92,13 +92,13 @@ def label_of(ledger: Ledger, arm: int) -> tuple[Label, bool]:
     return sides(ledger.spec.lower_is_better)[0 if reaches else 1], False
 
 
-def settled_label(ledger: Ledger, arm: int) -> Label:
+def settled_label(ledger: State, arm: int) -> Label:
     """The label of an arm that is settled."""
     label = ledger.docket.settled[arm]
     return "close" if label == CLOSE else sides(ledger.spec.lower_is_better)[0 if label == ABOVE else 1]
 
 
-def row_of(ledger: Ledger, arm: int) -> Row:
+def row_of(ledger: State, arm: int) -> Row:
     """What is known about one arm."""
     board, spec = ledger.board, ledger.spec
     seen = len(_base_rewards(ledger)) if arm == ledger.base else board.seen[arm]
@@ -128,7 +128,7 @@ def row_of(ledger: Ledger, arm: int) -> Row:
     return replace(found, **_values(ledger, arm, counted)) if ledger.values and seen else found
 
 
-def _values(ledger: Ledger, arm: int, counted: float | None) -> dict[str, Any]:
+def _values(ledger: State, arm: int, counted: float | None) -> dict[str, Any]:
     """The numbers of a row if what counts is not the reward itself."""
     spec = ledger.spec
     if arm == ledger.base:
@@ -167,7 +167,7 @@ def middle(values: list[float], share: float, *, lower_is_better: bool) -> float
     return values[rank - 1] if lower_is_better else values[-rank]
 
 
-def _base_rewards(ledger: Ledger) -> list[float]:
+def _base_rewards(ledger: State) -> list[float]:
     """Every reward of the baseline."""
     if ledger.cases:
         return [ledger.spec.clipped(reward) for reward in ledger.table.values()]
@@ -179,7 +179,7 @@ def _mean(values: Iterable[float]) -> float | None:
     return math.fsum(found) / len(found) if found else None
 
 
-def openness(ledger: Ledger, arm: int) -> float:
+def openness(ledger: State, arm: int) -> float:
     """How open an arm is, for display: smaller is more open; 0 without a reward; arms that are not open come last."""
     board, seen = ledger.board, ledger.board.seen[arm]
     if board.shut[arm] == kernel.SHUT:

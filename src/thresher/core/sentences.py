@@ -10,11 +10,11 @@ from ..text.quantities import amount, number, percent
 from . import certificate, retried
 from .certificate import OPEN
 from .intervals import committed
-from .ledger import Ledger
 from .parameters import BARS
 from .places import is_used_up
 from .rows import Row, sides
 from .spec import Spec
+from .state import State
 
 LONGEST_NAME = 40  # characters of the baseline's name in a sentence
 Asks = Literal["mean", "share", "difference"]
@@ -303,7 +303,7 @@ class Words(NamedTuple):
 USUAL = Words()
 
 
-def guarantee(ledger: Ledger, words: Words = USUAL) -> str:
+def guarantee(ledger: State, words: Words = USUAL) -> str:
     """What may be relied on, in one sentence with its assumptions."""
     spec = ledger.spec
     if spec.confidence is None:
@@ -342,7 +342,7 @@ def guarantee(ledger: Ledger, words: Words = USUAL) -> str:
     return f"With probability at least {sure} {labels}, whenever you stop, provided that {assumed}.{caveats}"
 
 
-def _assumed(ledger: Ledger, rewards: str) -> str:
+def _assumed(ledger: State, rewards: str) -> str:
     """What the certificates rest on."""
     spec = ledger.spec
     within = ""
@@ -361,12 +361,12 @@ def _assumed(ledger: Ledger, rewards: str) -> str:
     return f"{rewards} are independent, identically distributed and {within}"
 
 
-def named(ledger: Ledger, arms: list[int]) -> str:
+def named(ledger: State, arms: list[int]) -> str:
     """The first few arms by name, and how many more there are."""
     return listed([ledger.spec.arms[arm] for arm in arms], show=shown)
 
 
-def _caveats(ledger: Ledger) -> str:
+def _caveats(ledger: State) -> str:
     """What else a reader of the guarantee must know, each in a sentence."""
     found = []
     if ledger.repeatable:
@@ -409,7 +409,7 @@ def _caveats(ledger: Ledger) -> str:
     return "".join(f" {sentence}" for sentence in found)
 
 
-def _of_retried(ledger: Ledger, count: int) -> str:
+def _of_retried(ledger: State, count: int) -> str:
     """How many rewards came after a failed try, and whether the labels depend on them."""
     if not count:
         return "No reward came after a failed try."
@@ -432,7 +432,7 @@ NEW_STUDY = "a new study needs the bounds that rewards can really take"
 WIDEST = 0.5  # the widest tolerance that a hint proposes, as a share of the way from the bar to the nearer bound
 
 
-def hints(ledger: Ledger) -> tuple[str, ...]:
+def hints(ledger: State) -> tuple[str, ...]:
     """What would help a finished study with open arms, in a sentence each; every hint names its arms."""
     if not ledger.certifies or not ledger.done:
         return ()
@@ -470,7 +470,7 @@ def hints(ledger: Ledger) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _hint_of_tolerance(ledger: Ledger, left: list[int]) -> str | None:
+def _hint_of_tolerance(ledger: State, left: list[int]) -> str | None:
     """The smallest tolerance that would have settled these arms; None: only one that is too wide to be of use."""
     docket, spec, bar = ledger.docket, ledger.spec, ledger.stakes.bar
     counts = [docket.committed[arm] for arm in left]
@@ -489,12 +489,12 @@ def _hint_of_tolerance(ledger: Ledger, left: list[int]) -> str | None:
     return None
 
 
-def _hint_of_budget(ledger: Ledger, left: list[int]) -> str:
+def _hint_of_budget(ledger: State, left: list[int]) -> str:
     is_open, them = ("is", "it") if len(left) == 1 else ("are", "them")
     return f"{named(ledger, left)} {is_open} still open; a larger budget would continue with {them}."
 
 
-def _is_close(ledger: Ledger, arm: int, tolerance: float) -> bool:
+def _is_close(ledger: State, arm: int, tolerance: float) -> bool:
     """Whether the arm's committed rewards would have settled it with that (scaled) tolerance."""
     stakes = ledger.stakes._replace(tolerance=tolerance, alone=ledger.stakes.level)
     capital = certificate.fresh(stakes)
@@ -505,7 +505,7 @@ def _is_close(ledger: Ledger, arm: int, tolerance: float) -> bool:
     return False
 
 
-def _is_stuck(ledger: Ledger, arm: int) -> bool:
+def _is_stuck(ledger: State, arm: int) -> bool:
     """Whether the arm can never be settled if it keeps losing as large a share of its pulls.
 
     Lost pulls count as 0 to "above" and as 1 to "below", so with share c lost and told mean m the two capitals see

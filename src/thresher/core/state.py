@@ -340,7 +340,7 @@ class Cases:
 
 
 class State:
-    """The state of a study. Arms and pulls are numbers here; users see names."""
+    """The state of a study: data, which `ledger.py` changes. Arms and pulls are numbers here; users see names."""
 
     def __init__(self, specification: Spec) -> None:
         self.spec = specification
@@ -553,3 +553,9 @@ class State:
         there = f"pulls 1 to {self.issued}" if self.issued else "no pull yet"
         remedy = "give the number of a pull that was asked"
         raise UnknownPull("pull", pull, f"this study has issued {there}", remedy)
+
+    def state(self) -> dict[str, Any]:
+        """The whole state, for comparing two bit for bit. With a user's function, every arm is scored first."""
+        if self.stale:
+            self.score_stale(self.stale)
+        return {name: value for name, value in vars(self).items() if name not in ("intervals", "last", "pull_tag")}

@@ -8,9 +8,9 @@ from typing import Any
 
 from . import checks, row_text, sentences
 from .kernel import SHUT
-from .ledger import Ledger
 from .rows import LABELS, Label, Row, row_of, sides
 from .sentences import USUAL, Look, Words, guarantee, hints, look_of
+from .state import State
 
 FORMAT = 1  # of the JSON
 
@@ -209,7 +209,7 @@ class Verdict:
         return row_text.html(self.rows, self.look, self.question, self.answer, self.remarks)
 
 
-def read(study: str, ledger: Ledger, words: Words = USUAL) -> Verdict:
+def read(study: str, ledger: State, words: Words = USUAL) -> Verdict:
     """The verdict of a ledger, its guarantee in these words."""
     spec = ledger.spec
     look = look_of(spec)

@@ -24,7 +24,7 @@ from ..core.certificate import (
     weigh,
 )
 from ..core.error_rate import LISTS, Ranking, clear, closed, update
-from ..core.kernel import SHUT, Board, observe, stays_shut
+from ..core.kernel import SHUT, Board, observe, set_shut, stays_shut
 from ..core.places import FREE, KNOWN, Sheet, case_at, fill, free, is_finished, key_of, take
 from ..core.question import count
 from .repetition import Arms, Counts, Measures, Times, misjudged, saw, table, zeros
@@ -124,8 +124,7 @@ def reconsider(board: Board, proof: Proof, arm: int) -> None:
     pending, shut = board.pending[arm], SHUT
     if not stays_shut(arm, proof.base, proof.sheet.cases, proof.awaited[0] > 0):
         shut = closed(proof.ranking, proof.docket, proof.sheet, arm, pending, proof.capitals[arm], proof.stakes)
-    proof.open[0] += int(board.shut[arm] == SHUT) - int(shut == SHUT)
-    board.shut[arm] = shut
+    proof.open[0] += set_shut(board, arm, shut)
 
 
 def settled(board: Board, proof: Proof, arm: int) -> None:

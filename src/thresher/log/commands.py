@@ -23,9 +23,9 @@ from ..core.events import (
     EventCause,
     Remarks,
 )
-from ..core.ledger import Ledger
 from ..core.pulls import Pull, id_in, pull_of
 from ..core.spec import Spec
+from ..core.state import State
 from ..errors import AlreadyTold, DamagedStudy, InvalidInput, OutsideBounds
 from ..text.masking import masked
 from .journal import Draft, plain
@@ -160,7 +160,7 @@ def _retire_for_bounds(draft: Draft, pull: int, reward: object, remarks: Remarks
     return first and first.of(arms)
 
 
-def _is_same(ledger: Ledger, pull: int, values: Sequence[float]) -> bool:
+def _is_same(ledger: State, pull: int, values: Sequence[float]) -> bool:
     """Whether these rewards were told before. Raises `AlreadyTold` if only the baseline's is another one."""
     if ledger.pull_reward[pull - 1] != values[0]:
         return False
@@ -182,7 +182,7 @@ def _in_words(remarks: Remarks) -> str:
     return cost + (f"; note: {remarks.note}" if remarks.note else "")
 
 
-def _check_one(ledger: Ledger, reward: object) -> None:
+def _check_one(ledger: State, reward: object) -> None:
     """A better message where a pair was told, but the pull evaluates one arm."""
     if not ledger.spec.pairs and isinstance(reward, tuple | list) and len(reward) == 2:
         rule = "must be one number: the pulls of this study are no pairs"
@@ -267,7 +267,7 @@ def _prove_wrong(draft: Draft, pull: int, arm: int, error: OutsideBounds, remark
         draft.write("retired", arm=arm, pull=pull, reward=reward, cause="bounds", reason=reason + _in_words(remarks))
 
 
-def _arm(ledger: Ledger, pull: int) -> int:
+def _arm(ledger: State, pull: int) -> int:
     return ledger.pull_arm[pull - 1]
 
 

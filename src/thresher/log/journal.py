@@ -15,7 +15,7 @@ from typing import TypeVar
 from ..core import ledger as ledgers
 from ..core import validity
 from ..core.events import NO_EVENT, Event, EventCause, Kind, moment
-from ..core.ledger import Ledger
+from ..core.state import State
 from ..errors import (
     CannotGoOn,
     Conflict,
@@ -53,7 +53,7 @@ def acting_as(agent: str | None) -> Iterator[None]:
 class Draft:
     """The events of one call, folded into the ledger as they are written; appended together or not at all."""
 
-    def __init__(self, ledger: Ledger, key: str, agent: str) -> None:
+    def __init__(self, ledger: State, key: str, agent: str) -> None:
         self.ledger, self.key, self.agent = ledger, key, agent
         self.events: list[Event] = []
         self.touched = False  # whether the ledger is ahead of the log, perhaps by half an event
@@ -83,7 +83,7 @@ class Draft:
             raise
         validity.check(self.ledger, event)
         self.touched = True
-        self.ledger.fold(event)
+        ledgers.fold_in(self.ledger, event)
         self.events.append(event)
 
 
@@ -98,7 +98,7 @@ class Journal:
         self._birth: str | None = None  # the key of event 1: distinguishes this study from a later one of the same name
         self._acknowledged: Event | None = None  # the last event that this process wrote and that the store has flushed
         self.created: str | None = None  # when the study was created, as 2026-11-17T02:41:12Z
-        self._ledger: Ledger | None = None  # None also while it is being changed: half a change is never kept
+        self._ledger: State | None = None  # None also while it is being changed: half a change is never kept
         self._begin()
         self._basis = self._newest().last  # the event after which the last decision was made
         _JOURNALS.add(self)
@@ -122,7 +122,7 @@ class Journal:
             if page[-1].seq > after:
                 yield page if page[0].seq > after else [event for event in page if event.seq > after]
 
-    def peek(self, reader: Callable[[Ledger], Answer]) -> Answer:
+    def peek(self, reader: Callable[[State], Answer]) -> Answer:
         """What ``reader`` returns for the newest state, which it must not change."""
         with self._lock:
             return reader(self._newest())
@@ -205,7 +205,7 @@ class Journal:
             rule = f"the connection was lost {MOST_DOUBTS} times in one call"
             raise StoreFailed("storage", rule=rule, remedy="repair the server, then try again") from None
 
-    def _newest(self) -> Ledger:
+    def _newest(self) -> State:
         """The ledger, with everything folded in that any agent has written."""
         ledger = self._ledger
         if ledger is None:
@@ -217,7 +217,7 @@ class Journal:
             for page in pages(self._store, self.study, ledger.last):
                 self._ledger = None
                 for event in page:
-                    ledger.apply(event)
+                    ledgers.apply(ledger, event)
                 self._ledger = ledger
             return ledger
         except (ThresherError, *NO_EVENT) as error:
@@ -227,7 +227,7 @@ class Journal:
         # the whole log shows which.
         return self._read()
 
-    def _read(self) -> Ledger:
+    def _read(self) -> State:
         """The ledger from the whole log; a log that cannot be folded is damaged, and the error names it."""
         self._ledger = ledger = None
         try:
@@ -240,7 +240,7 @@ class Journal:
                 rule = f"was set back while this agent worked on it: event {mine.seq}, which was acknowledged, is gone"
                 raise StudyDeleted("study", self.study, rule, "open it again to go on with what is there")
             ledger = ledgers.begun(first)
-            ledger.fold_all(events)
+            ledgers.apply_all(ledger, events)
         except StudyDeleted:
             raise
         except UnknownStudy:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from ..core import kernel
 from ..core.events import Cause
-from ..core.ledger import Ledger
 from ..core.places import mixed
+from ..core.state import State
 from ..errors import AlreadyTold, CannotGoOn, shown
 from ..study import Pull, Study, give_up, peek
 from ..text.logs import log
@@ -264,7 +264,7 @@ class Watch:
         """
         names = self.study.spec.arms
 
-        def read(ledger: Ledger) -> tuple[str | None, bool]:
+        def read(ledger: State) -> tuple[str | None, bool]:
             takes = [arm for arm in range(len(names)) if ledger.board.shut[arm] != kernel.SHUT]
             ranks = [(self._failed[names[arm]], not ledger.board.seen[arm], mixed(arm, 1), arm) for arm in takes]
             if not ranks:

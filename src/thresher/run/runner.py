@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core import checks
-from ..core.ledger import Ledger
 from ..core.parameters import named_arguments
+from ..core.state import State
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
 from ..study import Pull, Study, peek
@@ -165,7 +165,7 @@ class Meter:
             self._told_at = now
             self.tell(peek(self._study, lambda ledger: self._read(ledger, now)))
 
-    def _read(self, ledger: Ledger, now: float) -> Progress:
+    def _read(self, ledger: State, now: float) -> Progress:
         self._recent.append((now, ledger.told))
         then, told = self._recent[0]
         rate = (ledger.told - told) / (now - then) if now > then else 0.0

@@ -9,12 +9,12 @@ from typing import Any
 
 from ..core.events import Event, remarks_of, to_json
 from ..core.hard_cases import hardest, seen_cases
-from ..core.ledger import Ledger
 from ..core.row_text import details, estimate_of, further, head_of
 from ..core.rows import Row
 from ..core.sentences import SIGNS, Look, look_of
 from ..core.sentences import short as short_name
 from ..core.spec import Spec
+from ..core.state import State
 from ..text.escapes import visible
 from ..text.phrasing import distinct
 from ..text.quantities import number
@@ -184,7 +184,7 @@ def columns_of(row: Row, look: Look, *, outside: bool) -> tuple[Any, ...]:
     return (*label, *counts, reached, *numbers, texts, row.qualifier)
 
 
-def cases_json(ledger: Ledger, limit: int) -> dict[str, Any]:
+def cases_json(ledger: State, limit: int) -> dict[str, Any]:
     """The hardest cases; of each the worst rewards, with the numbers of their arms."""
     rows, sign, look = [], -1.0 if ledger.spec.lower_is_better else 1.0, look_of(ledger.spec)
     for row in hardest(ledger, limit):
@@ -243,7 +243,7 @@ def said(event: Event, look: Look) -> str:
     return f"{what} · {reason[:LONGEST]}" if reason else what
 
 
-def troubles(ledger: Ledger) -> list[dict[str, Any]]:
+def troubles(ledger: State) -> list[dict[str, Any]]:
     """Arms that were retired or failed, with reasons; retired arms first, then those with the most failures."""
     arms = sorted(
         {*ledger.retired, *ledger.complaint}, key=lambda arm: (arm not in ledger.retired, -ledger.failures[arm])

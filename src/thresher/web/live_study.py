@@ -16,11 +16,11 @@ from ..core import verdict as verdicts
 from ..core.certificate import BETS, Stakes
 from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, STATES, Event
 from ..core.intervals import Commit, Interval, committed, way
-from ..core.ledger import Ledger
 from ..core.row_text import details, head_of
 from ..core.rows import LABELS, MOST, Row, row_of
 from ..core.sentences import Look
 from ..core.spec import Spec
+from ..core.state import State
 from ..core.verdict import Verdict
 from ..log.reader import section
 from ..log.store import Store
@@ -73,7 +73,7 @@ class Live(Follower):
                 self._remember(page)
             return self.seq
 
-    def read(self, reader: Callable[[Ledger], Answer]) -> Answer:
+    def read(self, reader: Callable[[State], Answer]) -> Answer:
         """What ``reader`` returns for the newest state, which it must not change."""
         with self._lock:
             self.catch_up()
@@ -217,7 +217,7 @@ def arm_json(live: Live, name: str) -> dict[str, Any]:
     return data
 
 
-def _copied(ledger: Ledger, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, Spec]:
+def _copied(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, Spec]:
     spec, look = ledger.spec, sentences.look_of(ledger.spec)
     row = row_of(ledger, arm)
     pulls = [pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm]
@@ -258,7 +258,7 @@ def facts(row: Row, look: Look) -> list[tuple[str, str]]:
     return [*found.items(), *((head, cells[0] or "–") for head, cells in details([row], look).items())]
 
 
-def _pull(ledger: Ledger, arm: int, pull: int, look: Look) -> dict[str, Any]:
+def _pull(ledger: State, arm: int, pull: int, look: Look) -> dict[str, Any]:
     """One pull: its reward, and as ``value`` what a picture shows against the bar or the limit."""
     spec, state, case = ledger.spec, ledger.pull_state[pull - 1], ledger.case_of(pull)
     told = ledger.pull_reward[pull - 1] if ledger.has_reward(pull) else None

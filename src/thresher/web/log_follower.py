@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from ..core import ledger as ledgers
 from ..core.events import NO_EVENT, Event, moment
-from ..core.ledger import Ledger
 from ..core.rows import LABELS, Label, label_of
 from ..core.spec import Spec
+from ..core.state import State
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy
 from ..log.reader import damaged, pages, section, unknown
 from ..log.store import Store
@@ -44,7 +44,7 @@ class Tally:
         self.counts[CODES["undecided"]] = arms
         self.sure = [0] * len(LABELS)  # how many of them are certified
 
-    def update(self, ledger: Ledger, arm: int) -> None:
+    def update(self, ledger: State, arm: int) -> None:
         label, sure = label_of(ledger, arm)
         code, before = CODES[label], self._label[arm]
         if code == before and sure == self._sure[arm]:
@@ -94,7 +94,7 @@ class Follower:
             first = next(iter(section(store, name, 0, 1)), None)
             if first is None:
                 raise unknown(name)
-            self.ledger: Ledger = ledgers.begun(first)
+            self.ledger: State = ledgers.begun(first)
         except InvalidInput as error:
             raise damaged(self.name, f"event 1: {error}") from None
         self.ledger.folding = True
@@ -138,7 +138,7 @@ class Follower:
     def _fold(self, page: Sequence[Event]) -> None:
         for event in page:
             try:
-                self.ledger.apply(event)
+                ledgers.apply(self.ledger, event)
             except (ThresherError, *NO_EVENT) as error:
                 raise damaged(self.name, f"event {event.seq}: {error}") from None
             self._note(event)

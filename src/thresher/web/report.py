@@ -10,10 +10,10 @@ from typing import Any
 from ..core import sentences
 from ..core import verdict as verdicts
 from ..core.hard_cases import CaseRow, hardest, seen_cases
-from ..core.ledger import Ledger
 from ..core.row_text import details, estimate_of, head_of, seen, style_of
 from ..core.rows import Row, ranked
 from ..core.sentences import SIGNS, Look
+from ..core.state import State
 from ..study import Study
 from ..text.phrasing import breakable, listed
 from .assets import PLOTLY, STATIC, filled
@@ -53,7 +53,7 @@ def report(study: Study) -> str:
     return filled("report", markup, study=verdict.study, when=time.strftime("%Y-%m-%d %H:%M %Z"), **words)
 
 
-def _specification(ledger: Ledger) -> dict[str, Any]:
+def _specification(ledger: State) -> dict[str, Any]:
     """The specification as JSON, with the first few arms and cases."""
     spec = {**ledger.spec.to_json(), "budget": ledger.budget}
     for names, params, where in (("arms", "params", "; the table has them"), ("cases", "case_params", "")):
@@ -92,7 +92,7 @@ def _figure(head: str, text: str, kind: str = "n") -> str:
     return f"<td class='{kind}' data-head='{head}'>{html.escape(text)}</td>"
 
 
-def _cases(ledger: Ledger) -> str:
+def _cases(ledger: State) -> str:
     """The hardest cases as a table."""
     rows, count = hardest(ledger, MOST_CASES), seen_cases(ledger)
     which = f"The {len(rows):,} hardest of {count:,} cases with a reward" if count > len(rows) else "The hardest first"

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from ...core.ledger import Ledger
 from ...core.rows import Row, label_of
 from ...core.sentences import Words
 from ...core.spec import MAX_SEED
+from ...core.state import State
 from ...core.verdict import Verdict
 from ...create import create_study
 from ...errors import InvalidInput
@@ -278,7 +278,7 @@ def _open(study: Study) -> int:
     return peek(study, lambda ledger: ledger.open)
 
 
-def _labels(ledger: Ledger) -> list[tuple[str, bool]]:
+def _labels(ledger: State) -> list[tuple[str, bool]]:
     return [label_of(ledger, arm) for arm in range(len(ledger.spec.arms))]
 
 
