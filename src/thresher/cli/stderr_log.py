@@ -22,7 +22,7 @@ def spoken(speak: Callable[[str], object], *names: str) -> Iterator[None]:
     handler, format_, owner = logging.Handler(), logging.Formatter().format, os.getpid()
 
     def emit(record: logging.LogRecord) -> None:
-        record.msg = worded(record.msg, spelled)
+        record.msg = worded(vars(record).get("naming", record.msg), spelled)
         text = printable(format_(record))
         if os.getpid() == owner:
             speak(text)

@@ -3,11 +3,14 @@
 import logging
 
 from .masking import masked
+from .naming import Naming
 
 log = logging.getLogger("thresher")
 
 
 def _without_secrets(record: logging.LogRecord) -> bool:
+    if isinstance(record.msg, Naming):
+        vars(record)["naming"] = record.msg  # for handlers with words of their own
     record.msg, record.args = masked(record.getMessage()), None
     if record.exc_info and not record.exc_text:
         record.exc_text = logging.Formatter().formatException(record.exc_info)
