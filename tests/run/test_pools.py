@@ -1,6 +1,9 @@
 """How many pulls run at once, on which executors, and what is left of them."""
 
 import asyncio
+import collections
+import contextlib
+import functools
 import multiprocessing
 import os
 import signal
@@ -185,11 +188,29 @@ def assert_nothing_that_began_is_free(study: thresher.Study, folder: Path) -> No
 
 def test_a_pool_that_breaks_and_cannot_be_made_again_ends_the_run_and_its_pulls_are_charged(tmp_path: Path) -> None:
     study = make("a", "dies", budget=60)
-    words = "broke: one of its workers died; pass a function that makes one"
-    with ProcessPoolExecutor(2) as pool, pytest.raises(thresher.CannotGoOn, match=words):
-        thresher.run(study, evaluator("processes", tmp_path), executor=pool, workers=2)
-    assert "lost" in causes(study)
+    words = "broke: one of its workers died; pass a function that makes one, and makes another"
+    for in_flight in (None, 20):
+        with ProcessPoolExecutor(2) as pool, pytest.raises(thresher.CannotGoOn, match=words):
+            thresher.run(study, evaluator("processes", tmp_path), executor=pool, workers=2, in_flight=in_flight)
+    assert "lost" not in causes(study), "each is judged, as if the run went on"
     assert_nothing_that_began_is_free(study, tmp_path)
+
+
+@pytest.mark.parametrize("made", [0, 1])
+def test_a_case_that_breaks_pools_is_not_tried_until_it_returns(made: int, tmp_path: Path) -> None:
+    """Its outcome may be what ends them. Otherwise only good outcomes would count."""
+    study = thresher.create_study("s", arms=["dies"], cases=4, at_least=0.5, max_failures=None, seed=0)
+    for _ in range(12):
+        pools = [ProcessPoolExecutor(2) for _ in range(1 + made)]
+        with contextlib.suppress(thresher.CannotGoOn, StopIteration):
+            executor = functools.partial(next, iter(pools)) if made else pools[0]
+            thresher.run(study, evaluator("processes", tmp_path), executor=executor, workers=2)
+        for pool in pools:
+            pool.shutdown()
+    tries = collections.Counter(row.case for row in study.pulls() if row.id in dict(calls(tmp_path)))
+    assert study.done
+    assert len(tries) == 4
+    assert max(tries.values()) <= 2
 
 
 def test_an_executor_that_is_closed_leaves_nothing_pending() -> None:

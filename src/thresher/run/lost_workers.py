@@ -17,12 +17,12 @@ class WorkerLost(Exception):
     """The worker died while it evaluated the pull.
 
     ``together`` are the pulls that were lost at once, including this one: any of them may be to blame. It is empty if
-    the worker was told to leave or its node died, or if it ``was_killed`` because another pull timed out beside this.
+    the worker was told to leave or its node died.
     """
 
-    def __init__(self, reason: str, together: Sequence[Pull], *, was_killed: bool = False) -> None:
+    def __init__(self, reason: str, together: Sequence[Pull]) -> None:
         super().__init__(reason)
-        self.together, self.was_killed = together, was_killed
+        self.together = together
 
 
 class EvaluatorLost(WorkerLost):
@@ -60,7 +60,7 @@ class Suspects:
         """Why to drop a pull whose worker was lost: ``"failed"``, once for a group, if one arm alone is to blame."""
         group, arms = tuple(pull.id for pull in error.together), {pull.arm for pull in error.together}
         if not group:
-            return "broken-pool" if error.was_killed else "lost"
+            return "lost"
         if len(group) == 1:
             return "failed"
         is_first = group not in self._judged

@@ -25,23 +25,39 @@ class Adapter(Engine):
         self.evaluate = evaluate
         self._make = None if isinstance(executor, Executor) else executor
         self._executor = executor if isinstance(executor, Executor) else _made(executor)
+        self._is_new = True  # it has taken no pull
         self._size = workers or _size(self._executor) or default
         self._here: dict[Future[object], Pull] = {}  # what the current executor was given, in that order
         self._hung: set[Future[object]] = set()  # of these, those that timed out
-        self._lost: dict[Future[object], Sequence[Pull]] = {}  # from broken executors: pulls lost together
+        self._lost: dict[Future[object], Sequence[Pull]] = {}  # of broken executors: which pulls were lost together
+        self._failed: BaseException | None = None  # it broke, and no other could be made
         super().__init__(self._size)
+
+    @property
+    def room(self) -> int:
+        """None while a broken executor's pulls come back: each must be judged before the run can end."""
+        if self._failed is None:
+            return super().room
+        if self._lost:
+            return 0
+        raise self._failed
 
     def submit(self, pull: Pull) -> "Future[object]":
         """Submit; a broken pool is replaced first, because this pull has not begun."""
-        try:
-            future: Future[object] = self._executor.submit(outcome, self.evaluate, pull)
-        except BrokenExecutor:
-            self._replace()
-            future = self._executor.submit(outcome, self.evaluate, pull)
-        except RuntimeError as error:  # it was shut down
-            raise CannotGoOn("executor", self._executor, told_of(error), "pass one that is open") from None
-        self._here[future] = pull
-        return future
+        while self._failed is None:
+            try:
+                future: Future[object] = self._executor.submit(outcome, self.evaluate, pull)
+            except BrokenExecutor:
+                self._replace()
+            except RuntimeError as error:  # it was shut down
+                raise CannotGoOn("executor", self._executor, told_of(error), "pass one that is open") from None
+            else:
+                self._here[future], self._is_new = pull, False
+                return future
+        never: Future[object] = Future()
+        never.cancel()
+        never.set_running_or_notify_cancel()
+        return never
 
     def began(self, future: "Future[object]") -> bool:
         """Pools report some queued pulls as running, but only as many can run as there are workers."""
@@ -56,9 +72,10 @@ class Adapter(Engine):
         except BrokenExecutor as error:
             if future in self._here:
                 self._replace()
-            raise WorkerLost(f"the pool broke: {told_of(error)}", self._lost.pop(future, ())) from None
+            raise WorkerLost(f"the pool broke: {told_of(error)}", self._lost[future]) from None
         finally:
             self._here.pop(future, None)
+            self._lost.pop(future, None)
         return opened(data)
 
     def stop(self, future: "Future[object]") -> None:
@@ -67,7 +84,7 @@ class Adapter(Engine):
             return
         self.say_hung()
         self._hung.add(future)
-        self.workers = self._size - len(self._hung)
+        self._count()
         future.add_done_callback(self._came_back)
         if self.workers < 1:
             rule = "each of its workers hangs in a pull that timed out"
@@ -76,7 +93,10 @@ class Adapter(Engine):
     def _came_back(self, future: "Future[object]") -> None:
         """The call returned after all: its worker is free again."""
         self._hung.discard(future)
-        self.workers = self._size - len(self._hung)
+        self._count()
+
+    def _count(self) -> None:
+        self.workers = 0 if self._failed is not None else self._size - len(self._hung)
 
     def close(self, *, wait: bool) -> None:
         """Shut down what is ours. Executors that have a way to kill their busy processes do so."""
@@ -90,15 +110,19 @@ class Adapter(Engine):
             self._executor.shutdown(wait=wait, **{name: wish for name, wish in wishes.items() if name in known})
 
     def _replace(self) -> None:
-        """The pulls of a broken pool are lost together, and the user's function makes another pool."""
-        if self._make is None:
-            remedy = "pass a function that makes one, so that thresher can make another"
-            raise CannotGoOn("executor", self._executor, "broke: one of its workers died", remedy)
+        """The pulls of a broken pool are lost together; the user's function makes another, if this one ever worked."""
         lost = tuple(pull for future, pull in self._here.items() if _broke(future))
         self._lost |= dict.fromkeys(self._here, lost)
-        self._here, self._hung, self.workers = {}, set(), self._size
-        self._executor.shutdown(wait=False)
-        self._executor = _made(self._make)
+        self._here, self._hung = {}, set()
+        try:
+            if self._make is None or self._is_new:
+                remedy = "make one that works" if self._make else "pass a function that makes one, and makes another"
+                raise CannotGoOn("executor", self._executor, "broke: one of its workers died", remedy)
+            self._executor.shutdown(wait=False)
+            self._executor, self._is_new = _made(self._make), True
+        except Exception as error:
+            self._failed = error
+        self._count()
 
 
 def _made(make: Callable[[], Executor]) -> Executor:
