@@ -109,8 +109,10 @@ def ray_cluster() -> Iterator[None]:
     )
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     before = signal.getsignal(signal.SIGTERM)
-    ray.init(num_cpus=3, resources={"licence": 3}, include_dashboard=False, **quiet)
-    signal.signal(signal.SIGTERM, before)  # processes that other tests fork would inherit Ray's handler
+    try:
+        ray.init(num_cpus=3, resources={"licence": 3}, include_dashboard=False, **quiet)
+    finally:
+        signal.signal(signal.SIGTERM, before)  # processes that other tests fork would inherit Ray's handler
     try:
         yield
     finally:

@@ -141,14 +141,14 @@ def test_an_outage_while_the_baseline_goes_first_costs_no_case_and_not_the_basel
     def evaluate(pull: thresher.Pull) -> float:
         calls.append(pull.id)
         if 20 < len(calls) <= 29:
-            raise ConnectionError("no route")
+            raise ConnectionRefusedError
         return half(pull)
 
     study = thresher.create_study("s", arms=ARMS, baseline="old", cases=40, seed=4)
     verdict = thresher.run(study, evaluate, workers=2)
     assert (verdict.retired, verdict["old"].seen, verdict["old"].failures) == ([], 40, 0)
     assert verdict.reached == ["a", "b", "c"]
-    assert set(causes(study)) == {"outage"}
+    assert set(causes(study)) == {"lost"}
 
 
 @pytest.mark.parametrize("bad", [float("nan"), "0.5", None])
