@@ -36,10 +36,10 @@ $(VENV)/dev: $(VENV)/base
 	@$(PIP) --editable '.[dev,lab,web,dask,ray,inspect]'
 	@touch $@
 
-# The page is tested in a real browser, and failing disks with strace. Root installs them here; for others, those tests
+# The page is tested in a real browser, failing disks with strace, and poolers with PgBouncer. Root installs them here; for others, those tests
 # are skipped and say why.
 $(VENV)/browser: $(VENV)/dev
-	@for program in chromium strace; do command -v $$program >/dev/null || \
+	@for program in chromium strace pgbouncer; do PATH="$$PATH:/usr/sbin" command -v $$program >/dev/null || \
 	  { [ "$$(id -u)" = 0 ] && apt-get update -qq && apt-get install -y -qq $$program >/dev/null; } || \
 	  echo "$$program is not installed: some tests will be skipped; try: sudo apt-get install $$program"; done
 	@touch $@

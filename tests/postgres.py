@@ -1,10 +1,13 @@
 """A private PostgreSQL server for the tests, started once per session, or the one that THRESHER_TEST_POSTGRES names."""
 
 import atexit
+import contextlib
 import itertools
 import os
 import shutil
+import signal
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -35,6 +38,17 @@ class Server:
     def stop_at_once(self) -> None:
         """Stop it as a power cut would."""
         self._control("stop", "-m", "immediate")
+
+    def kill(self) -> None:
+        """Kill one of its processes with SIGKILL: it ends all others, forgets its memory and recovers from its log."""
+        with contextlib.suppress(psycopg.OperationalError), psycopg.connect(self.url) as session:
+            os.kill(session.info.backend_pid, signal.SIGKILL)
+            session.execute("SELECT pg_sleep(60)")
+        for _ in range(600):
+            with contextlib.suppress(psycopg.OperationalError), psycopg.connect(self.url):
+                return
+            time.sleep(0.05)
+        raise TimeoutError("the server does not recover")
 
     def start(self) -> None:
         self._server.ensure_postgres_running()

@@ -15,7 +15,6 @@ from thresher.errors import Interrupted
 from thresher.log import postgres_schema as schema
 from thresher.log.store import Store, open_store
 
-FLUSHES = "pg_logical_emit_message"  # what every statement has that waits for the disk
 COUNTER = itertools.count(1)
 Crash = Callable[[], list[str]]
 
@@ -94,25 +93,39 @@ def test_an_earlier_flush_does_not_cover_what_a_later_turn_finds(url: str, crash
     assert crash() == ["created", "asked"]
 
 
+def lose_the_answer(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object]) -> None:
+    """Lose the connection right after the next events were committed."""
+    written: list[object] = []
+
+    def write(_: object, go_on: Callable[[], Any]) -> Any:
+        written.append(go_on())
+        return written[-1]
+
+    def commit(session: "psycopg.Connection[Any]", go_on: Callable[[], Any]) -> Any:
+        done = go_on()
+        if not written:
+            return done
+        monkeypatch.undo()
+        session.close()
+        then()
+        raise psycopg.OperationalError("the connection is lost")
+
+    at_statement("INSERT INTO thresher_events", write, monkeypatch)
+    at_statement("COMMIT", commit, monkeypatch)
+
+
 @pytest.mark.parametrize("call", ["create", "tell"])
 def test_a_call_whose_answer_was_lost_is_acknowledged_when_it_is_on_the_disk(
     url: str, crash: Crash, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The event is there after connecting again; but the session that wrote it never waited for the disk."""
-
-    def lose(session: "psycopg.Connection[Any]", go_on: Callable[[], Any]) -> Any:
-        monkeypatch.undo()
-        session.close()
-        return go_on()
-
     if call == "create":
-        at_statement(FLUSHES, lose, monkeypatch)
+        lose_the_answer(monkeypatch, lambda: None)
         a_study(url)
         assert crash() == ["created"]
     else:
         study = a_study(url)
         pull = study.ask() or pytest.fail("no pull")
-        at_statement(FLUSHES, lose, monkeypatch)
+        lose_the_answer(monkeypatch, lambda: None)
         study.tell(pull, 1)
         assert crash() == ["created", "asked", "told"], "once"
 
@@ -120,14 +133,11 @@ def test_a_call_whose_answer_was_lost_is_acknowledged_when_it_is_on_the_disk(
 def test_a_study_whose_creation_was_lost_with_the_server_is_not_acknowledged(
     postgres_url: str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lose(session: "psycopg.Connection[Any]", go_on: Callable[[], Any]) -> Any:
-        monkeypatch.undo()
-        session.close()
-        with psycopg.connect(postgres_url, autocommit=True) as crash:  # which had not reached the disk
-            crash.execute("DELETE FROM thresher_heads; DELETE FROM thresher_events")
-        return go_on()
+    def crash() -> None:
+        with psycopg.connect(postgres_url, autocommit=True) as session:
+            session.execute("DELETE FROM thresher_heads; DELETE FROM thresher_events")
 
-    at_statement(FLUSHES, lose, monkeypatch)
+    lose_the_answer(monkeypatch, crash)
     with pytest.raises(Interrupted):
         a_study(store)
     assert store.studies() == []

@@ -2,6 +2,10 @@
 
 One session per process, behind a lock. A lost session is opened again. The caller finds out by the key of its events
 whether they were written.
+
+Everything happens in transactions, and nothing is kept in a session: no setting, no lock, no prepared statement.
+Behind a pooler, each transaction may have another session of the server, and other programs have the same ones in
+between. So a turn is a transaction, and an append ends it with a commit that waits for the disk.
 """
 
 import contextlib
@@ -27,6 +31,8 @@ from .store import beaten, begun_and_over, from_row, taken, to_row
 Answer = TypeVar("Answer")
 PATIENCE = 60.0  # seconds to wait for a server to come up, or for a lock on its tables
 LONG = 1.0  # seconds; an interrupted statement that took longer was waiting
+IDLE = psycopg.pq.TransactionStatus.IDLE
+OPEN = (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR)
 _DAMAGE = (postgres.DataCorrupted, postgres.IndexCorrupted, UnicodeDecodeError)
 
 # libpq gives no code for a failure to connect, so only its text can be checked. In another language than English the
@@ -71,14 +77,6 @@ WHERE strong OR (NOT EXISTS (SELECT 1 FROM held WHERE strong) AND xact_start < n
 ORDER BY pid"""
 
 
-class Turn:
-    """A place in the queue of a study's writers."""
-
-    def __init__(self, study: str) -> None:
-        self.study = study
-        self.session: psycopg.Connection[Any] | None = None  # the one that holds the lock
-
-
 class PostgresStore:
     """Logs in tables of a PostgreSQL database, for any number of agents on any number of machines."""
 
@@ -86,9 +84,6 @@ class PostgresStore:
 
     def __init__(self, url: str) -> None:
         self._server = Server(url)
-        self._turn: Turn | None = None
-        self._unflushed: psycopg.Connection[Any] | None = None  # the session that wrote what is to be flushed
-        self._is_flushed = False  # whether the last append was flushed together with the end of its turn
         self._impatient_until = 0.0
 
     def close(self) -> None:
@@ -121,74 +116,46 @@ class PostgresStore:
         query = schema.append(is_single=is_single, begins_log=first == 1, begins=begins, ends=bool(over))
 
         def work(connection: "psycopg.Connection[Any]") -> None:
-            self._is_flushed = False
             try:
                 written = connection.execute(query, values).fetchone()
             except postgres.UniqueViolation:
                 raise beaten(first) from None
             if written != (len(events),):
                 raise beaten(first)
-            self._unflushed = connection
-            if self._turn is not None and self._turn.session is connection:  # nothing is left to do in it
-                self._end(self._turn, connection)
+            self._server.turn = None  # nothing is left to do in it: it ends with the commit
 
         self._server.do(work, study=study, writes=True)
 
-    def _end(self, turn: "Turn", connection: "psycopg.Connection[Any]") -> None:
-        """End the turn and wait for the disk, in one message: the next agent need not wait for it."""
-        connection.execute(schema.END_TURN_AND_FLUSH, (turn.study, self._server.level))
-        turn.session = self._unflushed = None
-        self._is_flushed = True
-
     def flush(self) -> None:
-        """Bring the server's log to its disk, and to its standbys if it waits for them: once for many agents."""
-        if self._is_flushed:  # by the append before, which ended its turn
-            self._is_flushed = False
-            return
-
-        def work(connection: "psycopg.Connection[Any]") -> None:
-            if self._unflushed not in (None, connection):  # the server may have crashed, and lost it, since
-                self._unflushed = None
-                raise Interrupted("storage", self._server.url, "the connection was lost after writing")
-            if self._server.level != "off":
-                connection.execute(schema.FLUSH, (self._server.level,))
-            self._unflushed = None
-
-        self._server.do(work, writes=True)
+        """Nothing is left to do: every commit waits for the disk, and nobody sees it before."""
 
     def studies(self) -> list[str]:
         return sorted(name for (name,) in self._rows(schema.NAMES))
 
     @contextlib.contextmanager
     def turn(self, study: str) -> Iterator[None]:
-        """One queue per study: a lock that the server frees when the agent's connection ends."""
-        turn = Turn(study)
+        """One queue per study: a transaction with a lock, which the server frees when it ends, in whatever way."""
 
         def take(connection: "psycopg.Connection[Any]") -> None:
             hopeless = time.monotonic() < self._impatient_until or in_a_hurry()
             query = schema.TRY_TURN if hopeless else schema.TURN
             try:
-                held = connection.execute(query, (turn.study,)).fetchone() != (False,)
+                held = connection.execute(query, (study,)).fetchone() != (False,)
             except postgres.LockNotAvailable:  # its holder hangs, or was stopped
                 self._impatient_until = time.monotonic() + BUSY_WITHOUT_TURN
                 held = False
-            turn.session = connection if held else None
+            self._server.turn = connection if held else None
 
-        with self._server.lock:  # the session owns the lock, so threads of this process queue here
+        with self._server.lock:  # the transaction is the session's, so threads of this process queue here
             try:
                 self._server.do(take)
             except BaseException:
                 self._server.close()  # an interrupt may have come after the lock was acquired: this frees it
                 raise
-            self._is_flushed = False  # an earlier call's flush does not cover what this one finds
-            outer, self._turn = self._turn, turn
             try:
                 yield
             finally:
-                self._turn = outer
-                if turn.session is not None and turn.session is self._server.session:
-                    with contextlib.suppress(psycopg.Error):  # a session that is gone holds no lock
-                        turn.session.execute(schema.END_TURN, (turn.study,))
+                self._server.end_turn()
 
     def rename(self, study: str, name: str) -> None:
         self._change("UPDATE {} SET study = %(name)s WHERE study = %(study)s", study, name)
@@ -200,16 +167,14 @@ class PostgresStore:
         """Change all rows of a study, its head first. The lock waits for running appends and blocks new ones."""
 
         def work(connection: "psycopg.Connection[Any]") -> None:
-            with connection.transaction():
-                connection.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
-                if name is not None and (name,) in connection.execute(schema.NAMES):
-                    raise taken(name)
-                for table in ("heads", "events", "leases", "agents"):
-                    connection.execute(query.format(f"thresher_{table}"), {"study": study, "name": name})
-            self._is_flushed = False
+            connection.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
+            if name is not None and (name,) in connection.execute(schema.NAMES):
+                raise taken(name)
+            for table in ("heads", "events", "leases", "agents"):
+                connection.execute(query.format(f"thresher_{table}"), {"study": study, "name": name})
+            self._server.turn = None
 
         self._server.do(work, study=study)
-        self.flush()
 
     # -- beside the log -----------------------------------------------------------------------------------------
 
@@ -240,7 +205,8 @@ class Server:
         self.url = masked(url)
         self.lock = threading.RLock()
         self.session: psycopg.Connection[Any] | None = None
-        self.level = "on"  # the server's own synchronous_commit
+        self.turn: psycopg.Connection[Any] | None = None  # the session in which the transaction of a turn is open
+        self._begin = ""  # how a transaction begins there
         self._known = False  # whether we were ever connected: then a refusal may be temporary
         self._held = ""  # who held a lock when we last connected
         self._given_up_until = 0.0
@@ -250,34 +216,68 @@ class Server:
         with self.lock:
             if self.session is not None:
                 self.session.close()
-                self.session = None
+                self.session = self.turn = None
 
     def do(
         self, work: "Callable[[psycopg.Connection[Any]], Answer]", *, study: str | None = None, writes: bool = False
     ) -> Answer:
-        """Call ``work`` with the connection. If it is lost, connect and call it again, unless it ``writes``.
+        """Call ``work`` in the turn's transaction, or one of its own; again if it is lost, unless it ``writes``.
 
-        A lock that another session holds is waited for like a server that is down: nothing is written meanwhile.
+        A cancelled statement is like a lost connection. A lock that another session holds is waited for like a server
+        that is down: nothing is written meanwhile.
         If the tables are damaged, the error names the study that is read or written.
         """
         with self.lock:
             patience = Patience(PATIENCE)
             while True:
                 with self._until_interrupted():
-                    connection = self.session or self._connect(patience)
+                    connection = self._idle_session() or self._connect(patience)
                     try:
-                        return work(connection)
+                        return self._in_transaction(connection, work)
                     except postgres.LockNotAvailable:
                         self._wait_for_lock(patience, 0.05, blockers(connection))
                     except _DAMAGE:
                         raise unreadable(UNSAID if study is None else study, self.url) from None
+                    except postgres.QueryCanceled as error:  # by an administrator or a time-out
+                        if writes:
+                            raise Interrupted("storage", self.url, "a statement was cancelled while writing") from None
+                        if not patience.pause(0.05, f"{self.url}: {self._said(error)}"):
+                            raise StoreFailed("storage", self.url, self._said(error), "run thresher doctor") from None
                     except psycopg.Error as error:
                         if not (connection.closed or is_leaving(error)):
                             raise StoreFailed("storage", self.url, self._said(error), "run thresher doctor") from None
-                        self.session = None
+                        self.session = self.turn = None
                         connection.close()
                         if writes:
                             raise Interrupted("storage", self.url, "the connection was lost while writing") from None
+
+    def _idle_session(self) -> "psycopg.Connection[Any] | None":
+        """The session, unless an interrupt left it in the middle of something."""
+        session = self.session
+        if session is not None and self.turn is None and session.pgconn.transaction_status != IDLE:
+            self.close()
+        return self.session
+
+    def _in_transaction(
+        self, connection: "psycopg.Connection[Any]", work: "Callable[[psycopg.Connection[Any]], Answer]"
+    ) -> Answer:
+        try:
+            if self.turn is not connection:
+                connection.execute(self._begin)
+            answer = work(connection)
+            if self.turn is not connection:  # it took no turn, or ended it
+                connection.execute("COMMIT")
+            return answer
+        except BaseException:
+            self.end_turn(connection)
+            raise
+
+    def end_turn(self, connection: "psycopg.Connection[Any] | None" = None) -> None:
+        """End the transaction that is open, without its changes."""
+        session, self.turn = connection or self.turn, None
+        if session is not None and not session.closed and session.pgconn.transaction_status in OPEN:
+            with contextlib.suppress(psycopg.Error):  # a session that is gone holds no lock
+                session.execute("ROLLBACK")
 
     @contextlib.contextmanager
     def _until_interrupted(self) -> Iterator[None]:
@@ -293,9 +293,8 @@ class Server:
             if time.monotonic() - began >= LONG:
                 self._given_up_until = time.monotonic() + HURRY
             session = self.session
-            if session and session.pgconn.transaction_status == psycopg.pq.TransactionStatus.ACTIVE:
-                self.session = None  # its answer will never be fetched
-                session.close()
+            if session and session.pgconn.transaction_status != IDLE:
+                self.close()  # its answer will never be fetched
             raise
 
     def _connect(self, patience: Patience) -> "psycopg.Connection[Any]":
@@ -315,14 +314,18 @@ class Server:
             pause = min(1.0, 2 * pause)
 
     def _connected(self) -> "psycopg.Connection[Any]":
-        connection = psycopg.connect(**self._settings, autocommit=True)
+        connection = psycopg.connect(**self._settings, autocommit=True, prepare_threshold=None)
         try:
-            self.level = schema.prepare(connection, lock_timeout=TURN)
+            self._begin = schema.begin(connection, lock_timeout=TURN)
+            connection.execute(self._begin)
+            schema.prepare(connection)
+            connection.execute("COMMIT")
         except BaseException as error:
+            self.end_turn(connection)
             self._held = blockers(connection) if isinstance(error, postgres.LockNotAvailable) else ""
             connection.close()
             raise
-        self.session, self._known = connection, True
+        self.session, self.turn, self._known = connection, None, True
         return connection
 
     def _wait_for_lock(self, patience: Patience, pause: float, held: str) -> None:
@@ -342,7 +345,7 @@ class Server:
     def begin_in_child(self) -> None:
         """In a forked child: the session is the parent's, and a thread of the parent may hold the lock."""
         leave_to_parent(self.session)
-        self.session, self.lock = None, threading.RLock()
+        self.session, self.turn, self.lock = None, None, threading.RLock()
 
 
 _SERVERS = renewed(Server.begin_in_child)
@@ -350,7 +353,7 @@ _SERVERS = renewed(Server.begin_in_child)
 
 def is_leaving(error: psycopg.Error) -> bool:
     """Whether the server, or this session, is being shut down."""
-    return (error.sqlstate or "")[:3] in ("57P", "080")
+    return (error.sqlstate or "")[:3] in ("57P", "080", "08P")
 
 
 def passes(error: Exception) -> bool:

@@ -69,18 +69,12 @@ def append(*, is_single: bool, begins_log: bool, begins: bool, ends: bool) -> st
     return f"WITH {parts} SELECT count(*) FROM written"  # noqa: S608 - of our own column names
 
 
-TURN = f"SELECT pg_advisory_lock({KEY}, hashtext(%s))"
-TRY_TURN = f"SELECT pg_try_advisory_lock({KEY}, hashtext(%s))"
-END_TURN = f"SELECT pg_advisory_unlock({KEY}, hashtext(%s))"
+TURN = f"SELECT pg_advisory_xact_lock({KEY}, hashtext(%s))"
+TRY_TURN = f"SELECT pg_try_advisory_xact_lock({KEY}, hashtext(%s))"
 RENEW = """UPDATE thresher_leases SET until = clock_timestamp() + make_interval(secs => %s)
 WHERE study = %s AND pull = ANY(%s)"""
 NOTE = """INSERT INTO thresher_agents (study, agent, command) VALUES (%s, %s, %s)
 ON CONFLICT (study, agent) DO UPDATE SET command = excluded.command, time = clock_timestamp()"""
-
-# A commit that waits until it, and all commits before it, are on the disk; the setting applies to this commit only.
-_WAIT = "set_config('synchronous_commit', %s, true), pg_logical_emit_message(true, 'thresher', '')"
-FLUSH = f"SELECT {_WAIT}"
-END_TURN_AND_FLUSH = f"{END_TURN}, {_WAIT}"
 
 # A network that fails silently is noticed within a minute. Settings in the URL take precedence.
 PATIENT = {
@@ -110,25 +104,28 @@ def settings(url: str) -> dict[str, Any]:
         raise InvalidInput("storage", masked(url), rule, remedy) from None
 
 
-def prepare(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> str:
-    """Create the tables if they are missing, one agent at a time, and check that their version can be read.
+def begin(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> str:
+    """How to begin a transaction: with settings that end with it.
 
-    Returns the server's own synchronous_commit: `FLUSH` uses it after the turn. The settings come first, so that every
-    wait for a lock has a limit.
+    The server's own level of synchronous_commit, whatever another program may have left in a pooled session: what is
+    committed is then on the disk.
     """
-    level = connection.execute("SHOW synchronous_commit").fetchone()
-    settings = {"lock_timeout": f"{lock_timeout:g}s", "synchronous_commit": "off"}
-    settings["plan_cache_mode"] = "force_generic_plan"  # all go by a primary key: plan once, not for each value
-    connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
+    query = "SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'"
+    (level,) = connection.execute(query).fetchone() or ("on",)
+    settings = {"lock_timeout": f"{lock_timeout:g}s", "synchronous_commit": level}
+    local = "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())
+    return f"BEGIN ISOLATION LEVEL READ COMMITTED; {local}"
+
+
+def prepare(connection: "psycopg.Connection[Any]") -> None:
+    """Create the tables if they are missing, one agent at a time, and check that their version can be read."""
     has_tables = connection.execute("SELECT to_regclass('thresher_schema') IS NOT NULL").fetchone()
     if has_tables != (True,):
-        with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (KEY,))
-            connection.execute(TABLES)  # IF NOT EXISTS: another agent may have made them while we waited
-            query = "INSERT INTO thresher_schema SELECT %s WHERE NOT EXISTS (TABLE thresher_schema)"
-            connection.execute(query, (SCHEMA,))
+        connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (KEY,))
+        connection.execute(TABLES)  # IF NOT EXISTS: another agent may have made them while we waited
+        query = "INSERT INTO thresher_schema SELECT %s WHERE NOT EXISTS (TABLE thresher_schema)"
+        connection.execute(query, (SCHEMA,))
     check_schema(version_of(connection))
-    return str(level[0]) if level else "on"
 
 
 def version_of(connection: "psycopg.Connection[Any]") -> int:
