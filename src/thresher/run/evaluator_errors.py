@@ -97,13 +97,13 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     waiting: list[object] = [error]
     while waiting:
-        found = waiting.pop()
-        if isinstance(found, BaseException) and id(found) not in seen:
-            seen.add(id(found))
-            yield found
-            waiting += [found.__cause__, None if found.__suppress_context__ else found.__context__]
-            waiting += found.exceptions if isinstance(found, BaseExceptionGroup) else []
-            waiting.append(getattr(found, "reason", None))  # where urllib keeps the cause
+        cause = waiting.pop()
+        if isinstance(cause, BaseException) and id(cause) not in seen:
+            seen.add(id(cause))
+            yield cause
+            waiting += [cause.__cause__, None if cause.__suppress_context__ else cause.__context__]
+            waiting += cause.exceptions if isinstance(cause, BaseExceptionGroup) else []
+            waiting.append(getattr(cause, "reason", None))  # where urllib keeps the cause
 
 
 def _passes(error: BaseException) -> bool:

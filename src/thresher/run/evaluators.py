@@ -21,7 +21,7 @@ class Wrapped:
     """Calls the evaluator, with what evaluators share if there is any; for a pair, once for each side.
 
     >>> pull = Pull(1, "new", 1, {}, 7, baseline="old", baseline_first=True)
-    >>> Wrapped(lambda one: len(one.arm))(pull), Wrapped(lambda one: one.seed)(Pull(1, "new", 1, {}, 7))
+    >>> Wrapped(lambda side: len(side.arm))(pull), Wrapped(lambda side: side.seed)(Pull(1, "new", 1, {}, 7))
     ((3, 3), 7)
     """
 
@@ -33,9 +33,9 @@ class Wrapped:
         if pull.baseline is None:
             return self.evaluate(pull, *self.more)
         pair = Pair(pull)
-        for one in pull.both():
-            with pair.side(one):
-                pair.rewards[one.arm] = self.evaluate(one, *self.more)
+        for side in pull.both():
+            with pair.side(side):
+                pair.rewards[side.arm] = self.evaluate(side, *self.more)
         return pair.both()
 
     def rest(self) -> None:
@@ -54,9 +54,9 @@ class WrappedCoroutine(Wrapped):
         if pull.baseline is None:
             return await self.evaluate(pull, *self.more)
         pair = Pair(pull)
-        for one in pull.both():
-            with pair.side(one):
-                pair.rewards[one.arm] = await self.evaluate(one, *self.more)
+        for side in pull.both():
+            with pair.side(side):
+                pair.rewards[side.arm] = await self.evaluate(side, *self.more)
         return pair.both()
 
 
@@ -91,30 +91,30 @@ class Shared:
     is_async: bool = False
 
 
-def checked(given: object, *, awaits: bool) -> Shared | None:
+def checked(sharing: object, *, awaits: bool) -> Shared | None:
     """What the user passed as ``shared``. ``awaits`` says whether the evaluator is a coroutine function.
 
-    >>> found = checked((list, list.clear), awaits=False)
-    >>> found.is_pair, found.is_async
+    >>> shared = checked((list, list.clear), awaits=False)
+    >>> shared.is_pair, shared.is_async
     (True, False)
     """
-    if given is None:
+    if sharing is None:
         return None
-    kind = type(given)
-    if isinstance(given, tuple | list) and len(given) == 2 and all(map(callable, given)):
-        shared = Shared(given[0], given[1], is_pair=True, is_async=any(map(is_coroutine, given)))
+    kind = type(sharing)
+    if isinstance(sharing, tuple | list) and len(sharing) == 2 and all(map(callable, sharing)):
+        shared = Shared(sharing[0], sharing[1], is_pair=True, is_async=any(map(is_coroutine, sharing)))
     elif hasattr(kind, "__aenter__") and (awaits or not hasattr(kind, "__enter__")):
-        manager: Any = given
+        manager: Any = sharing
         shared = Shared(manager.__aenter__, lambda _: manager.__aexit__(None, None, None), is_async=True)
     elif hasattr(kind, "__enter__"):
-        manager = given
+        manager = sharing
         shared = Shared(manager.__enter__, lambda _: manager.__exit__(None, None, None))
     else:
         rule = "must be a context manager or a pair of functions, (set_up, clean_up)"
-        raise InvalidInput("shared", given, rule, "pass what it returns" if callable(given) else "")
+        raise InvalidInput("shared", sharing, rule, "pass what it returns" if callable(sharing) else "")
     if shared.is_async and not awaits:
         rule = "needs an event loop, which a plain evaluator does not run on"
-        raise InvalidInput("shared", given, rule, "make the evaluator a coroutine function")
+        raise InvalidInput("shared", sharing, rule, "make the evaluator a coroutine function")
     return shared
 
 

@@ -92,15 +92,15 @@ class Start:
         if not self._failed:
             return None
         needed = self._needed()
-        what = "case" if self.has_cases else "arm"
-        few = {1: f"the only {what}", 2: f"both {what}s"}
-        who = few.get(needed, f"{needed} {what}s")
+        unit = "case" if self.has_cases else "arm"
+        few = {1: f"the only {unit}", 2: f"both {unit}s"}
+        who = few.get(needed, f"{needed} {unit}s")
         how = "failed" if needed == 1 else "failed with the same error"
-        for kind, same in sorted(self._failed.items(), key=lambda found: found[0] == OUTSIDE):
+        for kind, same in sorted(self._failed.items(), key=lambda item: item[0] == OUTSIDE):
             if not self._is_enough(same, needed):
                 continue
             if kind == OUTSIDE:
-                all_so_far = few.get(len(same.pulls), f"{len(same.pulls)} {what}s")
+                all_so_far = few.get(len(same.pulls), f"{len(same.pulls)} {unit}s")
                 rule = f"{all_so_far} returned a reward outside the bounds before anything succeeded"
                 self.disproved = True
                 rule = Naming("{rule}: {last}", rule=rule, last=same.last)  # which names the arms

@@ -153,7 +153,7 @@ class Rewards:
     def write(self) -> None:
         """Tell them. Raises `CannotGoOn` if rewards outside the bounds show that the evaluator is wrong."""
         waiting, self._waiting = self._waiting, []
-        outside = tell_together(self._study, [self._telling(*each) for each in waiting]) if waiting else {}
+        outside = tell_together(self._study, [self._telling(*ended) for ended in waiting]) if waiting else {}
         for evaluation, _ in waiting:
             if evaluation.pull.id in outside:
                 self._outside(evaluation, outside[evaluation.pull.id])

@@ -77,12 +77,12 @@ class Suspects:
 
     def must_wait(self, pull: Pull, running: Iterable[Pull], waiting: Iterable[Pull]) -> bool:
         """Whether this pull must wait until some of those that run have ended."""
-        mine, busy = _arms([pull]), _arms(running)
-        if mine & self.alone:
+        arms, busy = _arms([pull]), _arms(running)
+        if arms & self.alone:
             return bool(busy)
         if self.alone & (busy | _arms(waiting)):
             return True
-        return bool(mine & self.arms and busy & self.arms)
+        return bool(arms & self.arms and busy & self.arms)
 
 
 def _arms(pulls: Iterable[Pull]) -> set[str | None]:

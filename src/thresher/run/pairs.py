@@ -19,11 +19,11 @@ class Pair:
         self.rewards: dict[str, object] = {}  # by arm
         self._cut_off: TimedOut | None = None  # the arm's run was killed: the baseline's time decides what it counts as
 
-    def side(self, one: Pull) -> "Side":
+    def side(self, side: Pull) -> "Side":
         """Evaluate one side within this; a failure after which the pair may still count is kept."""
-        return Side(self, one)
+        return Side(self, side)
 
-    def can_go_on(self, one: Pull, error: BaseException) -> bool:
+    def can_go_on(self, side: Pull, error: BaseException) -> bool:
         """Whether the pair may still count although this side failed: the arm timed out, and the baseline decides.
 
         Raises a failure of the baseline, if this is one, as an error that says so.
@@ -32,7 +32,7 @@ class Pair:
 
         if isinstance(error, Busy | KeyboardInterrupt | CancelledError | EvaluatorLost | EvaluatorRefused):
             return False  # it is not about this evaluation
-        if one.arm == self._pull.baseline:
+        if side.arm == self._pull.baseline:
             raise of_baseline(error) from (None if isinstance(error, EvaluationFailed) else error)
         if isinstance(error, TimedOut):
             self._cut_off = error
@@ -47,14 +47,14 @@ class Pair:
 class Side:
     """One side of a pair, as a context. Not a generator, whose frames would be in the user's traceback."""
 
-    def __init__(self, pair: Pair, one: Pull) -> None:
-        self._pair, self._one = pair, one
+    def __init__(self, pair: Pair, side: Pull) -> None:
+        self._pair, self._pull = pair, side
 
     def __enter__(self) -> None:
         return
 
     def __exit__(self, kind: object, error: BaseException | None, frames: object) -> bool:
-        return error is not None and self._pair.can_go_on(self._one, error)
+        return error is not None and self._pair.can_go_on(self._pull, error)
 
 
 def of_baseline(error: BaseException) -> EvaluationFailed:
@@ -70,14 +70,14 @@ def of_baseline(error: BaseException) -> EvaluationFailed:
 
 def check_pair(spec: Spec, value: object) -> None:
     """Raise `InvalidInput` if a pair of rewards cannot be told, and `OutsideBounds` if it proves the bounds wrong."""
-    mine, other = both(value)
-    spec.reward(mine)
+    reward, baseline = both(value)
+    spec.reward(reward)
     try:
-        spec.reward(other)
+        spec.reward(baseline)
     except OutsideBounds:
         raise
     except InvalidInput as error:
-        raise InvalidInput("the baseline's reward", other, error.rule, error.remedy) from None
+        raise InvalidInput("the baseline's reward", baseline, error.rule, error.remedy) from None
 
 
 def refused(error: InvalidInput) -> str:

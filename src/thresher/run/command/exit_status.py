@@ -26,10 +26,12 @@ def cannot_start(program: str, error: OSError | ValueError) -> CommandFailed:
     return CommandFailed(f"cannot start {shown(program)}: {why}", kind=f"cannot start: {why}", transient=transient)
 
 
-def no_reward(what: str, *found: object) -> NoReward:
+def no_reward(problem: str, *printed: object) -> NoReward:
     """Failures that differ only in what was found are the same error."""
-    seen = "".join(f" {shown(each)}" for each in found)
-    return NoReward(f"{what}{seen}; print the reward on the last line, or say with --reward where it is", kind=what)
+    seen = "".join(f" {shown(text)}" for text in printed)
+    return NoReward(
+        f"{problem}{seen}; print the reward on the last line, or say with --reward where it is", kind=problem
+    )
 
 
 def ending(code: int) -> str:

@@ -50,12 +50,12 @@ class Staying:
 
     def asked(self, spec: Spec) -> "Staying":
         """The same evaluator for this question."""
-        found = replace(self, arms=frozenset(spec.arms), baseline=spec.baseline if spec.pairs else None)
+        evaluator = replace(self, arms=frozenset(spec.arms), baseline=spec.baseline if spec.pairs else None)
         with _LOCK:
             if self in _POOLS:
-                pool = _POOLS[found] = _POOLS.pop(self)
-                pool.settings = found
-        return found
+                pool = _POOLS[evaluator] = _POOLS.pop(self)
+                pool.settings = evaluator
+        return evaluator
 
     def arms_named(self) -> Sequence[object]:
         """Start a process and let it name the arms; it is kept for pulls."""
@@ -139,9 +139,9 @@ class Pool:
         """End all processes, or only the idle ones: close their inputs, wait a little, kill them."""
         self._is_over = True
         with self._lock:
-            found = [slot.resident for slot in self._slots if slot.resident is not None]
-        idle = [resident for resident in found if resident.hang_up()]
-        for resident in found if kill else idle:
+            residents = [slot.resident for slot in self._slots if slot.resident is not None]
+        idle = [resident for resident in residents if resident.hang_up()]
+        for resident in residents if kill else idle:
             resident.end(GRACE if resident in idle else 0.0)
 
 

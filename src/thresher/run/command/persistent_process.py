@@ -218,9 +218,9 @@ class Resident:
 
     def _heard(self, line: bytes) -> None:
         try:
-            found = read_line(line)
-            if isinstance(found, Greeting):
-                self._welcome(found, line)
+            said = read_line(line)
+            if isinstance(said, Greeting):
+                self._welcome(said, line)
                 return
         except NotAnAnswer as error:
             self._lose(str(error), str(error).partition(": ")[0])
@@ -228,14 +228,14 @@ class Resident:
         if not self.spoke:
             self._open()
         with self._lock:
-            waiter = self._pending.pop(found.pull, None)
+            waiter = self._pending.pop(said.pull, None)
         if waiter is not None:
             self.answered = True
-            waiter.outcome = found
+            waiter.outcome = said
             waiter.wake()
-        elif abs(found.pull) > self._last:
-            what = "answered a pull that it was not given"
-            self._lose(f"{what}: {quoted(line)}", what)
+        elif abs(said.pull) > self._last:
+            fault = "answered a pull that it was not given"
+            self._lose(f"{fault}: {quoted(line)}", fault)
         elif not self._warned:
             self._warned = True
             words = "answered a pull that was not pending, which is ignored: the first answer counts"
@@ -280,7 +280,7 @@ class Resident:
         """
         now = time.monotonic()
         with self._lock:
-            overdue = [each for each in self._pending.values() if each.end is not None and each.end <= now]
+            overdue = [waiter for waiter in self._pending.values() if waiter.end is not None and waiter.end <= now]
             if not overdue:
                 return
             lost = self._clear()
@@ -316,8 +316,8 @@ class Resident:
         if fault and not lost:
             self._fault = alone
         for waiter in lost:
-            one = alone if len(lost) == 1 else EvaluatorLost(f"the evaluator {text}", together)
-            waiter.outcome = error or one
+            lost_alone = len(lost) == 1
+            waiter.outcome = error or (alone if lost_alone else EvaluatorLost(f"the evaluator {text}", together))
             waiter.wake()
 
     def hang_up(self) -> bool:

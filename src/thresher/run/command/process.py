@@ -192,8 +192,8 @@ def _was_killed(pid: int) -> bool:
     if not hasattr(os, "waitid"):
         return False
     with contextlib.suppress(ChildProcessError):  # it was reaped elsewhere
-        found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        return found is not None and (found.si_code, found.si_status) == (os.CLD_KILLED, signal.SIGKILL)
+        end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return end is not None and (end.si_code, end.si_status) == (os.CLD_KILLED, signal.SIGKILL)
     return False
 
 
@@ -271,4 +271,4 @@ def fill(template: str, values: Mapping[str, str]) -> str:
     ('a {arm}', '{"model": {"seed": 5}}')
     """
     escapes = "{{" in template
-    return PLACEHOLDER.sub(lambda found: values[found[1]] if found[1] else found[0][escapes:], template)
+    return PLACEHOLDER.sub(lambda match: values[match[1]] if match[1] else match[0][escapes:], template)

@@ -25,9 +25,9 @@ class Noted(float):
     cost: float | None
 
     def __new__(cls, reward: float, note: str | None = None, cost: float | None = None) -> "Noted":
-        found = super().__new__(cls, reward)
-        found.note, found.cost = note, cost
-        return found
+        noted = super().__new__(cls, reward)
+        noted.note, noted.cost = note, cost
+        return noted
 
     def __reduce__(self) -> tuple[type["Noted"], tuple[object, ...]]:
         return Noted, (float(self), self.note, self.cost)
@@ -36,8 +36,8 @@ class Noted(float):
 def remarks_of(value: object) -> tuple[str | None, float | None]:
     """The note and the cost of what an evaluation returned: of a pair, those of both sides."""
     sides = value if isinstance(value, tuple) else (value,)
-    found = [side for side in sides if isinstance(side, Noted)]
-    notes, costs = [side.note for side in found if side.note], [side.cost for side in found if side.cost is not None]
+    noted = [side for side in sides if isinstance(side, Noted)]
+    notes, costs = [side.note for side in noted if side.note], [side.cost for side in noted if side.cost is not None]
     return "; ".join(notes) or None, total_cost(costs) if costs else None
 
 
@@ -124,10 +124,10 @@ def reward_in(answer: Answer) -> float:
         raise _wrong('has an "error" that is not text', answer)
     text = " ".join(value.split())[:1000] or "it said that it failed, but not why"
     said = ("" if note is None else f"; note: {note}") + ("" if cost is None else f"; cost: {cost:g}")
-    what = text.partition(":")[0].lower()
-    is_name = " " not in what
-    transient = is_name and any(part in what for part in PASSING_NAMES)
-    refused = is_name and names_refusal(what)
+    name = text.partition(":")[0].lower()
+    is_name = " " not in name
+    transient = is_name and any(part in name for part in PASSING_NAMES)
+    refused = is_name and names_refusal(name)
     raise EvaluationFailed(f"{text}{said}", kind=f"error: {text}", transient=transient or refused, refused=refused)
 
 
@@ -146,8 +146,8 @@ def _cost(answer: Answer) -> float | None:
     return cost
 
 
-def _wrong(what: str, answer: Answer) -> NoReward:
-    return NoReward(f"its answer {what}: {quoted(answer.line)}", kind=f"its answer {what}")
+def _wrong(problem: str, answer: Answer) -> NoReward:
+    return NoReward(f"its answer {problem}: {quoted(answer.line)}", kind=f"its answer {problem}")
 
 
 def quoted(line: bytes) -> str:

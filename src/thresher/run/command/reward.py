@@ -182,10 +182,10 @@ class TimedOut(CommandFailed):
         Traceback (most recent call last):
         thresher.run.command.reward.TimedOut: timed out after 0.1 s and was killed
         """
-        theirs = checks.as_float(other)
-        if self._least is None or self._measure is None or not self._measure.within or theirs is None:
+        baseline = checks.as_float(other)
+        if self._least is None or self._measure is None or not self._measure.within or baseline is None:
             raise self
-        if count(self._measure, self._least, theirs) != count(self._measure, math.inf, theirs):
+        if count(self._measure, self._least, baseline) != count(self._measure, math.inf, baseline):
             raise self
         return max(self._least, self._took)
 
