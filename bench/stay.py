@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import thresher
-from thresher.run.command.persistent_pool import Staying
+from thresher.run.command.persistent_pool import PersistentEvaluator
 from thresher.run.command.process import Command
 
 from .report import Figure, fastest
@@ -36,7 +36,7 @@ def with_run(evaluate: Any, pulls: int, per_process: int = 1, storage: str | Non
 
 
 def staying(per_process: int, pulls: int = PULLS, storage: str | None = None) -> float:
-    evaluate = Staying((sys.executable, "-c", STAYS), 60.0, per_process)
+    evaluate = PersistentEvaluator((sys.executable, "-c", STAYS), 60.0, per_process)
     try:
         return with_run(evaluate, pulls, per_process, storage)
     finally:

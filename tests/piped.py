@@ -12,7 +12,7 @@ from engines import until
 
 from thresher.run.command import persistent_process
 from thresher.run.command.exit_status import CommandFailed
-from thresher.run.command.persistent_process import Resident
+from thresher.run.command.persistent_process import PersistentProcess
 from thresher.run.command.protocol import Greeting
 from thresher.study import Pull
 
@@ -89,20 +89,20 @@ class Stands:
 
 
 Greeted = Callable[[Greeting], None]
-Piped = Callable[..., tuple[Resident, Pipes]]
+Piped = Callable[..., tuple[PersistentProcess, Pipes]]
 
 
 @pytest.fixture
 def piped(monkeypatch: pytest.MonkeyPatch) -> Iterator[Piped]:
     made: list[Pipes] = []
 
-    def begin(greeted: Greeted = lambda _: None, *, exit_is_told: bool = True) -> tuple[Resident, Pipes]:
+    def begin(greeted: Greeted = lambda _: None, *, exit_is_told: bool = True) -> tuple[PersistentProcess, Pipes]:
         pipes = Pipes()
         made.append(pipes)
         if not exit_is_told:
             pipes.exit = -1
         monkeypatch.setattr(persistent_process, "Program", lambda _: pipes)
-        return Resident(("x",), greeted), pipes
+        return PersistentProcess(("x",), greeted), pipes
 
     yield begin
     for each in made:
@@ -126,7 +126,9 @@ def threads() -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def begun(pool: ThreadPoolExecutor, one: Resident, pipes: Pipes, number: int, arm: str = "a") -> "Future[float]":
+def begun(
+    pool: ThreadPoolExecutor, one: PersistentProcess, pipes: Pipes, number: int, arm: str = "a"
+) -> "Future[float]":
     """An evaluation in another thread that waits for its answer."""
     future = pool.submit(one.evaluate, pull(number, arm), number, SECONDS)
     until(lambda: pipes.heard() == [number], "the pull")

@@ -14,9 +14,9 @@ ARGV = (sys.executable, "-I", "-S", __file__)
 
 def evaluator(*words: str, **given: Any) -> Any:
     """This program as an evaluator, called with these words."""
-    from thresher.run.command.persistent_pool import Staying
+    from thresher.run.command.persistent_pool import PersistentEvaluator
 
-    return Staying((*ARGV, *words), **given)
+    return PersistentEvaluator((*ARGV, *words), **given)
 
 
 def say(**answer: Any) -> None:

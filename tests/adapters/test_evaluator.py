@@ -12,7 +12,7 @@ import pytest
 from program import thresher as command
 
 import thresher
-from thresher.run.command.persistent_pool import Staying
+from thresher.run.command.persistent_pool import PersistentEvaluator
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LINE = {"pull": 7, "arm": "a", "params": {"depth": 2}, "seed": 5, "number": 3, "case": "q", "case_params": {"x": 1}}
@@ -127,7 +127,7 @@ def test_the_example_in_node_runs_with_several_pulls_in_each_process() -> None:
 
 
 def test_the_example_in_plain_sh_runs() -> None:
-    evaluate = Staying(("sh", str(EXAMPLES / "stay.sh")))
+    evaluate = PersistentEvaluator(("sh", str(EXAMPLES / "stay.sh")))
     study = thresher.create_study("sh", arms=["odd", "even"], at_least=0.3, seed=0)
     verdict = thresher.run(study, evaluate, workers=2)
     assert (verdict.above, verdict.below) == (["odd"], ["even"])

@@ -13,7 +13,7 @@ from ..create import check_policy, compare, create, open_study, resume
 from ..errors import Conflict, StudyExists, UnknownStudy
 from ..log.journal import plain
 from ..log.store import Store
-from ..run.command.persistent_pool import Staying
+from ..run.command.persistent_pool import PersistentEvaluator
 from ..run.command.process import Command
 from ..run.command.reward import codes_text
 from ..study import Study, peek, record_files
@@ -25,7 +25,7 @@ from .import_export import BaselineResults
 from .options import address_of, is_kept
 
 
-def evaluator_of(command: Command | Staying, *, failure: object, here: bool = False) -> str:
+def evaluator_of(command: Command | PersistentEvaluator, *, failure: object, here: bool = False) -> str:
     """What measures the rewards, as text without secrets: the command, and the options that change what it measures.
 
     ``here``: the command means something else in another folder.
@@ -34,7 +34,7 @@ def evaluator_of(command: Command | Staying, *, failure: object, here: bool = Fa
     "./eval.sh '{arm}'"
     """
     options = []
-    if isinstance(command, Staying):
+    if isinstance(command, PersistentEvaluator):
         options.append("--stay")
     elif command.reward != "last-float":
         options.append(f"--reward {command.reward}")

@@ -10,7 +10,7 @@ from ..core import checks
 from ..core.named_items import SHAPES, listed
 from ..core.spec import Params
 from ..errors import CannotGoOn, InvalidInput
-from ..run.command.persistent_pool import Staying
+from ..run.command.persistent_pool import PersistentEvaluator
 from ..run.command.process import CASE, PULL_FIELDS, Command
 from ..run.command.reward import MEASURED
 from ..run.engines import CHOICES, check_name, check_workers, open_engine
@@ -47,7 +47,9 @@ STAY = "--stay"
 ANSWERS = 'COMMAND answers {"pull": …, "reward": …} instead'
 
 
-def staying(command: Sequence[str], given: dict[str, Any], *, engine: str, elsewhere: bool) -> Staying | None:
+def staying(
+    command: Sequence[str], given: dict[str, Any], *, engine: str, elsewhere: bool
+) -> PersistentEvaluator | None:
     """The evaluator of ``--stay``, or None without it. Options that do not go together are refused."""
     if not given["stay"]:
         if given["per_process"] is not None:
@@ -59,7 +61,7 @@ def staying(command: Sequence[str], given: dict[str, Any], *, engine: str, elsew
         rule = f"a worker of --engine {engine} has one pull at a time"
         raise InvalidInput("--per-process", per_process, rule, "use --engine threads, or more --workers instead")
     check_program(command, elsewhere=elsewhere)
-    return Staying(tuple(command), given["timeout"], per_process)
+    return PersistentEvaluator(tuple(command), given["timeout"], per_process)
 
 
 def _check_options(given: dict[str, Any]) -> None:
@@ -69,7 +71,7 @@ def _check_options(given: dict[str, Any]) -> None:
             raise InvalidInput(spelling, given[name], f"has no effect with {STAY}", f"leave it out: {ANSWERS}")
 
 
-def arms_of(evaluate: Staying, given: dict[str, Any], *, engine: str) -> dict[str, Params]:
+def arms_of(evaluate: PersistentEvaluator, given: dict[str, Any], *, engine: str) -> dict[str, Params]:
     """The arms of the options, or those that the evaluator names itself."""
     if given["file"] or given["names"]:
         return arms_given(given["file"], given["names"])
@@ -95,7 +97,7 @@ def check_placeholders(argv: Sequence[str], arms: Mapping[str, Params]) -> None:
 
 def workers_of(evaluate: object, workers: int | None, engine: str) -> int | None:
     """How many pulls an engine makes at once: with ``--per-process``, several in each process of its workers."""
-    if isinstance(evaluate, Staying) and evaluate.per_process > 1 and engine == "threads":
+    if isinstance(evaluate, PersistentEvaluator) and evaluate.per_process > 1 and engine == "threads":
         return (workers or available_cores()) * evaluate.per_process
     return workers
 
@@ -280,7 +282,9 @@ def _command(command: tuple[str, ...], arms: dict[str, Params], given: dict[str,
 class Job:
     """One run. The engine starts before the study is created: a failed start leaves no empty study behind."""
 
-    def __init__(self, kept: Kept, evaluate: Command | Staying, given: dict[str, Any], cautions: list[str]) -> None:
+    def __init__(
+        self, kept: Kept, evaluate: Command | PersistentEvaluator, given: dict[str, Any], cautions: list[str]
+    ) -> None:
         self._kept, self._evaluate, self._given, self._cautions = kept, evaluate, given, cautions
         self.study: Study | None = None
 

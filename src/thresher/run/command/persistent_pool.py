@@ -20,7 +20,7 @@ from ...text.phrasing import listed
 from ..lost_workers import EvaluatorRefused
 from .exit_status import CommandFailed, cannot_start
 from .guard import GRACE
-from .persistent_process import Gone, Resident
+from .persistent_process import Gone, PersistentProcess
 from .protocol import PROTOCOL, Greeting
 from .reward import TimedOut
 
@@ -29,10 +29,10 @@ NAME_THEM = 'name them with --arms FILE or --arm NAME, or let it print {"arms": 
 
 
 @dataclass(frozen=True)
-class Staying:
+class PersistentEvaluator:
     r"""Gives pulls to processes that stay. Each thread keeps its process, so both sides of a pair run in the same one.
 
-    >>> evaluate = Staying(("sed", "-u", r's/.*"pull":\([0-9]*\).*/{"pull": \1, "reward": 0.5}/'))
+    >>> evaluate = PersistentEvaluator(("sed", "-u", r's/.*"pull":\([0-9]*\).*/{"pull": \1, "reward": 0.5}/'))
     >>> evaluate(Pull(1, "a", 1, {}, 5)), evaluate(Pull(2, "b", 1, {}, 6))
     (0.5, 0.5)
     >>> evaluate.stop()
@@ -48,7 +48,7 @@ class Staying:
         """The reward that a process answers."""
         return _pool(self).evaluate(pull, -pull.id if pull.arm == self.baseline else pull.id)
 
-    def asked(self, spec: Spec) -> "Staying":
+    def asked(self, spec: Spec) -> "PersistentEvaluator":
         """The same evaluator for this question."""
         evaluator = replace(self, arms=frozenset(spec.arms), baseline=spec.baseline if spec.pairs else None)
         with _LOCK:
@@ -61,12 +61,12 @@ class Staying:
         """Start a process and let it name the arms; it is kept for pulls."""
         named: list[object] = []
         try:
-            resident = _start(self.argv, lambda greeting: named.append(_checked(greeting).arms))
+            process = _start(self.argv, lambda greeting: named.append(_checked(greeting).arms))
             try:
-                resident.greeting(PATIENCE)
+                process.greeting(PATIENCE)
                 arms = _listed(named)
             except BaseException:
-                resident.end(0.0)
+                process.end(0.0)
                 raise
         except TimedOut:
             rule = f"there are none, and COMMAND printed nothing within {PATIENCE:g} s"
@@ -74,7 +74,7 @@ class Staying:
         except CommandFailed as error:
             remedy = "correct it, or name the arms with --arms FILE or --arm NAME"
             raise CannotGoOn("arms", rule=f"there are none, and {error}", remedy=remedy) from None
-        _pool(self).adopt(resident)
+        _pool(self).adopt(process)
         return arms
 
     def rest(self) -> None:
@@ -95,7 +95,7 @@ class Staying:
 class Pool:
     """The processes of this process that run one command, each with the threads that use it."""
 
-    def __init__(self, settings: Staying) -> None:
+    def __init__(self, settings: PersistentEvaluator) -> None:
         self.settings = settings
         self._slots: list[Slot] = []
         self._is_over = False  # processes that are still busy end when they become idle
@@ -118,10 +118,10 @@ class Pool:
             if self._is_over:
                 self.end(kill=False)
 
-    def adopt(self, resident: Resident) -> None:
+    def adopt(self, process: PersistentProcess) -> None:
         """Use a process that runs already."""
         with self._lock:
-            self._slots.append(Slot(resident))
+            self._slots.append(Slot(process))
 
     def _slot(self) -> "Slot":
         """A place in a process for this thread: where another thread has ended, or where there is room."""
@@ -139,39 +139,39 @@ class Pool:
         """End all processes, or only the idle ones: close their inputs, wait a little, kill them."""
         self._is_over = True
         with self._lock:
-            residents = [slot.resident for slot in self._slots if slot.resident is not None]
-        idle = [resident for resident in residents if resident.hang_up()]
-        for resident in residents if kill else idle:
-            resident.end(GRACE if resident in idle else 0.0)
+            processes = [slot.process for slot in self._slots if slot.process is not None]
+        idle = [process for process in processes if process.hang_up()]
+        for process in processes if kill else idle:
+            process.end(GRACE if process in idle else 0.0)
 
 
 class Slot:
     """A process and the threads that use it."""
 
-    def __init__(self, resident: Resident | None = None) -> None:
-        self.resident = resident
+    def __init__(self, process: PersistentProcess | None = None) -> None:
+        self.process = process
         self.threads: list[threading.Thread] = []
         self._lock = threading.Lock()
 
-    def evaluate(self, pull: Pull, key: int, settings: Staying) -> float:
+    def evaluate(self, pull: Pull, key: int, settings: PersistentEvaluator) -> float:
         """The answer to a pull. A process that is gone before the pull has begun is replaced."""
         while True:
-            resident = self._running(settings)
+            process = self._running(settings)
             with contextlib.suppress(Gone):
-                return resident.evaluate(pull, key, settings.timeout)
+                return process.evaluate(pull, key, settings.timeout)
             with self._lock:
-                if self.resident is resident:
-                    self.resident = None
+                if self.process is process:
+                    self.process = None
 
-    def _running(self, settings: Staying) -> Resident:
+    def _running(self, settings: PersistentEvaluator) -> PersistentProcess:
         with self._lock:
-            if self.resident is None or self.resident.gone:
-                self.resident = _start(settings.argv, lambda greeting: _check_arms(_checked(greeting), settings.arms))
-            return self.resident
+            if self.process is None or self.process.gone:
+                self.process = _start(settings.argv, lambda greeting: _check_arms(_checked(greeting), settings.arms))
+            return self.process
 
 
 _LOCK = threading.Lock()
-_POOLS: dict[Staying, Pool] = {}
+_POOLS: dict[PersistentEvaluator, Pool] = {}
 _ALL = renewed(Pool._reset)
 
 
@@ -184,7 +184,7 @@ def _reset_in_child() -> None:
 os.register_at_fork(after_in_child=_reset_in_child)
 
 
-def _pool(settings: Staying) -> Pool:
+def _pool(settings: PersistentEvaluator) -> Pool:
     pool = _POOLS.get(settings)
     if pool is None:
         with _LOCK:
@@ -192,9 +192,9 @@ def _pool(settings: Staying) -> Pool:
     return pool
 
 
-def _start(argv: Sequence[str], greeted: Callable[[Greeting], None]) -> Resident:
+def _start(argv: Sequence[str], greeted: Callable[[Greeting], None]) -> PersistentProcess:
     try:
-        return Resident(argv, greeted)
+        return PersistentProcess(argv, greeted)
     except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
         raise cannot_start(argv[0], error) from None
 

@@ -64,7 +64,7 @@ class Waiter:
         return reward_in(self.outcome)
 
 
-class Resident:
+class PersistentProcess:
     """A process that answers pulls. ``greeted`` is called with what it says before its first answer, and may raise."""
 
     def __init__(self, argv: Sequence[str], greeted: Callable[[Greeting], None]) -> None:

@@ -11,8 +11,8 @@ from program import runs
 import thresher
 from thresher.core.places import seed_of
 from thresher.run.command import persistent_pool
-from thresher.run.command.persistent_pool import Staying
-from thresher.run.command.persistent_process import Resident
+from thresher.run.command.persistent_pool import PersistentEvaluator
+from thresher.run.command.persistent_process import PersistentProcess
 
 ENGINES = ("threads", "thread-pool", "process-pool", "dask", "processes", "ray")
 each_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -78,13 +78,13 @@ def test_both_sides_of_a_pair_are_evaluated_in_the_same_process(engine: str, whe
 
 
 def test_the_process_that_names_the_arms_gets_the_pulls_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    started = list[Resident]()
+    started = list[PersistentProcess]()
 
-    def start(*given: Any) -> Resident:
-        started.append(Resident(*given))
+    def start(*given: Any) -> PersistentProcess:
+        started.append(PersistentProcess(*given))
         return started[-1]
 
-    monkeypatch.setattr(persistent_pool, "Resident", start)
+    monkeypatch.setattr(persistent_pool, "PersistentProcess", start)
     monkeypatch.setattr(persistent_pool, "PATIENCE", 20.0)
     unasked = stayer.evaluator("greet")
     assert unasked.arms_named() == ["a", {"name": "b", "depth": 2}]
@@ -101,7 +101,7 @@ ECHO = r's/.*"pull":\([-0-9]*\),.*/{"pull": \1, "reward": 0.5, "note": "\1"}/'
 @pytest.mark.parametrize("question", [{}, {"cases": 4}], ids=["in pairs", "of the same cases"])
 def test_in_a_pair_the_id_of_the_baseline_has_a_minus_sign(question: dict[str, Any]) -> None:
     study = make("old", "new", at_least=None, baseline="old", budget=8, **question)
-    evaluate = Staying(("sed", "-u", ECHO)).asked(study.spec)
+    evaluate = PersistentEvaluator(("sed", "-u", ECHO)).asked(study.spec)
     thresher.run(study, evaluate, workers=1)
     evaluate.stop()
     for row in study.pulls():

@@ -13,7 +13,7 @@ from thresher.errors import CannotGoOn, InvalidInput
 from thresher.run.command import persistent_pool
 from thresher.run.command.exit_status import CommandFailed
 from thresher.run.command.guard import GRACE
-from thresher.run.command.persistent_pool import Staying
+from thresher.run.command.persistent_pool import PersistentEvaluator
 from thresher.run.command.persistent_process import Gone
 from thresher.run.command.protocol import Greeting
 from thresher.run.command.reward import TimedOut
@@ -68,16 +68,16 @@ class Fake:
 @pytest.fixture(autouse=True)
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Fake]:
     Fake.made, Fake.greets = [], None
-    monkeypatch.setattr(persistent_pool, "Resident", Fake)
+    monkeypatch.setattr(persistent_pool, "PersistentProcess", Fake)
     return Fake.made
 
 
 NUMBERS = itertools.count()
 
 
-def an_evaluator(**given: Any) -> Staying:
+def an_evaluator(**given: Any) -> PersistentEvaluator:
     """With a command that no other has: those with the same command share processes."""
-    return Staying((f"x{next(NUMBERS)}",), **given)
+    return PersistentEvaluator((f"x{next(NUMBERS)}",), **given)
 
 
 def in_thread(job: Callable[[], object]) -> None:
@@ -134,9 +134,9 @@ def test_a_program_that_cannot_start_is_a_failure_that_names_it(monkeypatch: pyt
     def missing(*_: object) -> None:
         raise FileNotFoundError(2, "No such file or directory")
 
-    monkeypatch.setattr(persistent_pool, "Resident", missing)
+    monkeypatch.setattr(persistent_pool, "PersistentProcess", missing)
     with pytest.raises(CommandFailed, match="cannot start 'no-such': No such file or directory"):
-        Staying(("no-such",))(pull(1))
+        PersistentEvaluator(("no-such",))(pull(1))
 
 
 # -- for a study -----------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def test_the_processes_are_kept_when_the_study_is_known(made: list[Fake]) -> Non
         made[1].greeted(Greeting(1, ["a", "c"]))
 
 
-def greet(evaluate: Staying, protocol: object, arms: object) -> None:
+def greet(evaluate: PersistentEvaluator, protocol: object, arms: object) -> None:
     """Let a process that was started for a pull say this first."""
     evaluate(pull(1))
     Fake.made[-1].greeted(Greeting(protocol, arms))

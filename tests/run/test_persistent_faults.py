@@ -18,7 +18,7 @@ import thresher
 from thresher import Pull
 from thresher.errors import Busy, EvaluationFailed, NoReward
 from thresher.run.command import persistent_process
-from thresher.run.command.persistent_pool import Staying
+from thresher.run.command.persistent_pool import PersistentEvaluator
 from thresher.run.command.reward import TimedOut
 from thresher.run.lost_workers import EvaluatorLost
 
@@ -45,7 +45,7 @@ def test_answers_may_come_in_any_order() -> None:
 def test_a_silent_process_is_mentioned_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(persistent_process, "SILENT", 0.1)
     argv = (sys.executable, "-c", "import sys; print(len(sys.stdin.read()))")  # waits for the end of its input
-    evaluate = Staying(argv, timeout=0.6)
+    evaluate = PersistentEvaluator(argv, timeout=0.6)
     found = answers(evaluate, ["a", "b"])
     assert all("0.6" in str(error) for error in found.values())
     warnings = [record.getMessage() for record in caplog.records if "printed nothing" in record.getMessage()]
@@ -272,7 +272,7 @@ def test_a_pull_that_its_evaluator_does_not_read_times_out_and_its_death_is_not_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(persistent_process, "LAST_BREATH", PATIENCE + 5)
-    evaluate = Staying(("sleep", "600"), timeout=0.1)
+    evaluate = PersistentEvaluator(("sleep", "600"), timeout=0.1)
     with ThreadPoolExecutor(1) as pool:
         error = pool.submit(evaluate, LONG).exception(PATIENCE)
     assert "timed out after 0.1 s" in str(error)
