@@ -187,7 +187,7 @@ def test_cases_that_failed_for_good_are_marked(workdir: Workdir) -> None:
         "x          0       2     1           1        1",
         "",
         "2 cases with a reward.",
-        "Missing, after 2 failures, and counted as the worst: b 1.",
+        "Missing, because they failed, and counted as the worst: b 1.",
     ]
     assert [row["missing_by"] for row in workdir.json("cases", "t")["rows"]] == [["b"], []]
 
