@@ -267,8 +267,8 @@ class Dask(Engine):
         self._closing.close()
 
     def _leave_behind(self) -> None:
-        left = [] if self._own else list(self._tasks.values())
-        if left:
+        left = [task for key, task in list(self._tasks.items()) if key not in self._given_up]
+        if left and self._own is None:
             fire_and_forget(left)
             log.warning(f"{plural(len(left), 'pull')} still running on the cluster: restart the workers that hang")
 
