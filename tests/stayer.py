@@ -51,7 +51,7 @@ def adversary(pull: int, seed: int, folder: str) -> None:
         say(pull=pull, reward=0)
         say(pull=pull, reward=1)
     elif how == "late":
-        time.sleep(0.4)  # more than the timeout
+        time.sleep(9)  # far more than the timeout: this process is killed by then
         say(pull=pull, reward=1)
     else:
         say(pull=pull, error="bad luck")
