@@ -63,7 +63,7 @@ class Study(AbstractContextManager["Study"]):
         With ``arm``, the caller chooses the arm, which the log records: for hosts that decide what runs next. None then
         also means that this arm takes no pulls: it is settled or retired, has no case left or waits for the baseline.
         """
-        pulls = self.ask_many(1, arm=arm)
+        pulls = self._ask(1, None, None, commands.ANY if arm is None else commands.host_for(self.spec, arm))
         return pulls[0] if pulls else None
 
     def ask_many(
@@ -75,7 +75,7 @@ class Study(AbstractContextManager["Study"]):
         the caller does. A repeated call with the same ``key``, from any process, returns the same pulls. The log
         records that, and the verdict says that these evaluations may have been repeated.
         """
-        return self._ask(n, lease, key, commands.host_for(self.spec, arm))
+        return self._ask(checks.whole("number of pulls", n, least=0), lease, key, commands.host_for(self.spec, arm))
 
     def _ask(
         self,
@@ -86,14 +86,13 @@ class Study(AbstractContextManager["Study"]):
         then: Callable[[State, list[Pull]], object] | None = None,
     ) -> list[Pull]:
         """`ask_many`; ``then`` is called with the state after these pulls."""
-        count = checks.whole("number of pulls", n, least=0)
         seconds = None if lease is None else checks.seconds("lease", lease)
         if time.monotonic() >= self._next_sweep:
             self.sweep()
 
         def plan(draft: Draft) -> list[Pull]:
             known = None if key is None else self._asked_before(draft, key, seconds)
-            pulls = known or commands.ask(draft, count, host)
+            pulls = known or commands.ask(draft, n, host)
             if then is not None:
                 then(draft.ledger, pulls)
             return pulls
@@ -304,7 +303,8 @@ def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: s
         named = None if arm is None else ledger.spec.arm(arm)
         states.append((ledger.done, n > 0 and not pulls and ledger.may_take_more(named)))
 
-    pulls = study._ask(n, lease, key, commands.host_for(study.spec, arm), then=note)
+    count = checks.whole("number of pulls", n, least=0)
+    pulls = study._ask(count, lease, key, commands.host_for(study.spec, arm), then=note)
     return Asked(pulls, *states[-1])
 
 

@@ -40,10 +40,10 @@ def test_the_tournament_finds_what_a_linear_search_finds(
             kernel.release(columns, arm)
         elif move in ("shut", "open"):
             columns.shut[arm] = move == "shut"
-        kernel.rescore(columns, arm, rule)
+        kernel.rescore_both(columns, columns, arm, rule, rule)
         scores = [kernel.score(columns, k, rule) for k in range(arms)]
         first = min(range(arms), key=scores.__getitem__)  # on a tie the lowest arm
-        assert kernel.choose(columns) == (first if scores[first] < kernel.NEVER else -1)
+        assert kernel.choose_for(columns, columns, RULE, 1) == (first if scores[first] < kernel.NEVER else -1)
 
 
 @given(st.integers(1, 9), st.integers(0, 8), st.lists(st.floats(0, 1), max_size=20), st.sampled_from(FORMULAS))
@@ -57,9 +57,9 @@ def test_assign_then_release_leaves_no_trace(
     kernel.rescore_all(columns, rule)
     before = [column[:] for column in columns]
     kernel.assign(columns, arm)
-    kernel.rescore(columns, arm, rule)
+    kernel.rescore_both(columns, columns, arm, rule, rule)
     kernel.release(columns, arm)
-    kernel.rescore(columns, arm, rule)
+    kernel.rescore_both(columns, columns, arm, rule, rule)
     assert [column[:] for column in columns] == before
 
 
@@ -68,12 +68,12 @@ def test_warm_up_takes_the_arms_in_turn_and_then_the_formula_decides() -> None:
     kernel.rescore_all(columns, RULE)
     order = []
     for _ in range(6):
-        arm = kernel.choose(columns)
+        arm = kernel.choose_for(columns, columns, RULE, 1)
         order.append(arm)
         kernel.observe(columns, arm, [0.1, 0.52, 0.9][arm], 0.0)
-        kernel.rescore(columns, arm, RULE)
+        kernel.rescore_both(columns, columns, arm, RULE, RULE)
     assert order == [0, 1, 2, 0, 1, 2]
-    assert kernel.choose(columns) == 1
+    assert kernel.choose_for(columns, columns, RULE, 1) == 1
 
 
 def test_an_arm_whose_first_rewards_are_pending_waits_unless_all_do() -> None:
@@ -81,11 +81,11 @@ def test_an_arm_whose_first_rewards_are_pending_waits_unless_all_do() -> None:
     for arm in (0, 0, 1, 1, 1):
         kernel.assign(columns, arm)
     kernel.rescore_all(columns, RULE)
-    assert kernel.choose(columns) == 0  # all wait: the one with the fewest pending
+    assert kernel.choose_for(columns, columns, RULE, 1) == 0  # all wait: the one with the fewest pending
     kernel.release(columns, 1)
     kernel.observe(columns, 1, 0.9, 0.9)
-    kernel.rescore(columns, 1, RULE)
-    assert kernel.choose(columns) == 1
+    kernel.rescore_both(columns, columns, 1, RULE, RULE)
+    assert kernel.choose_for(columns, columns, RULE, 1) == 1
 
 
 def test_an_arm_with_too_many_pending_pulls_for_its_rewards_waits_unless_all_do() -> None:
@@ -95,7 +95,7 @@ def test_an_arm_with_too_many_pending_pulls_for_its_rewards_waits_unless_all_do(
     chosen = []
     for _ in range(6):
         kernel.rescore_all(columns, rule)
-        chosen.append(kernel.choose(columns))
+        chosen.append(kernel.choose_for(columns, columns, RULE, 1))
         kernel.assign(columns, chosen[-1])
     assert chosen == [0, 0, 1, 1, 0, 1]  # up to one above half of its two rewards; then the fewest pending
 

@@ -44,12 +44,14 @@ class Plain:
         kernel.rescore_all(self.second, self.second_rule)
 
     def rescore(self, arm: int) -> None:
-        kernel.rescore(self.board, arm, self.rule)
-        kernel.rescore(self.second, arm, self.second_rule)
+        kernel.rescore_both(self.board, self.board, arm, self.rule._replace(alternates=False), self.rule)
+        kernel.rescore_both(
+            self.second, self.second, arm, self.second_rule._replace(alternates=False), self.second_rule
+        )
 
     def choose(self) -> int:
-        even = (self.issued + 1) % 2 == 0
-        return kernel.choose(self.second if even and self.setup.rules.second else self.board)
+        rule = self.rule._replace(alternates=self.setup.rules.second is not None)
+        return kernel.choose_for(self.board, self.second, rule, self.issued + 1)
 
     def asked(self, arm: int) -> None:
         self.issued += 1

@@ -21,7 +21,7 @@ STEPS = [
     (kernel, "release"),
     (certificate, "advance"),
     (certificate, "tell"),
-    (kernel, "rescore"),
+    (kernel, "climb"),
 ]
 ERRORS = [KeyboardInterrupt, SystemExit, MemoryError]
 

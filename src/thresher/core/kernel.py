@@ -216,11 +216,6 @@ def climb(best: MutableSequence[float], winner: MutableSequence[int], leaf: int,
         winner[node] = champion
 
 
-def rescore(board: Board, arm: int, rule: Rule) -> None:
-    """Update one arm's score and its path to the root."""
-    climb(board.best, board.winner, arm, score(board, arm, rule))
-
-
 def rescore_all(board: Board, rule: Rule) -> None:
     """Update every score and the whole tournament."""
     leaves = len(board.best) // 2
@@ -229,11 +224,6 @@ def rescore_all(board: Board, rule: Rule) -> None:
         board.best[leaves + leaf] = score(board, leaf, rule) if leaf < len(board.seen) else NEVER
     for node in range(leaves - 1, 0, -1):
         play(board.best, board.winner, node)
-
-
-def choose(board: Board) -> int:
-    """The arm to pull next, or −1 if every arm is shut."""
-    return board.winner[1] if board.best[1] < NEVER else -1
 
 
 def assign(board: Board, arm: int) -> None:
@@ -313,15 +303,15 @@ def doubled(exploration: float, issued: int, arms: int) -> float:
 def choose_for(board: Board, second: Board, rule: Rule, pull: int) -> int:
     """The arm for the pull with this id, or −1 if every arm is shut: even pulls use the second tournament, if any."""
     if rule.alternates and pull % 2 == 0:
-        return choose(second)
-    return choose(board)
+        board = second
+    return board.winner[1] if board.best[1] < NEVER else -1
 
 
 def rescore_both(board: Board, second: Board, arm: int, rule: Rule, second_rule: Rule) -> None:
     """Update one arm's score in each tournament."""
-    rescore(board, arm, rule)
+    climb(board.best, board.winner, arm, score(board, arm, rule))
     if rule.alternates:
-        rescore(second, arm, second_rule)
+        climb(second.best, second.winner, arm, score(second, arm, second_rule))
 
 
 def rescore_everything(board: Board, second: Board, rule: Rule, second_rule: Rule) -> None:
@@ -348,7 +338,9 @@ def rescore_asked(board: Board, second: Board, arm: int, rule: Rule, second_rule
             rule.alternates,
         )
         rescore_all(board, rule)
-    rescore_both(board, second, arm, rule, second_rule)
+    climb(board.best, board.winner, arm, score(board, arm, rule))
+    if rule.alternates:
+        climb(second.best, second.winner, arm, score(second, arm, second_rule))
     return rule
 
 

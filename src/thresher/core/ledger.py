@@ -130,7 +130,7 @@ def _told(state: State, event: Event) -> None:
         state.pending -= 1
     state.pull_reward[at] = reward
     state.told += 1
-    state.imported_told += pull <= state.imported
+    state.own_told += pull > state.imported
     state.streak[arm] = 0
     if event.cause == "repeatable":
         state.pull_origin[at] = REPEATABLE

@@ -151,26 +151,15 @@ WORD = 0xFFFFFFFF
 
 
 def seed_of(arm: int, number: int, spec: "Spec", case: int | None = None) -> int:
-    """The seed of a study's pull, by its arm and its number among the arm's pulls.
-
-    With cases, the arm and the case decide: a case that is tried again has the same seed.
-    """
-    if case is not None:
-        number = case + 1
-    assert spec.seed is not None  # every study has one
-    return pull_seed(seed_index(arm, number, len(spec.arms)), spec.seed)
-
-
-def seed_index(arm: int, number: int, arms: int) -> int:
-    """What a pull's seed is computed from: its arm and its number within the arm, and nothing else.
+    """The seed of a study's pull: of its arm and its number within the arm, and nothing else.
 
     So the seed of an arm's n-th pull is fixed, whichever arms are chosen before it: someone who knows the seeds cannot
-    steer lucky ones to an arm by telling rewards at the right moment.
-
-    >>> [seed_index(arm, number, 2) for number in (1, 2) for arm in (0, 1)]
-    [1, 2, 3, 4]
+    steer lucky ones to an arm by telling rewards at the right moment. With cases, the arm and the case decide: a case
+    that is tried again has the same seed.
     """
-    return (number - 1) * arms + arm + 1
+    index = (number - 1 if case is None else case) * len(spec.arms) + arm + 1
+    assert spec.seed is not None  # every study has one
+    return pull_seed(index, spec.seed)
 
 
 def pull_seed(index: int, study_seed: int) -> int:

@@ -57,7 +57,9 @@ class Pull(NamedTuple):
 def pull_of(ledger: State, pull: int) -> Pull:
     """The pull of that id."""
     spec, arm, number = ledger.spec, ledger.pull_arm[pull - 1], ledger.pull_number[pull - 1]
-    params, case = NO_PARAMS if spec.params is None else spec.params[arm], ledger.case_of(pull)
+    params, case = NO_PARAMS if spec.params is None else spec.params[arm], None
+    if ledger.cases is not None:
+        case = ledger.cases.pull_case[pull - 1]
     seed, tag = seed_of(arm, number, spec, case), ledger.pull_tag[pull - 1]
     found = Pull(pull, spec.arms[arm], number, params, seed, None, NO_PARAMS, None, NO_PARAMS, False, tag)
     if case is not None:

@@ -241,6 +241,9 @@ class Spec:
         >>> Spec(arms=["a"], at_least=0.5, budget=2).reward(True)
         1.0
         """
+        bounds = self.bounds
+        if type(value) is float and bounds and bounds[0] <= value <= bounds[1] and (self.ratio is None or value >= 0.0):
+            return value + 0.0  # no −0
         number = checks.as_float(value)
         if number is None or math.isnan(number) or (math.isinf(number) and self.bounds is None):
             raise InvalidInput("reward", value, "must be a finite number or a bool")

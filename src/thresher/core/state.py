@@ -349,7 +349,7 @@ class State:
         self.last = Event(1, "created")  # the last event folded in; not part of the compared state
         self.budget = specification.budget
         self.issued = self.told = self.pending = self.imported = 0
-        self.imported_told = 0  # imported pulls with a reward
+        self.own_told = 0  # rewards that were not imported
         self.cost: float | None = None  # what evaluators said that the rewards cost; not read by any decision
         self.remarks: dict[int, str] = {}  # by pull: the reason of its reward, where there is a note or a cost
         self.repeatable = False  # whether some evaluations may have run more than once
@@ -407,21 +407,11 @@ class State:
         self.folding = False  # while a whole log is folded in, scores are not needed
 
     @property
-    def own_told(self) -> int:
-        """How many rewards were not imported."""
-        return self.told - self.imported_told
-
-    @property
-    def is_budget_issued(self) -> bool:
-        """Whether the whole budget is issued."""
-        return self.budget is not None and self.issued >= self.budget
-
-    @property
     def done(self) -> bool:
         """Whether the budget is issued or no arm takes more pulls. Imported rewards must be weighed by an ask first."""
         if self.unweighed:
             return False
-        if self.is_budget_issued:
+        if self.budget is not None and self.issued >= self.budget:
             return True
         if self.awaits or self.spec.find is None:
             return self.open == 0
@@ -436,7 +426,8 @@ class State:
     def may_take_more(self, arm: int | None = None) -> bool:
         """Whether an ask, perhaps for this arm, that gets no pull now may get one once pending pulls have ended."""
         is_found = self.spec.find is not None and self.found >= self.spec.find
-        if not self.pending or self.is_budget_issued or is_found:
+        is_issued = self.budget is not None and self.issued >= self.budget
+        if not self.pending or is_issued or is_found:
             return False
         return any(map(self._may_open, range(len(self.spec.arms)) if arm is None else (arm,)))
 

@@ -28,12 +28,14 @@ def check(study: State, event: Event) -> None:
 def _asked(study: State, event: Event) -> None:
     if event.pull != study.issued + 1:
         raise InvalidInput("pull", event.pull, f"the next pull is {study.issued + 1}")
-    arm = _arm_of(study, event)
+    arm = event.arm
+    if arm is None or not 0 <= arm < len(study.asked):
+        arm = _arm_of(study, event)
     if event.cause != "imported" and study.unweighed:
         raise InvalidInput("event", event.kind, "the imported results must be weighed first")
     if event.cause is not None:
         _check_cause(study, event, arm)
-    if study.is_budget_issued:
+    if study.budget is not None and study.issued >= study.budget:
         raise InvalidInput("budget", study.budget, "is issued", "extend the study")
     if study.board.shut[arm] == kernel.SHUT and event.cause != "imported":
         raise InvalidInput("arm", study.spec.arms[arm], "takes no further pulls")

@@ -231,7 +231,7 @@ def read(study: str, ledger: State, words: Words = USUAL) -> Verdict:
         open=[name for arm, name in enumerate(spec.arms) if ledger.board.shut[arm] != SHUT],
         outside=tuple(spec.arms[arm] for arm in range(len(spec.arms)) if ledger.is_outside(arm)),
         cost=ledger.cost,
-        imported=ledger.imported_told,
+        imported=ledger.told - ledger.own_told,
         events=ledger.seq,
         head=ledger.head,
         **asked,

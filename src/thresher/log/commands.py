@@ -140,7 +140,8 @@ def tell(draft: Draft, telling: Telling) -> Told:
     reason = None if remarks is NO_REMARKS else remarks.text()
     cause: EventCause | None = "repeatable" if repeatable else None
     late = True if state == DROPPED else None
-    draft.write("told", pull=pull, arm=_arm(ledger, pull), reward=values[0], late=late, cause=cause, reason=reason)
+    arm = ledger.pull_arm[pull - 1]
+    draft.write("told", pull=pull, arm=arm, reward=values[0], late=late, cause=cause, reason=reason)
     return ON_TIME if late is None else Told(late=True)
 
 

@@ -181,7 +181,7 @@ class MemoryStore:
 
     def head(self, study: str) -> Head | None:
         log = self.logs.get(study)
-        return Head(log[-1].seq, log[-1].digest) if log else None
+        return _tuple(Head, (log[-1].seq, log[-1].digest)) if log else None
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         with self._lock:
