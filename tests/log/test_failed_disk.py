@@ -39,6 +39,18 @@ def test_after_a_failed_flush_nothing_is_acknowledged_by_that_process(tmp_path: 
         assert agent.do("issued") == "1", "it may still be read"
 
 
+def test_after_a_failed_first_flush_nothing_is_acknowledged_by_that_process(tmp_path: Path) -> None:
+    """SQLite does the first flush of a connection, and reports that it failed."""
+    with Agent(f"sqlite:///{tmp_path}/thresher.db") as agent:
+        pull = agent.do("ask")
+        agent.do("reopen")
+        with Trace(agent.process.pid, tmp_path / "calls", "--inject=fdatasync:error=EIO:when=1"):
+            refused = agent.do(f"tell {pull} 1")
+            assert f"StoreFailed storage '{tmp_path}/thresher.db': a write to the disk failed (" in refused
+            for line in (f"tell {pull} 1", "ask"):
+                assert agent.do(line) == refused
+
+
 def test_a_call_repeated_by_another_process_writes_what_the_first_could_not(tmp_path: Path) -> None:
     """After a failure the system considers the pages written, so a flush alone would write nothing."""
     url = f"sqlite:///{tmp_path}/thresher.db"

@@ -110,6 +110,25 @@ def test_a_crash_between_writing_and_flushing_writes_once(survives: bool, count:
     assert peek(study, lambda ledger: ledger.told) == 1
 
 
+def test_a_repeated_tell_whose_reward_is_gone_after_a_crash_is_written_again() -> None:
+    class Crashing(MemoryStore):
+        crash = False
+
+        def flush(self) -> None:
+            if self.crash:
+                self.crash = False
+                self.logs["s"].pop()
+                raise Interrupted("storage")
+
+    store = Crashing()
+    study = make(store)
+    pull = study.ask() or pytest.fail("no pull")
+    thresher.open_study("s", storage=store).tell(pull, 1)  # and dies before it is flushed
+    store.crash = True
+    study.tell(pull, 1)
+    assert [event.kind for event in store.read("s")] == ["created", "asked", "told"]
+
+
 def test_a_repeated_call_waits_for_the_disk_too() -> None:
     """The first caller may have died between writing and flushing."""
 

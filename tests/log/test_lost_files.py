@@ -89,6 +89,25 @@ def test_a_file_lost_between_writing_and_flushing_is_noticed(tmp_path: Path) -> 
     store.close()
 
 
+@pytest.mark.parametrize("size", [0, 32])
+def test_a_log_that_is_truncated_or_overwritten_in_place_is_noticed(tmp_path: Path, size: int) -> None:
+    study = make(tmp_path / "thresher.db")
+    pulls = study.ask_many(20)
+    with (tmp_path / "thresher.db-wal").open("r+b") as log:
+        if size:
+            log.write(bytes(size))
+        else:
+            log.truncate()
+
+    def go_on() -> None:
+        for pull in pulls:
+            study.tell(pull, 1)
+
+    with pytest.raises(StoreFailed, match="truncated or overwritten while in use"):
+        go_on()
+    study.store.close()
+
+
 @pytest.mark.parametrize("what", ["wal", "shm"])
 def test_a_reader_reports_a_lost_log_or_index(tmp_path: Path, what: str) -> None:
     study, reader = make(tmp_path / "thresher.db"), open_store(f"sqlite:///{tmp_path}/thresher.db")
@@ -204,7 +223,8 @@ def test_other_agents_may_start_stop_and_checkpoint(tmp_path: Path, options: str
     study.store.close()
 
 
-def test_a_store_closed_and_deleted_between_writing_and_flushing_is_noticed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", WAYS)
+def test_a_store_closed_and_lost_between_writing_and_flushing_is_noticed(tmp_path: Path, how: str) -> None:
     study = make(tmp_path / "thresher.db")
     store = study.store
     append = store.append
@@ -212,10 +232,10 @@ def test_a_store_closed_and_deleted_between_writing_and_flushing_is_noticed(tmp_
     def lose(*args: object, **options: object) -> None:
         append(*args, **options)  # type: ignore[arg-type]
         store.close()
-        (tmp_path / "thresher.db").unlink()
+        WAYS[how](tmp_path / "thresher.db")
 
     store.append = lose  # type: ignore[method-assign]
     with pytest.raises(StoreFailed, match=r"thresher\.db"):
         study.ask()
-    assert not (tmp_path / "thresher.db").exists()
+    assert (tmp_path / "thresher.db").exists() == (how == "replaced"), "no empty one takes its place"
     store.close()

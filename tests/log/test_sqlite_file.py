@@ -215,6 +215,20 @@ def test_a_program_that_ends_without_closing_its_study_leaves_one_file(tmp_path:
     assert {file.name for file in tmp_path.iterdir()} == {"thresher.db", "thresher.db-lock"}
 
 
+USE_AT_EXIT = """
+import atexit, sys
+atexit.register(lambda: print(study.ask().id))
+import thresher
+study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=sys.argv[1])
+"""
+
+
+def test_a_study_can_be_used_while_the_program_ends(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", USE_AT_EXIT, f"sqlite:///{tmp_path}/thresher.db"]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
 def test_an_sqlite_that_may_corrupt_files_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = make(tmp_path / "thresher.db")
     for version, is_safe in {"3.51.2": False, "3.51.3": True, "3.52.0": True, "3.50.9": False}.items():

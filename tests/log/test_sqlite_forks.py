@@ -1,12 +1,14 @@
 """Processes that fork while an SQLite store is open: the parent goes on, and the child has a connection of its own."""
 
 import contextlib
+import gc
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -34,6 +36,9 @@ def work(study, count):
 def work_on():
     while not over.is_set():
         work(study, 1)
+def open_again():  # and leave closing to the garbage collector
+    while not over.is_set():
+        work(thresher.open_study("s", storage=sys.argv[1]), 1)
 def fork():
     for turn in range(15):
         child = os.fork()
@@ -48,7 +53,7 @@ def fork():
                 os._exit(1)
         if turn % 4:
             assert os.waitpid(child, 0)[1] == 0
-workers = [threading.Thread(target=work_on) for _ in range(2)]
+workers = [threading.Thread(target=target) for target in (work_on, work_on, open_again)]
 forks = [threading.Thread(target=fork) for _ in range(2)]
 for thread in (*workers, *forks):
     thread.start()
@@ -104,6 +109,17 @@ def test_a_child_closes_what_it_inherited_and_its_parent_does_not(tmp_path: Path
     assert open_in(tmp_path) == before
     assert study.ask()
     study.store.close()
+
+
+def test_a_store_that_becomes_garbage_is_closed_in_a_child(tmp_path: Path) -> None:
+    """The garbage collector clears weak references before it calls ``__del__``: here the fork is between the two."""
+    inherited: list[int] = []
+    store = make(tmp_path / "s.db").store
+    weakref.finalize(store, lambda: inherited.append(exit_code_of(lambda: open_in(tmp_path))))
+    store.itself = store  # type: ignore[attr-defined]  # only the garbage collector finds it
+    del store
+    gc.collect()
+    assert inherited == [0]
 
 
 def test_the_last_process_to_leave_is_the_one_that_removes_the_log(tmp_path: Path) -> None:

@@ -220,8 +220,8 @@ class OpenFile:
                     pass
             finally:
                 self.connection.set_busy_handler(self._wait)
-        if not self.is_settled:  # a reader hangs, or was stopped: try again later
             self._next_try = time.monotonic() + BUSY_WITHOUT_TURN
+        if not self.is_settled:  # a reader hangs, or was stopped
             os.fdatasync(self._handle)  # type: ignore[arg-type]  # only a log is settled
 
     def _copied(self) -> bool:
@@ -314,18 +314,16 @@ class SqliteUse:
         self.files: set[OpenFile] = set()
         self.is_unsafe = False  # whether this process was forked by a thread inside SQLite, or beside one
         self._abandoned: list[OpenFile] = []
-        self._is_over = False  # whether the process ends
         self._mine = threading.local()
 
     def abandon(self, file: OpenFile) -> None:
         """Close a file whose store is garbage. This may happen anywhere, so it waits for nothing."""
-        if not (file.is_closed or self._is_over):
+        if not file.is_closed:
             self._abandoned.append(file)
             self.close_abandoned(patience=0.0)
 
     def close_all(self) -> None:
         """At the end of the process: SQLite itself would not look at the files first."""
-        self._is_over = True
         self._abandoned.extend(self.files)
         self.close_abandoned(patience=TURN)
 
