@@ -100,6 +100,10 @@ def test_a_program_that_was_reaped_elsewhere_has_ended_and_has_no_time() -> None
         assert caught.value.kind == "not measured"
 
 
+def test_all_of_a_long_output_is_read() -> None:
+    assert Command(("sh", "-c", "yes | head -c 400000; yes | head -c 400000 >&2; echo 0.5"), timeout=20)(PULL) == 0.5
+
+
 # -- how it ends -----------------------------------------------------------------------------------------------------
 
 
@@ -180,3 +184,22 @@ def test_a_copy_of_a_command_is_the_same_without_its_runs() -> None:
     assert copy == command
     command.stop()
     assert copy(PULL) == 0.0
+
+
+@pytest.mark.parametrize(("text", "is_hinted"), [("echo 0.5", True), (None, False)])
+def test_a_script_without_its_first_line_is_recognised(text: str | None, is_hinted: bool, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    if text is not None:
+        script.write_text(text)
+        script.chmod(0o700)
+    with pytest.raises(CommandFailed, match="cannot start") as caught:
+        Command((str(script),))(PULL)
+    assert ("does it begin with a line such as #!/bin/sh?" in str(caught.value)) == is_hinted
+
+
+def test_the_end_of_a_program_that_was_killed_is_the_end_of_what_it_started(tmp_path: Path) -> None:
+    script = f"sleep 60 & echo $! > {tmp_path}/child; kill -9 $$"
+    with pytest.raises(CommandFailed, match="was ended by SIGKILL"):
+        Command(("sh", "-c", script), timeout=20)(PULL)
+    child = int((tmp_path / "child").read_text())
+    until(lambda: not runs(child), "the end of the child", 10)

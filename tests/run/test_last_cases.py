@@ -7,6 +7,8 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
 import thresher
 
 CHILD = """
@@ -18,7 +20,9 @@ time.sleep(3600)
 """
 
 
-def test_a_run_waits_for_the_last_cases_of_an_agent_that_was_killed(tmp_path: Path) -> None:
+def test_a_run_waits_for_the_last_cases_of_an_agent_that_was_killed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     storage = f"sqlite:///{tmp_path}/s.db"
     study = thresher.create_study("s", arms=["a"], at_least=0.5, cases=4, storage=storage, lease=1.0)
     child = subprocess.Popen([sys.executable, "-c", CHILD, storage], stdout=subprocess.PIPE)
@@ -30,6 +34,7 @@ def test_a_run_waits_for_the_last_cases_of_an_agent_that_was_killed(tmp_path: Pa
     assert study.verdict().hints == ()
     verdict = thresher.run(study, lambda pull: 1.0, workers=1)
     assert (verdict.above, verdict["a"].certified, verdict["a"].pending) == (["a"], True, 0)
+    assert caplog.messages == ["waiting for 4 pulls of other agents: what they lose is tried again here"]
 
 
 def test_a_run_waits_for_the_last_cases_of_an_agent_that_lives(tmp_path: Path) -> None:

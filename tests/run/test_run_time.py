@@ -42,6 +42,13 @@ def test_after_its_seconds_a_run_takes_waiting_pulls_back(clock: Clock) -> None:
     assert causes(study) == ["cancelled"] * 9
 
 
+def test_a_run_that_waits_takes_hardly_any_time_of_the_processor() -> None:
+    study, began = make("a", budget=2), time.process_time()
+    verdict = thresher.run(study, slowly(0.5), workers=1, timeout=60.0, on_progress=lambda _: None)
+    assert verdict.told == 2
+    assert time.process_time() - began < 0.5
+
+
 @pytest.mark.alone
 def test_progress_is_reported_at_most_ten_times_a_second_and_at_the_end() -> None:
     seen: list[tuple[float, thresher.Progress]] = []

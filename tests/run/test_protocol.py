@@ -1,43 +1,9 @@
-"""Commands, one at a time: what they print, how they end, and who guards them."""
-
-from pathlib import Path
+"""The lines of persistent evaluators: what an answer may say, and what is wrong with others."""
 
 import pytest
-from engines import until
-from program import runs
 
 from thresher.errors import Busy, EvaluationFailed, NoReward
-from thresher.run.command.exit_status import CommandFailed
-from thresher.run.command.process import Command
 from thresher.run.command.protocol import Answer, Greeting, NotAnAnswer, Noted, read_line, remarks_of, reward_in
-from thresher.study import Pull
-
-
-def pull(number: int) -> Pull:
-    return Pull(number, "a", 1, {}, 7)
-
-
-def test_all_of_a_long_output_is_read() -> None:
-    assert Command(("sh", "-c", "yes | head -c 400000; yes | head -c 400000 >&2; echo 0.5"), timeout=20)(pull(1)) == 0.5
-
-
-@pytest.mark.parametrize(("text", "is_hinted"), [("echo 0.5", True), (None, False)])
-def test_a_script_without_its_first_line_is_recognised(text: str | None, is_hinted: bool, tmp_path: Path) -> None:
-    script = tmp_path / "script"
-    if text is not None:
-        script.write_text(text)
-        script.chmod(0o700)
-    with pytest.raises(CommandFailed, match="cannot start") as caught:
-        Command((str(script),))(pull(1))
-    assert ("does it begin with a line such as #!/bin/sh?" in str(caught.value)) == is_hinted
-
-
-def test_the_end_of_a_program_that_was_killed_is_the_end_of_what_it_started(tmp_path: Path) -> None:
-    script = f"sleep 60 & echo $! > {tmp_path}/child; kill -9 $$"
-    with pytest.raises(CommandFailed, match="was ended by SIGKILL"):
-        Command(("sh", "-c", script), timeout=20)(pull(1))
-    child = int((tmp_path / "child").read_text())
-    until(lambda: not runs(child), "the end of the child", 10)
 
 
 def answered(said: str) -> float:
