@@ -1,5 +1,6 @@
 """Help and version, and what they load."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -34,7 +35,7 @@ def test_help_names_every_command(args: list[str]) -> None:
 def test_without_a_command_help_is_shown_with_status_2() -> None:
     result = thresher()
     assert (result.status, result.out) == (2, "")
-    assert "Commands:" in result.err
+    assert "Ask a question:" in result.err
 
 
 def test_the_version_loads_nothing_heavy() -> None:
@@ -47,7 +48,7 @@ def test_the_list_of_commands_loads_none_of_them() -> None:
     listing = "import sys\nfrom thresher.cli import cli\ncli.main(['--help'], standalone_mode=False)\n"
     program = f"{listing}print('loaded', *(name for name in sys.modules if name.startswith('thresher.cli.')))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "Commands:" in done.stdout
+    assert "Ask a question:" in done.stdout
     assert done.stdout.splitlines()[-1] == "loaded"
 
 
@@ -59,7 +60,8 @@ def command_of(name: str) -> click.Command:
 
 def examples() -> list[str]:
     """The command lines in the help texts, continued lines joined."""
-    texts = [command.help or "" for command in (cli, *map(command_of, COMMANDS))]
+    commands = (cli, *map(command_of, COMMANDS))
+    texts = [text or "" for command in commands for text in (command.help, command.epilog)]
     lines = [line.strip() for text in texts for line in text.replace("\\\n", " ").splitlines()]
     return [line for line in lines if line.startswith("thresher ")]
 
@@ -75,6 +77,15 @@ def test_the_examples_in_the_help_texts_parse(example: str, tmp_path: Path, monk
     monkeypatch.delitem(sys.modules, "mine", raising=False)
     _, name, *args = shlex.split(example)
     assert command_of(name).make_context(name, args).params
+
+
+def test_the_help_of_run_begins_with_examples_and_common_options_on_one_screen() -> None:
+    lines = thresher("run", "--help").out.splitlines()
+    examples, common = lines.index("  Examples:"), lines.index("Common options:")
+    assert examples < common < 30
+    options = {name for param in command_of("run").params for name in param.opts if name.startswith("--")}
+    assert options == {line.split()[0] for line in lines if line.startswith("  --")}
+    assert next(at for at in range(common, len(lines)) if not lines[at]) < 50
 
 
 def test_every_option_is_explained() -> None:
@@ -114,3 +125,14 @@ def test_a_length_of_time_is_shown_to_two_units() -> None:
         "1 h 0 min",
         "1 d 1 h",
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "found"), [("thresher st", {"status", "studies"}), ("thresher run --at", {"--at-least", "--at-most"})]
+)
+def test_a_shell_completes_commands_and_options(words: str, found: set[str]) -> None:
+    count = str(len(words.split()) - 1)
+    asked = {"_THRESHER_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": count}
+    program = [sys.executable, "-m", "thresher"]
+    done = subprocess.run(program, env={**os.environ, **asked}, capture_output=True, text=True, check=False)
+    assert {line.partition(",")[2] for line in done.stdout.splitlines()} == found

@@ -17,35 +17,48 @@ from ..errors import CannotGoOn, InvalidInput, StoreFailed, StudyDeleted, Thresh
 from ..text.escapes import visible
 from ..text.masking import masked
 
-COMMANDS = {  # command: its module, and what the list of commands says about it without importing that
-    "run": ("run_command", "Find out which arms reach a bar, with any program."),
-    "demo": ("demo", "See a real study: which compression settings save enough?"),
-    "plan": ("lab_commands", "Estimate how many pulls, and how much time, a problem will need."),
-    "simulate": ("lab_commands", "Measure how often a policy's labels are right."),
-    "compare": ("lab_commands", "Compare policies on the same simulated draws."),
-    "studies": ("study_commands", "List the studies in a store."),
-    "create": ("study_commands", "Create a study without running it."),
-    "status": ("read_commands", "Show how far a study is, and who works on it."),
-    "verdict": ("read_commands", "Print the answer of a study so far."),
-    "cases": ("read_commands", "List the cases of a study, the hardest first."),
-    "log": ("read_commands", "Print the events of a study."),
-    "ask": ("agent_commands", "Hand out the next pull of a study."),
-    "tell": ("agent_commands", "Tell the reward of a pull."),
-    "renew": ("agent_commands", "Renew the leases of pulls."),
-    "drop": ("agent_commands", "Drop pulls."),
-    "extend": ("study_commands", "Give a study a larger budget."),
-    "retire": ("study_commands", "Stop pulling an arm."),
-    "restore": ("study_commands", "Let a retired arm take pulls again."),
-    "delete": ("study_commands", "Delete a study and its log."),
-    "import": ("import_export", "Read a study, or results that you already have."),
-    "export": ("import_export", "Write a study as CSV or JSON."),
-    "verify": ("read_commands", "Check every decision of a study."),
-    "doctor": ("read_commands", "Check the installation and a store."),
-    "serve": ("serve", "Serve a live page of all studies, and an HTTP API for agents."),
-    "report": ("serve", "Write a report of a study to one HTML file."),
+GROUPS = {  # heading: commands, each with its module and what the list says about it without importing that
+    "Ask a question": {
+        "run": ("run_command", "Find out which arms reach a bar, with any program."),
+        "demo": ("demo", "See a real study: which compression settings save enough?"),
+        "plan": ("lab_commands", "Estimate how many pulls, and how much time, a problem will need."),
+    },
+    "Look": {
+        "studies": ("study_commands", "List the studies in a store."),
+        "status": ("read_commands", "Show how far a study is, and who works on it."),
+        "verdict": ("read_commands", "Print the answer of a study so far."),
+        "cases": ("read_commands", "List the cases of a study, the hardest first."),
+        "log": ("read_commands", "Print the events of a study."),
+        "serve": ("serve", "Serve a live page of all studies, and an HTTP API for agents."),
+        "report": ("serve", "Write a report of a study to one HTML file."),
+    },
+    "Share the work": {
+        "create": ("study_commands", "Create a study without running it."),
+        "ask": ("agent_commands", "Hand out the next pull of a study."),
+        "tell": ("agent_commands", "Tell the reward of a pull."),
+        "renew": ("agent_commands", "Renew the leases of pulls."),
+        "drop": ("agent_commands", "Drop pulls."),
+    },
+    "Look after a study or a store": {
+        "extend": ("study_commands", "Give a study a larger budget."),
+        "retire": ("study_commands", "Stop pulling an arm."),
+        "restore": ("study_commands", "Let a retired arm take pulls again."),
+        "import": ("import_export", "Read a study, or results that you already have."),
+        "export": ("import_export", "Write a study as CSV or JSON."),
+        "verify": ("read_commands", "Check every decision of a study."),
+        "doctor": ("read_commands", "Check the installation and a store."),
+        "delete": ("study_commands", "Delete a study and its log."),
+    },
+    "Laboratory": {
+        "simulate": ("lab_commands", "Measure how often a policy's labels are right."),
+        "compare": ("lab_commands", "Compare policies on the same simulated draws."),
+    },
 }
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
-EXAMPLES = re.compile(r"\n\n( *)(?=Examples?:\n)")  # in a help text; click joins lines unless \b comes before them
+EXAMPLES = re.compile(
+    r"\n\n( *)(?=(?:More e|E)xamples?:\n)"
+)  # in a help text; click joins lines unless \b comes before them
 LONGEST = 2000  # characters of an error message: a value that it quotes may be a megabyte
 FINISHED, NOT_MET, WRONG_USE, COULD_NOT_GO_ON = 0, 1, 2, 3
 UNREAD = 128 + signal.SIGPIPE  # nobody reads standard output any more
@@ -90,9 +103,11 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands, without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+        """List the commands in their groups, without importing them."""
+        width = max(map(len, COMMANDS))
+        for heading, group in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), about) for name, (_, about) in group.items()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command's module and return the command."""
@@ -101,6 +116,7 @@ class Commands(click.Group):
         module = importlib.import_module(f".{COMMANDS[cmd_name][0]}", __package__)
         command: click.Command = getattr(module, "import_" if cmd_name == "import" else cmd_name)
         command.help = EXAMPLES.sub("\n\n\\1\b\n\\1", command.help or "")
+        command.epilog = command.epilog and EXAMPLES.sub("\n\n\\1\b\n\\1", command.epilog)
         return command
 
     def resolve_command(

@@ -104,14 +104,30 @@ def workers_of(evaluate: object, workers: int | None, engine: str) -> int | None
 
 HELP = """Find out which arms reach a bar by running COMMAND many times, several at once.
 
-The bar is --at-least B or --at-most B, for the mean of an arm's rewards; with --share S, for that share of its pulls;
-with --baseline NAME, what that arm reaches. Numbers may have units: 90%, and 200ms or 1.5s for measured times.
-
 Each run replaces {arm} in COMMAND with an arm. COMMAND prints the reward: the last number on its last line, or
-pass or fail, or True or False, as its last word.
+pass or fail, or True or False, as its last word. The same command line resumes the study after Ctrl-C or a crash.
+
+Examples:
+  Which prompts pass 90 % of my cases? ask.py runs one case and prints 1 or 0; thresher cases lists the hardest.
+    thresher run --at-least 0.9 --arms prompts.txt --cases questions.jsonl -- python ask.py {arm} {case}
+\b
+  Which tests are flaky? Exit 0 is a pass, exit 1 a failed test; the bar is a pass rate of 99 %.
+    thresher run --at-least 0.99 --arms tests.txt --budget 5000 --reward exit-code -- pytest -q {arm}
+\b
+  Which commands stay within 50 ms? thresher measures them.
+    thresher run --at-most 50ms --reward seconds --arms commands.txt -- sh -c {arm}
+\b
+  Which prompts beat the current one by 2 %, on the same cases?
+    thresher run --baseline current --margin 2% --arms prompts.txt --cases questions.jsonl -- ./ask.sh {arm} {case}
+"""
+MORE = """The bar is --at-least B or --at-most B, for the mean of an arm's rewards; with --share S, for that share of
+its pulls; with --baseline NAME, what that arm reaches. Numbers may have units: 90%, and 200ms or 1.5s for
+measured times.
+
 With --reward seconds or cpu-seconds, the reward is the time that COMMAND takes from its start to its exit. Unless you
 give --bounds, the question is then about 95 % of the pulls (with --baseline, half of the pairs), or another --share. A
 COMMAND that fails is a failure and no time; one that is stopped by a --timeout beyond the limit has missed it.
+
 Other placeholders: {seed}, {number}, {pull}, and {KEY} for each parameter in the arms file; {{ and }} are braces.
 The environment has the same values as THRESHER_ARM, THRESHER_SEED, THRESHER_NUMBER and THRESHER_PULL.
 
@@ -122,39 +138,31 @@ sees a case twice, so a study without --budget ends after arms × cases pulls at
 The study is stored in thresher.db, under a name made from the question and COMMAND. The same command line resumes it
 after Ctrl-C, a crash or a reboot; a larger --budget extends it; --fresh starts over. Other machines join with the
 same postgresql:// URL. The files that COMMAND names are part of what was measured: if one has changed, such as ask.py
-below, the same command line starts over and keeps the old study under another name. --same-code says that the change
+above, the same command line starts over and keeps the old study under another name. --same-code says that the change
 makes no difference; --ignore names a file that COMMAND itself writes. After other changes, such as in a module that
 ask.py imports, use --fresh.
 
-Examples:
-  Which prompts pass 90 % of my cases? ask.py runs one case and prints 1 or 0; thresher cases lists the hardest.
-    thresher run --at-least 0.9 --arms prompts.txt --cases questions.jsonl -- python ask.py {arm} {case}
-\b
+More examples:
   Which of 300 prompts pass, if 5 % of those listed may be wrong? And: find one that passes.
     thresher run --at-least 0.9 --arms prompts.txt --cases 500 --guarantee rate -- ./evaluate.sh {arm} {case}
     thresher run --at-least 0.9 --arms prompts.txt --cases 500 --find 1 -- ./evaluate.sh {arm} {case}
 \b
-  Which tests are flaky? Exit 0 is a pass, exit 1 a failed test; the bar is a pass rate of 99 %. Any other status,
-  such as pytest's 4 for a test that does not exist, is a failed pull and never a reward. For tests of pytest, its
-  plugin makes hundreds of runs in the time of one: pip install 'thresher[pytest]', then pytest --thresher 0.99.
-    thresher run --at-least 0.99 --arms tests.txt --budget 5000 --reward exit-code -- pytest -q {arm}
+  For tests of pytest, its plugin makes hundreds of runs in the time of one: pip install 'thresher[pytest]', then
+  pytest --thresher 0.99. Without it, any status other than 0 and 1, such as pytest's 4 for a test that does not
+  exist, is a failed pull and never a reward.
 \b
-  Which commands stay within 50 ms? thresher measures them. Is the median within 20 ms?
-    thresher run --at-most 50ms --reward seconds --arms commands.txt -- sh -c {arm}
+  Is the median within 20 ms? Which servers answer 95 % of requests within 200 ms? request.sh prints milliseconds.
     thresher run --at-most 20ms --share 50% --reward seconds --arms commands.txt -- sh -c {arm}
-\b
-  Which servers answer 95 % of requests within 200 ms? request.sh prints the milliseconds that one took.
     thresher run --at-most 200 --share 95% --arms servers.txt -- ./request.sh {arm}
 \b
-  Which prompts beat the current one by 2 %, on the same cases? With its results, if you have them.
-    thresher run --baseline current --margin 2% --arms prompts.txt --cases questions.jsonl -- ./ask.sh {arm} {case}
+  The comparison with a baseline, with the results of it that you already have.
     thresher run --baseline current --arms prompts.txt --cases questions.jsonl --baseline-results current.csv -- \\
       ./ask.sh {arm} {case}
 \b
   Is something slower than before? Each pull runs an arm and CURRENT, one after the other, and compares the two times.
     thresher run --baseline CURRENT --ratio 1.05 --reward seconds --arms builds.txt -- ./bench.sh {arm}
 \b
-  The same questions with an evaluator that is started once per worker, names its arms and answers pulls line by line.
+  An evaluator that is started once per worker, names its arms and answers pulls line by line.
   docs/reference/protocol.md describes the lines; in Python, thresher.evaluator(function) does the rest.
     thresher run --stay --at-least 0.9 --workers 4 -- python evaluate.py
     thresher run --stay --per-process 8 --at-least 0.9 --arms prompts.txt -- node evaluate.mjs
@@ -163,27 +171,41 @@ Examples:
     thresher run --at-least 0 --bounds -1:1 --arms settings.csv --budget 800 --reward json:gain -- \\
       python evaluate.py --depth {depth} --seed {seed}
 \b
-  The same on a cluster, with the program in a folder that all workers share:
+  The same on a cluster, with the program in a folder that all workers share; on Ray, with one GPU for each pull:
     thresher run --at-least 0.9 --arms prompts.txt --engine dask:tcp://head:8786 -- /shared/evaluate.sh {arm}
-\b
-  The same with one GPU for each pull, as Ray counts them:
     thresher run --at-least 0.9 --arms models.txt --engine ray:head:6379 --resource GPU=1 -- /shared/train.sh {arm}
 
 Exit status: 0 finished, 1 a --require option was not met, 2 wrong use, 3 could not continue, 130 Ctrl-C, 143 SIGTERM,
 129 SIGHUP: the terminal was closed. Ctrl-C and SIGTERM wait for pending pulls; SIGHUP, or a second signal, drops them.
 """
+GROUPS = {  # of the options, in the order of the help
+    "Common options": "--at-least --at-most --arms --arm --cases --baseline --budget --workers --reward --fresh",
+    "The question": "--share --margin --ratio --lower-is-better --baseline-results --bounds --clip --tolerance"
+    " --confidence --guarantee --find --policy --seed",
+    "Rewards and failures": "--pass --fail --timeout --tries --failure --max-failures --give-up",
+    "Where COMMAND runs": "--engine --stay --per-process --resource",
+    "The study": "--storage --study --same-code --ignore",
+    "The end": "--for --require --format --quiet --help",
+}
 
 
 EXITS = "With exit-code: the exit codes that mean"
 
 
 class RunCommand(click.Command):
-    """Options after COMMAND belong to it, even without ``--``."""
+    """Options after COMMAND belong to it, even without ``--``. The help shows the options in groups."""
 
     allow_interspersed_args = False
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write each group of options under its heading."""
+        records = {max(option.opts, key=len): option.get_help_record(ctx) for option in self.get_params(ctx)}
+        for heading, names in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([record for name in names.split() if (record := records[name]) is not None])
 
-@click.command(cls=RunCommand, help=HELP)
+
+@click.command(cls=RunCommand, help=HELP, epilog=MORE)
 @arm_options
 @option("--engine WHERE", f"{CHOICES}: where COMMAND runs.", default="threads")
 @option("--workers W", "Pulls that run at once.  [default: one per core; for measured times, one]", type=Whole())

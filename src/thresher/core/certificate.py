@@ -56,15 +56,19 @@ def grow(
 
     λ is at most ``cap``: a bet can lose almost everything, but no more than it has.
     """
-    total = 0.0
-    for bet in range(BETS):
+    total = capital[start] * first
+    if total < SMALLEST:
+        total = 0.0
+    capital[start] = total
+    for bet in range(1, BETS):
         share = bets[bet]
         if share > cap:
             share = cap
-        product = capital[start + bet] * (first if bet == 0 else 1.0 + share * gain)
+        at = start + bet
+        product = capital[at] * (1.0 + share * gain)
         if product < SMALLEST:
             product = 0.0
-        capital[start + bet] = product
+        capital[at] = product
         total += product
     return total / BETS
 

@@ -125,7 +125,8 @@ def tell(draft: Draft, telling: Telling) -> Told:
     pull = which if type(which) is int else id_in(ledger, which, "write tell(pull, reward)")
     state, remarks = ledger.state_of(pull), NO_REMARKS if note is None and cost is None else _remarks(note, cost)
     try:
-        values = tuple(map(ledger.spec.reward, both(reward) if ledger.spec.pairs else (reward,)))
+        check = ledger.spec.reward
+        values = tuple(map(check, both(reward))) if ledger.spec.pairs else (check(reward),)
     except OutsideBounds:
         return Told(outside=_retire_for_bounds(draft, pull, reward, remarks))
     except InvalidInput:
