@@ -198,9 +198,9 @@ class SqliteStore:
         If the file is damaged, the error names the study that is read or written.
         """
         with SQLITE.lock:
-            SQLITE.depth += 1
-            is_open = False
+            depth, is_open = SQLITE.depth, False
             try:
+                SQLITE.depth = depth + 1
                 file = self._file
                 if file is None or file.is_closed:
                     file = self._open()
@@ -217,7 +217,7 @@ class SqliteStore:
                     raise unreadable(study, self.path) from None
                 raise _explained(self.path, error) from None
             finally:
-                SQLITE.depth -= 1
+                SQLITE.depth = depth  # and not one less: Ctrl-C may have come before it was one more
 
     def _open(self) -> OpenFile:
         if is_missing(self.path) and self._unflushed is None:
