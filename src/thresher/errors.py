@@ -165,7 +165,7 @@ class NoReward(EvaluationFailed, ValueError):
 
 
 class Busy(Exception):
-    """An evaluator raises this to be called again later with the same pull, which is not charged.
+    """An evaluator raises this to say "not begun, try later": it is called again with the same pull, without a charge.
 
     Raise it before the outcome is known. Afterwards, the next call is a second draw: what is certified is then the mean
     of what the evaluator finally returns, and the guarantee says so.

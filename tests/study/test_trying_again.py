@@ -254,6 +254,16 @@ def test_rewards_of_the_baseline_that_came_after_a_failed_try_count_for_every_ar
     assert verdict.guarantee.endswith("the label would not stand of 'a'.")
 
 
+def test_what_was_tried_once_more_after_a_shared_worker_died_is_counted_too() -> None:
+    study = eval_set(arms=["a"], cases=20, at_least=0.9)
+    lost = study.ask() or pytest.fail("no pull")
+    give_up(study, lost, cause="broken-pool", reason="the pool broke")
+    while pull := study.ask():
+        study.tell(pull, 1)
+    assert study.verdict().above == ["a"]
+    assert " 1 reward came after a failed try: the labels" in study.verdict().guarantee
+
+
 def test_a_late_reward_of_the_only_try_came_after_no_failed_one() -> None:
     study = eval_set(arms=["a"], cases=2, at_least=0.9, tries=1)
     first, second = study.ask_many(2)

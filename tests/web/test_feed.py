@@ -11,6 +11,7 @@ import pytest
 import thresher
 from thresher.errors import StoreFailed
 from thresher.log.store import MemoryStore
+from thresher.study import give_up
 from thresher.web.event_stream import Feed
 from thresher.web.json_shapes import encoded
 from thresher.web.live_study import Live
@@ -76,6 +77,16 @@ def test_failures_and_the_guarantee_are_sent_when_they_change() -> None:
     head = live.since(known)["head"]
     assert "troubles" not in head
     assert "certified label is right" in head["guarantee"]
+
+
+def test_an_evaluation_that_could_not_begin_is_shown_as_a_failure() -> None:
+    store = MemoryStore()
+    study = thresher.create_study("coins", arms=["a"], at_least=0.5, cases=9, storage=store)
+    live, first = Live("coins", store), study.ask()
+    assert first
+    give_up(study, first, cause="refused", reason="connection refused")
+    live.catch_up()
+    assert [each["reason"] for each in live.since(1)["head"]["troubles"]] == ["connection refused"]
 
 
 def test_the_first_ask_after_an_import_changes_every_arm() -> None:

@@ -127,6 +127,7 @@ measured times.
 With --reward seconds or cpu-seconds, the reward is the time that COMMAND takes from its start to its exit. Unless you
 give --bounds, the question is then about 95 % of the pulls (with --baseline, half of the pairs), or another --share. A
 COMMAND that fails is a failure and no time; one that is stopped by a --timeout beyond the limit has missed it.
+A COMMAND that exits with 75 has not begun, and is run again later.
 
 Other placeholders: {seed}, {number}, {pull}, and {KEY} for each parameter in the arms file; {{ and }} are braces.
 The environment has the same values as THRESHER_ARM, THRESHER_SEED, THRESHER_NUMBER and THRESHER_PULL.

@@ -45,8 +45,6 @@ def _retried(ledger: State, arm: int) -> set[int]:
 def _evidence(ledger: State, arm: int) -> float:
     """The arm's evidence for its label with these rewards at their worst; `CERTAIN` if the label stands by itself."""
     retried, label = _retried(ledger, arm), ledger.docket.settled[arm]
-    if _is_counted(ledger, arm, retried):
-        return CERTAIN
     assert ledger.cases is not None
     docket, stakes, capital = ledger.docket, ledger.stakes, certificate.fresh(ledger.stakes)
     known = ledger.imported_sum(arm)
@@ -61,19 +59,20 @@ def _evidence(ledger: State, arm: int) -> float:
             return CERTAIN
         counts[0][arm] += 1
         pull = docket.following[pull]
-    return e_value(capital, label - 1, stakes)
+    return CERTAIN if _is_counted(ledger, arm, retried) else e_value(capital, label - 1, stakes)
 
 
 def _is_counted(ledger: State, arm: int, retried: set[int]) -> bool:
     """Whether the label follows from the other rewards, whatever these are."""
     assert ledger.cases is not None
     spec, board, table = ledger.spec, ledger.board, ledger.table
-    total, missing = board.total[arm], ledger.cases.count - board.seen[arm] + len(retried)
+    total, missing = board.total[arm], ledger.cases.count - board.seen[arm]
     for pull, owner in enumerate(ledger.pull_arm, 1):
         case = ledger.cases.pull_case[pull - 1]
         counts = ledger.pull_state[pull - 1] in (TOLD, LATE) and pull not in ledger.cases.spare
         if owner == arm and case in retried and counts:
             total -= spec.counted(ledger.pull_reward[pull - 1], table.get(case, 0.0))
+            missing += 1
     low, high = (total_with(total, board.residue[arm], missing, end) for end in spec.span)
     label = ledger.docket.settled[arm]
     if label == ABOVE:

@@ -88,8 +88,11 @@ def names_refusal(name: str) -> bool:
 
     >>> names_refusal("RateLimitError"), names_refusal("httpx.ConnectTimeout"), names_refusal("ReadTimeout")
     (True, True, False)
+    >>> names_refusal("ConnectError"), names_refusal("DisconnectError")
+    (True, False)
     """
-    return any(part in name.lower() for part in REFUSING_NAMES)
+    words = name.lower().replace("disconnect", "")  # in the middle of an answer
+    return any(part in words for part in REFUSING_NAMES)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from ..core import certificate, sentences
 from ..core import verdict as verdicts
 from ..core.certificate import BETS, Stakes
-from ..core.events import DROPPED, LATE, OUTSIDE, PENDING, STATES, Event
+from ..core.events import BLAMED, DROPPED, LATE, OUTSIDE, PENDING, STATES, Event
 from ..core.intervals import Commit, Interval, committed, way
 from ..core.row_text import details, head_of
 from ..core.rows import LABELS, MOST, Row, row_of
@@ -82,7 +82,7 @@ class Live(Follower):
     def _remember(self, events: Sequence[Event]) -> None:
         self._told.extend(event.time for event in events if event.kind == "told" and event.time is not None)
         self.last.extend(line_json(event, self.arms, self._look) for event in events[-LAST:])
-        failures = [each.seq for each in events if each.cause == "failed" or each.kind in ("retired", "restored")]
+        failures = [each.seq for each in events if each.cause in BLAMED or each.kind in ("retired", "restored")]
         self._failures_at = max([self._failures_at, *failures])
         guarantee = sentences.guarantee(self.ledger)
         if self._guarantee != guarantee:
