@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import time
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +194,38 @@ def test_a_pool_that_breaks_and_cannot_be_made_again_ends_the_run_and_its_pulls_
             thresher.run(study, evaluator("processes", tmp_path), executor=pool, workers=2, in_flight=in_flight)
     assert "lost" not in causes(study), "each is judged, as if the run went on"
     assert_nothing_that_began_is_free(study, tmp_path)
+
+
+class Breaks(Executor):
+    """Breaks when it gets its fourth pull. Then the others are lost, one with each report."""
+
+    def __init__(self) -> None:
+        self._taken: list[Future[Any]] = []
+        self._broken = False
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        if len(self._taken) == 3:
+            self._broken = True
+            raise BrokenExecutor("it broke")
+        self._taken.append(Future())
+        self._taken[-1].set_running_or_notify_cancel()
+        return self._taken[-1]
+
+    def lose(self, progress: thresher.Progress) -> None:
+        lost = [future for future in self._taken if not future.done()]
+        if self._broken and lost:
+            lost[0].set_exception(BrokenExecutor("it broke"))
+
+
+@pytest.mark.parametrize("error", [StopIteration, thresher.CannotGoOn])
+def test_before_a_run_ends_all_pulls_of_its_broken_pool_are_judged(error: type[Exception]) -> None:
+    """Only pulls that never began are free."""
+    study, pool = make("a", "b", budget=40, max_failures=None), Breaks()
+    executor: Any = functools.partial(next, iter([pool])) if error is StopIteration else pool
+    with pytest.raises(error):
+        thresher.run(study, lambda pull: 0.5, executor=executor, workers=8, on_progress=pool.lose)
+    dropped = {event.pull: event.cause for event in study.events() if event.kind == "dropped"}
+    assert dropped == {pull: "broken-pool" if pull <= 3 else "cancelled" for pull in range(1, 9)}
 
 
 @pytest.mark.parametrize("made", [0, 1])
