@@ -96,6 +96,18 @@ def test_an_engine_that_fails_ends_the_run_and_no_pull_stays_pending() -> None:
     assert (study.verdict().pending, engine.waited) == (0, [False])
 
 
+def test_when_what_measures_has_changed_the_run_ends_and_no_later_outcome_counts() -> None:
+    def check(pull: thresher.Pull) -> None:
+        if pull.id > 1:
+            raise CannotGoOn("code", rule="eval.py has changed; its rewards are others")
+
+    study = make(budget=6)
+    with pytest.raises(CannotGoOn, match=r"eval\.py has changed"):
+        run(study, Scripted(lambda it: it.returns(0.5, 1, 2, 3)), check=check)
+    assert ("lost", "code: eval.py has changed") in dropped(study)
+    assert (study.verdict().told, study.verdict().pending) == (1, 0)
+
+
 @pytest.mark.parametrize(("after", "rounds"), [(3.0, [1, 1, 2]), (-1.0, [2, 2, 2])])
 def test_a_busy_evaluator_is_tried_again_when_it_said(after: float, rounds: list[int], still: Still) -> None:
     study, seen = make("a", budget=2), list[int]()
