@@ -101,14 +101,3 @@ def test_of_suspected_arms_one_pull_is_pending_at_a_time_and_others_do_not_wait(
     suspects.clear("a")
     waiting.submit_waiting(1.0)
     assert engine.pulls == [1, 3, 5, 2, 4]
-
-
-def test_of_a_pair_both_sides_are_suspected_and_cleared() -> None:
-    suspects = Suspects({"old"})
-    waiting, engine = some(suspects=suspects)
-    pairs = [pull(number, arm)._replace(baseline="old") for number, arm in ((1, "a"), (2, "b"))]
-    waiting.begin(pairs, 0.0)
-    assert engine.pulls == [1]
-    suspects.clear("a", "old")
-    waiting.submit_waiting(1.0)
-    assert engine.pulls == [1, 2]

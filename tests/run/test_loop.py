@@ -242,6 +242,7 @@ def test_a_run_that_is_stopped_waits_for_no_worker_that_never_comes(still: Still
     with pytest.raises(CannotGoOn, match="there was no worker for 5 s"):
         run(study, engine, seconds=10.0, give_up=5.0)
     assert sorted(map(str, causes(study))) == ["cancelled"] * 2 + ["lost"] * 2, "what was busy is not tried again"
+    assert engine.taken_back == 2, "once, and at the end: it may ask a cluster"
 
 
 def test_an_engine_that_cannot_recover_ends_a_run_that_is_being_stopped(still: Still) -> None:

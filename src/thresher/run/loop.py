@@ -379,7 +379,7 @@ class Runner:
                 self._rewards.write()
                 self._watch.success(evaluation.pull)
         if self._suspects.arms:
-            self._suspects.clear(evaluation.pull.arm, evaluation.pull.baseline)
+            self._suspects.clear(evaluation.pull.arm)
         self._rewards.add(evaluation, value)
 
     def _late(self, future: "Future[object]") -> None:

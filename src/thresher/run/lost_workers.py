@@ -70,24 +70,19 @@ class Suspects:
             self.arms |= arms
         return "failed" if is_first and len(arms) == 1 else "broken-pool"
 
-    def clear(self, *arms: str | None) -> None:
-        """They returned a reward."""
-        self.arms.difference_update(arms)
-        self.alone.difference_update(arms)
+    def clear(self, arm: str) -> None:
+        """It returned a reward."""
+        self.arms.discard(arm)
+        self.alone.discard(arm)
 
     def must_wait(self, pull: Pull, running: Iterable[Pull], waiting: Iterable[Pull]) -> bool:
         """Whether this pull must wait until some of those that run have ended."""
-        arms, busy = _arms([pull]), _arms(running)
-        if arms & self.alone:
+        busy = {other.arm for other in running}
+        if pull.arm in self.alone:
             return bool(busy)
-        if self.alone & (busy | _arms(waiting)):
+        if self.alone & (busy | {other.arm for other in waiting}):
             return True
-        return bool(arms & self.arms and busy & self.arms)
-
-
-def _arms(pulls: Iterable[Pull]) -> set[str | None]:
-    """Their arms; a pull of a pair evaluates the baseline, too."""
-    return {arm for pull in pulls for arm in (pull.arm, pull.baseline)} - {None}
+        return pull.arm in self.arms and bool(busy & self.arms)
 
 
 @dataclass
