@@ -13,7 +13,7 @@ import thresher as library
 from thresher.log.store import open_store
 
 HERE = {"THRESHER_STORAGE": ""}
-SHORT = ["--arm=a.txt", "--budget=4", "--confidence=off"]
+SHORT = ["--arm=a.txt", "--workers=1", "--budget=4", "--confidence=off"]
 
 
 def ask(folder: Path, *args: str) -> Result:

@@ -179,7 +179,7 @@ def cells_of(rows: Iterable[results.Row]) -> Iterator[Cell]:
 def gather_matrix(cells: Iterable[Cell], file: str) -> Recorded:
     """The rewards of every arm, in the order of the cases; each arm must have one for every case.
 
-    >>> gather([Cell("line 2", "a", "q1", 1.0), Cell("line 2", "a", "q2", 0.5)], "f").rewards
+    >>> gather_matrix([Cell("line 2", "a", "q1", 1.0), Cell("line 2", "a", "q2", 0.5)], "f").rewards
     ((1.0, 0.5),)
     """
     found: dict[str, dict[str, float]] = {}
