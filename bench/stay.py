@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import thresher
-from thresher.run.command.persistent_pool import PersistentEvaluator
+from thresher.run.command.persistent import PersistentEvaluator
 from thresher.run.command.process import Command
 
 from .report import Figure, fastest

@@ -14,7 +14,7 @@ from typing import Any
 
 import thresher
 from thresher import Pull
-from thresher.run.lost_workers import WorkerLost
+from thresher.run.failures import WorkerLost
 
 COROUTINES = ("asyncio", "arun")  # on a loop of their own, and on the caller's
 HERE = ("threads", *COROUTINES, "thread-pool")  # in this process

@@ -68,7 +68,7 @@ COMMANDS = (
 )
 IMPORTED = (
     *(f"cli.{name}" for name in COMMANDS),
-    *("study", "core.replay", "log.sqlite", "run.loop", "run.failures", "run.command.persistent_pool"),
+    *("study", "core.replay", "log.sqlite", "run.loop", "run.failures", "run.command.persistent"),
 )
 
 

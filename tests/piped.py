@@ -10,10 +10,10 @@ from typing import TypeVar
 import pytest
 from engines import until
 
-from thresher.run.command import persistent_process
-from thresher.run.command.exit_status import CommandFailed
-from thresher.run.command.persistent_process import PersistentProcess
+from thresher.run.command import persistent
+from thresher.run.command.persistent import PersistentProcess
 from thresher.run.command.protocol import Greeting
+from thresher.run.command.reward import CommandFailed
 from thresher.study import Pull
 
 Timer = TypeVar("Timer")
@@ -101,7 +101,7 @@ def piped(monkeypatch: pytest.MonkeyPatch) -> Iterator[Piped]:
         made.append(pipes)
         if not exit_is_told:
             pipes.exit = -1
-        monkeypatch.setattr(persistent_process, "Program", lambda _: pipes)
+        monkeypatch.setattr(persistent, "Program", lambda _: pipes)
         return PersistentProcess(("x",), greeted), pipes
 
     yield begin
@@ -111,7 +111,7 @@ def piped(monkeypatch: pytest.MonkeyPatch) -> Iterator[Piped]:
 
 def timed_by(clock: Timer, monkeypatch: pytest.MonkeyPatch) -> Timer:
     """Let persistent evaluators read the time from this clock."""
-    monkeypatch.setattr(persistent_process, "time", clock)
+    monkeypatch.setattr(persistent, "time", clock)
     return clock
 
 

@@ -14,7 +14,7 @@ ARGV = (sys.executable, "-I", "-S", __file__)
 
 def evaluator(*words: str, **given: Any) -> Any:
     """This program as an evaluator, called with these words."""
-    from thresher.run.command.persistent_pool import PersistentEvaluator
+    from thresher.run.command.persistent import PersistentEvaluator
 
     return PersistentEvaluator((*ARGV, *words), **given)
 

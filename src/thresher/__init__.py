@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     )
     from .log.store import Store
     from .run.arun import arun
-    from .run.runner import Progress, run
+    from .run.loop import Progress, run
     from .study import Pull, Study
 
 __all__ = [
@@ -83,7 +83,7 @@ _HOME = {  # in which module each name is, as the imports above say for tools th
         "StoreFailed StudyDeleted StudyExists ThresherError UnknownArgument UnknownArm UnknownPull UnknownStudy",
         ".log.store": "Store",
         ".run.arun": "arun",
-        ".run.runner": "Progress run",
+        ".run.loop": "Progress run",
         ".study": "Pull Study",
     }.items()
     for name in names.split()

@@ -12,7 +12,7 @@ import pytest
 from program import thresher as command
 
 import thresher
-from thresher.run.command.persistent_pool import PersistentEvaluator
+from thresher.run.command.persistent import PersistentEvaluator
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LINE = {"pull": 7, "arm": "a", "params": {"depth": 2}, "seed": 5, "number": 3, "case": "q", "case_params": {"x": 1}}

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from program import PLAIN_PYTEST, complaint, run
 
-from thresher.run.command.exit_status import CommandFailed
 from thresher.run.command.process import Command
+from thresher.run.command.reward import CommandFailed
 from thresher.study import Pull
 
 PULL = Pull(1, "a", 1, {}, 5)

@@ -14,7 +14,7 @@ from thresher.cli.live_table import Screen, arms_table
 from thresher.core.rows import Row, row_of
 from thresher.core.sentences import SIGNS
 from thresher.core.state import State
-from thresher.run.runner import Progress
+from thresher.run.loop import Progress
 from thresher.study import peek
 from thresher.text.phrasing import distinct
 

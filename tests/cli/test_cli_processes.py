@@ -13,8 +13,8 @@ import pytest
 from program import ENVIRONMENT, THRESHER, pids, run, runs, until
 
 from thresher.errors import NoReward
-from thresher.run.command.exit_status import CommandFailed
 from thresher.run.command.process import TAIL, Command
+from thresher.run.command.reward import CommandFailed
 from thresher.study import Pull
 
 PULL = Pull(1, "a", 1, {}, 5)

@@ -6,9 +6,8 @@ import pytest
 from program import run
 
 from thresher.errors import NoReward
-from thresher.run.command.exit_status import CommandFailed
 from thresher.run.command.process import Command
-from thresher.run.command.reward import read_reward
+from thresher.run.command.reward import CommandFailed, read_reward
 from thresher.study import Pull
 
 PULL = Pull(1, "a", 1, {}, 5)

@@ -20,7 +20,7 @@ from terminal import Terminal
 
 import thresher
 from thresher.cli.live_table import watching
-from thresher.run.runner import Progress
+from thresher.run.loop import Progress
 from thresher.text.logs import log
 
 COLOURS = re.compile(rb"\x1b\[[0-9;]*m")

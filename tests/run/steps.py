@@ -9,7 +9,7 @@ import pytest
 import thresher
 from thresher.run import loop
 from thresher.run.engines import Engine
-from thresher.run.runner import Limits, run_on
+from thresher.run.loop import Limits, run_on
 from thresher.study import Pull
 
 

@@ -17,7 +17,7 @@ from engines import FOREVER, Clock, causes, make
 import thresher
 from thresher.errors import CannotGoOn, InvalidInput
 from thresher.log.store import MemoryStore
-from thresher.run.runner import Progress
+from thresher.run.loop import Progress
 from thresher.study import Pull
 
 

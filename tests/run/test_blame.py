@@ -6,8 +6,7 @@ import pytest
 from engines import causes, make
 
 import thresher
-from thresher.run.failures import OUTSIDE, WINDOW, Failure, SameError, Start, Watch
-from thresher.run.pairs import BASELINE
+from thresher.run.failures import BASELINE, OUTSIDE, WINDOW, Failure, SameError, Start, Watch
 from thresher.study import Pull
 
 NOBODY = float("inf")

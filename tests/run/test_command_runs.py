@@ -15,9 +15,8 @@ from engines import until
 from program import runs
 
 from thresher.run.command import process
-from thresher.run.command.exit_status import CommandFailed, cannot_start
 from thresher.run.command.process import Command, Run, Runs, fill, pull_values
-from thresher.run.command.reward import measured
+from thresher.run.command.reward import CommandFailed, cannot_start, measured
 from thresher.study import Pull
 
 PULL = Pull(7, "a", 3, {"depth": 2, "text": "x", "arm": "hidden"}, 5)

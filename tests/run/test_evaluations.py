@@ -8,8 +8,8 @@ from engines import causes, make
 
 from thresher.errors import AlreadyTold, CannotGoOn
 from thresher.run import loop
+from thresher.run.failures import Suspects
 from thresher.run.loop import Evaluation, Evaluations
-from thresher.run.lost_workers import Suspects
 from thresher.study import Pull
 
 

@@ -14,8 +14,8 @@ import thresher
 from thresher.errors import StoreFailed
 from thresher.run import loop
 from thresher.run.engines import Engine
-from thresher.run.lost_workers import WorkerLost
-from thresher.run.runner import Limits, run_on
+from thresher.run.failures import WorkerLost
+from thresher.run.loop import Limits, run_on
 from thresher.study import Pull
 
 

@@ -7,14 +7,14 @@ from engines import make
 from steps import Still
 
 import thresher
-from thresher.run import runner
-from thresher.run.runner import Meter, Progress
+from thresher.run import loop
+from thresher.run.loop import Meter, Progress
 
 
 @pytest.fixture
 def still(monkeypatch: pytest.MonkeyPatch) -> Still:
     still = Still()
-    monkeypatch.setattr(runner, "time", still)
+    monkeypatch.setattr(loop, "time", still)
     return still
 
 

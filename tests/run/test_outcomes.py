@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from thresher.errors import Busy, EvaluationFailed, NoReward
-from thresher.run.command.exit_status import CommandFailed
+from thresher.run.command.reward import CommandFailed
 from thresher.run.engines.engine import opened, outcome
-from thresher.run.lost_workers import EvaluatorLost, EvaluatorRefused
+from thresher.run.failures import EvaluatorLost, EvaluatorRefused
 from thresher.study import Pull
 
 PULL = Pull(1, "a", 2, {"depth": 1}, 7, case=3)

@@ -10,9 +10,8 @@ from program import runs
 
 import thresher
 from thresher.core.places import seed_of
-from thresher.run.command import persistent_pool
-from thresher.run.command.persistent_pool import PersistentEvaluator
-from thresher.run.command.persistent_process import PersistentProcess
+from thresher.run.command import persistent
+from thresher.run.command.persistent import PersistentEvaluator, PersistentProcess
 
 ENGINES = ("threads", "thread-pool", "process-pool", "dask", "processes", "ray")
 each_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -84,8 +83,8 @@ def test_the_process_that_names_the_arms_gets_the_pulls_too(monkeypatch: pytest.
         started.append(PersistentProcess(*given))
         return started[-1]
 
-    monkeypatch.setattr(persistent_pool, "PersistentProcess", start)
-    monkeypatch.setattr(persistent_pool, "PATIENCE", 20.0)
+    monkeypatch.setattr(persistent, "PersistentProcess", start)
+    monkeypatch.setattr(persistent, "PATIENCE", 20.0)
     unasked = stayer.evaluator("greet")
     assert unasked.arms_named() == ["a", {"name": "b", "depth": 2}]
     study = make("a", "b", budget=4)

@@ -17,10 +17,10 @@ from program import runs
 import thresher
 from thresher import Pull
 from thresher.errors import Busy, EvaluationFailed, NoReward
-from thresher.run.command import persistent_process
-from thresher.run.command.persistent_pool import PersistentEvaluator
+from thresher.run.command import persistent
+from thresher.run.command.persistent import PersistentEvaluator
 from thresher.run.command.reward import TimedOut
-from thresher.run.lost_workers import EvaluatorLost
+from thresher.run.failures import EvaluatorLost
 
 PATIENCE = 20.0
 
@@ -43,7 +43,7 @@ def test_answers_may_come_in_any_order() -> None:
 
 
 def test_a_silent_process_is_mentioned_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(persistent_process, "SILENT", 0.1)
+    monkeypatch.setattr(persistent, "SILENT", 0.1)
     argv = (sys.executable, "-c", "import sys; print(len(sys.stdin.read()))")  # waits for the end of its input
     evaluate = PersistentEvaluator(argv, timeout=0.6)
     found = answers(evaluate, ["a", "b"])
@@ -271,7 +271,7 @@ def test_a_line_that_is_larger_than_a_pipe_is_written_whole(timeout: float | Non
 def test_a_pull_that_its_evaluator_does_not_read_times_out_and_its_death_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(persistent_process, "LAST_BREATH", PATIENCE + 5)
+    monkeypatch.setattr(persistent, "LAST_BREATH", PATIENCE + 5)
     evaluate = PersistentEvaluator(("sleep", "600"), timeout=0.1)
     with ThreadPoolExecutor(1) as pool:
         error = pool.submit(evaluate, LONG).exception(PATIENCE)

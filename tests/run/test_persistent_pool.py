@@ -10,14 +10,12 @@ import pytest
 from engines import make
 
 from thresher.errors import CannotGoOn, InvalidInput
-from thresher.run.command import persistent_pool
-from thresher.run.command.exit_status import CommandFailed
+from thresher.run.command import persistent
 from thresher.run.command.guard import GRACE
-from thresher.run.command.persistent_pool import PersistentEvaluator
-from thresher.run.command.persistent_process import Gone
+from thresher.run.command.persistent import Gone, PersistentEvaluator
 from thresher.run.command.protocol import Greeting
-from thresher.run.command.reward import TimedOut
-from thresher.run.lost_workers import EvaluatorRefused
+from thresher.run.command.reward import CommandFailed, TimedOut
+from thresher.run.failures import EvaluatorRefused
 from thresher.study import Pull
 
 
@@ -68,7 +66,7 @@ class Fake:
 @pytest.fixture(autouse=True)
 def made(monkeypatch: pytest.MonkeyPatch) -> list[Fake]:
     Fake.made, Fake.greets = [], None
-    monkeypatch.setattr(persistent_pool, "PersistentProcess", Fake)
+    monkeypatch.setattr(persistent, "PersistentProcess", Fake)
     return Fake.made
 
 
@@ -134,7 +132,7 @@ def test_a_program_that_cannot_start_is_a_failure_that_names_it(monkeypatch: pyt
     def missing(*_: object) -> None:
         raise FileNotFoundError(2, "No such file or directory")
 
-    monkeypatch.setattr(persistent_pool, "PersistentProcess", missing)
+    monkeypatch.setattr(persistent, "PersistentProcess", missing)
     with pytest.raises(CommandFailed, match="cannot start 'no-such': No such file or directory"):
         PersistentEvaluator(("no-such",))(pull(1))
 
@@ -200,7 +198,7 @@ def test_a_process_that_names_the_arms_is_kept_for_pulls(made: list[Fake]) -> No
     evaluate = an_evaluator()
     assert evaluate.arms_named() == ["a", "b"]
     evaluate(pull(1))
-    assert (len(made), made[0].ended) == (1, [("asked to greet", persistent_pool.PATIENCE)])
+    assert (len(made), made[0].ended) == (1, [("asked to greet", persistent.PATIENCE)])
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,10 @@ from engines import until
 from piped import SECONDS, Piped, Pipes, Stands, begun, failure, pull
 
 from thresher.errors import EvaluationFailed
-from thresher.run.command import persistent_process
-from thresher.run.command.exit_status import CommandFailed
-from thresher.run.command.persistent_process import Gone
+from thresher.run.command import persistent
+from thresher.run.command.persistent import Gone
 from thresher.run.command.protocol import Greeting, line_of
-from thresher.run.command.reward import TimedOut
+from thresher.run.command.reward import CommandFailed, TimedOut
 from thresher.study import Pull
 
 LONG = Pull(1, "a", 1, {"text": "x" * 300_000}, 7)  # its line is larger than a pipe
@@ -31,7 +30,7 @@ def test_a_pull_is_written_once_and_its_answer_is_its_reward(piped: Piped) -> No
 
 
 def test_answers_may_be_cut_anywhere_and_blank_lines_say_nothing(piped: Piped, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(persistent_process, "CHUNK", 5)
+    monkeypatch.setattr(persistent, "CHUNK", 5)
     one, pipes = piped()
     pipes.prints("", "  ", '{"pull": 1, "reward": 0.25}')
     assert one.evaluate(pull(1), 1, SECONDS) == 0.25
@@ -65,7 +64,7 @@ def test_an_answer_to_a_pull_that_was_never_given_is_a_fault(piped: Piped, numbe
 
 
 def test_a_line_may_be_long_but_not_without_end(piped: Piped, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(persistent_process, "LONGEST", 30)
+    monkeypatch.setattr(persistent, "LONGEST", 30)
     one, pipes = piped()
     pipes.answers(1)
     assert one.evaluate(pull(1), 1, None) == 0.125
@@ -95,7 +94,7 @@ def test_a_process_that_takes_long_to_speak_gets_several_pulls(
 ) -> None:
     one, pipes = piped()
     first = begun(threads, one, pipes, 1)
-    still.now += persistent_process.FIRST_WORD - 0.02
+    still.now += persistent.FIRST_WORD - 0.02
     second = threads.submit(one.evaluate, pull(2), 2, SECONDS)
     until(second.running, "the pull that waits")
     assert pipes.heard() == []
@@ -278,9 +277,9 @@ def test_what_it_started_may_print_without_end(piped: Piped, monkeypatch: pytest
 
     one, pipes = piped()
     pipes.exits()
-    monkeypatch.setattr(persistent_process, "os", SimpleNamespace(read=read, write=os.write))
+    monkeypatch.setattr(persistent, "os", SimpleNamespace(read=read, write=os.write))
     failure(lambda: one.evaluate(pull(1), 1, None))
-    assert len(reads) == persistent_process.LEFT
+    assert len(reads) == persistent.LEFT
 
 
 def test_one_that_dies_idle_is_gone_without_a_failure(piped: Piped) -> None:

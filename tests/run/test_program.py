@@ -10,8 +10,8 @@ import pytest
 from engines import until
 from program import runs
 
-from thresher.run.command import guard, persistent_process
-from thresher.run.command.persistent_process import Program
+from thresher.run.command import guard, persistent
+from thresher.run.command.persistent import Program
 
 LATER = 20.0  # seconds; far more than anything takes
 
@@ -93,8 +93,8 @@ def test_what_it_says_on_standard_error_is_shown_line_by_line(start: Any, caplog
 def test_the_end_of_a_long_standard_error_is_kept(
     start: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(persistent_process, "TAIL", 10)
-    monkeypatch.setattr(persistent_process, "CHUNK", 8)
+    monkeypatch.setattr(persistent, "TAIL", 10)
+    monkeypatch.setattr(persistent, "CHUNK", 8)
     one = start("printf '%s' 0123456789abcdefghij >&2; echo klm >&2")
     one.reap(at_once=False)
     assert one.errors == b"defghijklm\n"[-10:]
@@ -115,7 +115,7 @@ def test_its_end_is_told_in_words(start: Any, code: int, words: str) -> None:
 def test_one_that_is_about_to_exit_has_a_moment_and_others_are_killed(
     start: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(persistent_process, "LAST_BREATH", LATER)
+    monkeypatch.setattr(persistent, "LAST_BREATH", LATER)
     leaves = start("read line; sleep 0.1; exit 5")
     leaves.hang_up()
     leaves.reap(at_once=False)

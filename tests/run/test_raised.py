@@ -9,8 +9,8 @@ from failing import ARMS, ended, wrong_key
 
 import thresher
 from thresher.errors import NoReward
-from thresher.run.command.exit_status import CommandFailed
 from thresher.run.command.process import Command
+from thresher.run.command.reward import CommandFailed
 
 
 class Special(Exception):

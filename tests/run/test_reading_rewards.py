@@ -3,8 +3,15 @@
 import pytest
 
 from thresher.errors import Busy, InvalidInput, NoReward
-from thresher.run.command.exit_status import CommandFailed, ending, last_lines, last_words, printable
-from thresher.run.command.reward import codes_text, read_reward
+from thresher.run.command.reward import (
+    CommandFailed,
+    codes_text,
+    ending,
+    last_lines,
+    last_words,
+    read_reward,
+)
+from thresher.text.masking import printable
 
 
 def found(reward: str, out: str, code: int = 0, err: str = "") -> float:

@@ -13,7 +13,7 @@ from steps import Scripted
 import thresher
 from thresher.errors import CannotGoOn, InvalidInput
 from thresher.run.evaluators import Shared, awaited, checked, entered, is_coroutine
-from thresher.run.runner import Limits, run_on
+from thresher.run.loop import Limits, run_on
 from thresher.study import Pull
 
 

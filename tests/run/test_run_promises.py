@@ -12,11 +12,10 @@ from engines import make
 import thresher
 from thresher.log.store import MemoryStore
 from thresher.run import signals
-from thresher.run.command.exit_status import CommandFailed
 from thresher.run.command.process import Command
-from thresher.run.command.reward import read_reward
+from thresher.run.command.reward import CommandFailed, read_reward
 from thresher.run.engines.local import Threads
-from thresher.run.runner import Limits, run_on
+from thresher.run.loop import Limits, run_on
 from thresher.study import Pull
 
 PULL = Pull(1, "a", 1, {}, 7)

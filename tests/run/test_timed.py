@@ -12,9 +12,8 @@ import pytest
 import thresher
 from thresher.core.question import Measure
 from thresher.core.spec import Spec
-from thresher.run.command.exit_status import CommandFailed
 from thresher.run.command.process import Command
-from thresher.run.command.reward import TimedOut, cut_off
+from thresher.run.command.reward import CommandFailed, TimedOut, cut_off
 from thresher.run.evaluators import Wrapped
 
 PULL = thresher.Pull(1, "a", 1, {}, 7)

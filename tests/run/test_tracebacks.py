@@ -10,7 +10,7 @@ from thresher.errors import CannotGoOn, EvaluationFailed
 from thresher.run import evaluator_errors as tracebacks
 from thresher.run.engines.resources import with_queue
 from thresher.run.evaluator_errors import is_transient, log_first, same_error, traceback_text
-from thresher.run.lost_workers import EvaluatorLost, EvaluatorRefused, WorkerLost, as_the_evaluators
+from thresher.run.failures import EvaluatorLost, EvaluatorRefused, WorkerLost, as_the_evaluators
 
 
 def raised(error: BaseException, depth: int = 1) -> BaseException:

@@ -3,7 +3,7 @@
 import pytest
 
 from thresher.errors import CannotGoOn
-from thresher.run.lost_workers import NoWorkers
+from thresher.run.failures import NoWorkers
 
 
 def test_a_time_without_workers_is_mentioned_once_each_time(caplog: pytest.LogCaptureFixture) -> None:

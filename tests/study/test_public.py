@@ -54,7 +54,7 @@ def test_importing_loads_nothing_of_thresher_itself() -> None:
 
 @pytest.mark.parametrize(
     "before",
-    ["import thresher.run.loop", "from thresher.run import runner", "import thresher.create", "from thresher import *"],
+    ["import thresher.run.loop", "from thresher.run import loop", "import thresher.create", "from thresher import *"],
 )
 def test_run_is_the_function_whatever_was_imported_before(before: str) -> None:
     assert program(f"{before}\nimport thresher, thresher.run.engines\nprint(thresher.run.__name__)") == "run\n"

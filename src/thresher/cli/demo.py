@@ -14,7 +14,7 @@ import click
 
 from ..create import create_study
 from ..run.engines import open_engine
-from ..run.runner import Limits, run_on
+from ..run.loop import Limits, run_on
 from ..run.signals import until_stopped
 from ..study import Pull, Study, peek
 from ..text.quantities import duration

@@ -92,7 +92,7 @@ def of_exits(given: Mapping[str, Any]) -> Iterator[None]:
     try:
         yield
     except CannotGoOn as error:
-        from ..run.command.exit_status import ending
+        from ..run.command.reward import ending
 
         if given["stay"] or given["reward"] != "last-float" or not re.search(rf"{ending(1)}(?!\d)", error.rule):
             raise

@@ -19,7 +19,7 @@ from ..core.row_text import certainty, estimate_of, head_of, seen, style_of
 from ..core.rows import Row, openness, row_of
 from ..core.sentences import SIGNS, Look, look_of, pulls_made, question_of
 from ..core.state import State
-from ..run.runner import Progress
+from ..run.loop import Progress
 from ..study import Study, peek
 from ..text.logs import evaluators
 from ..text.phrasing import distinct, plural

@@ -13,7 +13,7 @@ from ..create import check_policy, compare, create, open_study, resume
 from ..errors import Conflict, StudyExists, UnknownStudy
 from ..log.journal import plain
 from ..log.store import Store
-from ..run.command.persistent_pool import PersistentEvaluator
+from ..run.command.persistent import PersistentEvaluator
 from ..run.command.process import Command
 from ..run.command.reward import codes_text
 from ..study import Study, peek, record_files

@@ -18,7 +18,7 @@ from ..errors import InvalidInput, shown
 from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS, fill, pull_values
 from ..run.command.reward import FAILING, MEASURED, PASSING, codes_text
 from ..run.engines import resources
-from ..run.runner import Progress
+from ..run.loop import Progress
 from ..study import Pull, Study, peek
 from ..text.logs import log
 from ..text.phrasing import plural

@@ -10,11 +10,11 @@ from ..core import checks
 from ..core.named_items import SHAPES, listed
 from ..core.spec import Params
 from ..errors import CannotGoOn, InvalidInput
-from ..run.command.persistent_pool import PersistentEvaluator
+from ..run.command.persistent import PersistentEvaluator
 from ..run.command.process import CASE, PULL_FIELDS, Command
 from ..run.command.reward import MEASURED
 from ..run.engines import CHOICES, check_name, check_workers, open_engine
-from ..run.runner import Limits, Progress, run_on
+from ..run.loop import Limits, Progress, run_on
 from ..run.signals import until_stopped
 from ..study import Study, peek
 from ..text.machine import available_cores

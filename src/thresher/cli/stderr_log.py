@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from ..errors import EvaluationFailed
-from ..run.command.exit_status import printable
 from ..run.evaluator_errors import traceback_text
+from ..text.masking import printable
 from ..text.naming import worded
 from . import say
 from .error_wording import spelled

@@ -14,8 +14,7 @@ from ..study import Study, peek
 from .engines import check_evaluator
 from .engines.coroutines import WIND_UP, Coroutines, log_left
 from .evaluators import Sharing, WrappedCoroutine, awaited, checked, is_coroutine
-from .loop import Runner
-from .runner import Limits, Progress, check_study
+from .loop import Limits, Progress, Runner, check_study
 
 Tell = Callable[[Progress], object]
 Answer = TypeVar("Answer")

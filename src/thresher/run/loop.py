@@ -1,4 +1,6 @@
-"""The loop that keeps workers busy. It never waits for a pending pull before it decides the next."""
+"""`thresher.run`: its loop keeps workers busy, and never waits for a pending pull before it decides the next."""
+
+from __future__ import annotations
 
 import contextlib
 import functools
@@ -8,29 +10,182 @@ import queue
 import signal
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from ..core import checks
 from ..core.events import Cause
+from ..core.parameters import named_arguments
+from ..core.state import State
+from ..core.verdict import Verdict
 from ..errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds, shown, told_of
 from ..log.commands import Telling
-from ..study import SWEEP, Pull, Study, give_up, others_pulls, tell_together
+from ..study import SWEEP, Pull, Study, give_up, others_pulls, peek, tell_together
 from ..text.logs import log
 from ..text.phrasing import listed, plural
 from . import signals
 from .command.protocol import Noted, remarks_of
 from .command.reward import TimedOut
-from .engines import Engine
+from .engines import AnyExecutor, Engine, Evaluate, EvaluateSharing, open_engine
 from .evaluator_errors import is_refused, is_transient, log_first, same_error
-from .failures import OUTSIDE, WINDOW, Failure, Watch
-from .lost_workers import NoWorkers, Suspects, WorkerLost
+from .evaluators import Sharing
+from .failures import OUTSIDE, WINDOW, Failure, NoWorkers, Suspects, Watch, WorkerLost
 from .pairs import check_pair, refused
-from .runner import TICK, Limits, Meter, Progress
 
+TICK = 0.1  # seconds between two reports
 LONGEST_WAIT = 1.0  # seconds: workers come and go, and a signal just before a wait is handled only after it
 STOP = object()
+
+
+@named_arguments
+def run(
+    study: Study,
+    evaluate: Evaluate | EvaluateSharing,
+    *,
+    workers: int | None = None,
+    executor: AnyExecutor = None,
+    resources: Mapping[str, float] | None = None,
+    in_flight: int | None = None,
+    timeout: float | None = None,
+    seconds: float | None = None,
+    on_progress: Callable[[Progress], object] | None = None,
+    give_up: float = 600.0,
+    shared: Sharing | None = None,
+) -> Verdict:
+    """Evaluate pulls, many at once, until the study is done; then the verdict.
+
+    The arguments:
+        study: what `create_study` or `open_study` gave.
+        evaluate: takes a `Pull` and returns a number or a bool, or raises; a coroutine function runs on an event loop.
+            With a baseline and without cases, it is called for the arm and for the baseline, in the same worker.
+        workers: how many at once; by default the machine's cores, the cluster's capacity, or 16 coroutines. An executor
+            does not tell its size: say it here.
+        executor: ``"threads"``, ``"processes"``, a ``concurrent.futures.Executor`` or a function that makes one; a Dask
+            ``Client``, ``"dask"`` (a cluster on this machine) or ``"dask://host:8786"``; ``"ray"`` or a Ray address.
+        resources: what each pull needs on a Dask or Ray cluster, as ``{"GPU": 1}``; on Ray also one CPU, unless
+            ``"CPU"`` says otherwise.
+        in_flight: how many pulls to have pending; by default as many as there are workers, on a cluster a few more.
+        timeout: seconds for one evaluation, or for both sides of a pair; a thread is then abandoned, a process
+            killed, a coroutine cancelled; in executors and on Dask it keeps its worker until it returns.
+        seconds: issue no more pulls after this many seconds.
+        on_progress: called with a `Progress`, at most ten times a second.
+        give_up: seconds of an outage, in which everything fails, after which `CannotGoOn` is raised. It is raised at
+            once when three arms fail with the same error before anything succeeds. Its ``__cause__`` is that error.
+        shared: what evaluators share, such as a client: a context manager, for coroutines an async one, or a pair of
+            functions, ``(set_up, clean_up)``. It is set up before the first pull and cleaned up after the last, and
+            `evaluate` is called as ``evaluate(pull, shared)``. With ``"processes"``, a pair: each process calls both.
+
+    After Ctrl-C or SIGTERM, no more pulls are issued, `run` waits for the running ones, and then the signal has its
+    usual effect. A second signal abandons them.
+
+    >>> import thresher
+    >>> study = thresher.create_study("dice", arms=["d4", "d8"], at_least=3, bounds=(1, 8), budget=400, seed=0)
+    >>> verdict = thresher.run(study, lambda pull: pull.seed % int(pull.arm[1:]) + 1, workers=4)
+    >>> verdict.above, verdict.below
+    (['d8'], ['d4'])
+    """
+    limits = Limits(in_flight=in_flight, timeout=timeout, seconds=seconds, give_up=give_up)
+    check_study(study, "run")
+    peek(study, lambda ledger: ledger.seq)  # fail before an engine is started if the study cannot be read
+    engine = open_engine(evaluate, workers=workers, executor=executor, resources=resources, shared=shared)
+    run_on(engine, study, limits, on_progress)
+    return study.verdict()
+
+
+def check_study(study: object, name: str) -> None:
+    if not isinstance(study, Study):
+        raise InvalidInput("study", study, "must be a Study", f"write {name}(study, evaluate), in this order")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """How far a run may go; `run` documents the fields."""
+
+    in_flight: int | None = None
+    timeout: float | None = None
+    seconds: float | None = None
+    give_up: float = 600.0
+    # called with every pull that has ended; an error ends the run, and the pull is dropped whatever its outcome
+    check: Callable[[Pull], object] = lambda pull: None
+
+    def __post_init__(self) -> None:
+        for what in ("timeout", "seconds", "give_up"):
+            if getattr(self, what) is not None:
+                checks.seconds(what, getattr(self, what))
+        if self.in_flight is not None:
+            checks.whole("in_flight", self.in_flight, least=1)
+
+
+def run_on(engine: Engine, study: Study, limits: Limits, on_progress: Callable[[Progress], object] | None) -> None:
+    """The same as `run`, on an open engine, which is closed at the end."""
+    try:
+        try:
+            engine.prepare()
+        except BaseException:
+            engine.close(wait=True)
+            raise
+        runner = Runner(study, engine, limits, on_progress)
+        runner.run()
+    finally:
+        engine.release()
+    if runner.signal == signal.SIGINT:
+        raise KeyboardInterrupt
+    if runner.signal is not None:
+        signal.raise_signal(runner.signal)
+
+
+# -- Progress and speed -----------------------------------------------------------------------------------------------
+
+
+class Progress(NamedTuple):
+    """What `run` passes to ``on_progress``."""
+
+    issued: int
+    told: int
+    pending: int
+    settled: int
+    rate: float  # rewards a second, recently
+    seconds_left: float | None  # None: unknown
+    paused: bool = False  # everything fails, and one pull is tried from time to time
+
+
+class Meter:
+    """Calls ``tell`` at most ten times a second; the rate is measured over the last hundred calls."""
+
+    def __init__(
+        self,
+        study: Study,
+        tell: Callable[[Progress], object] | None,
+        end: float | None,
+        paused: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._study, self.tell, self._paused = study, tell, paused
+        self._end = end  # when `run` stops issuing pulls
+        self._told_at = 0.0
+        self._recent: deque[tuple[float, int]] = deque(maxlen=100)
+
+    def report(self, *, last: bool = False) -> None:
+        if self.tell is None:
+            return
+        now = time.monotonic()
+        if last or now - self._told_at >= TICK:
+            self._told_at = now
+            self.tell(peek(self._study, lambda ledger: self._read(ledger, now)))
+
+    def _read(self, ledger: State, now: float) -> Progress:
+        self._recent.append((now, ledger.told))
+        then, told = self._recent[0]
+        rate = (ledger.told - told) / (now - then) if now > then else 0.0
+        waits = [] if self._end is None else [max(0.0, self._end - now)]
+        if ledger.left is not None and rate > 0:
+            waits.append(ledger.left / rate)
+        left, counts = min(waits, default=None), (ledger.issued, ledger.told, ledger.pending, ledger.certified)
+        return Progress(*counts, rate, left, self._paused())
+
+
+# -- Evaluations ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -46,7 +201,7 @@ class Evaluations:
     """Pulls without an outcome yet. ``when_done`` is called with each finished future, from any thread."""
 
     def __init__(
-        self, study: Study, engine: Engine, suspects: Suspects, when_done: "Callable[[Future[object]], object]"
+        self, study: Study, engine: Engine, suspects: Suspects, when_done: Callable[[Future[object]], object]
     ) -> None:
         self.study, self._engine, self._suspects, self._when_done = study, engine, suspects, when_done
         self.running: dict[Future[object], Evaluation] = {}
@@ -101,7 +256,7 @@ class Evaluations:
         self.running[future] = evaluation
         future.add_done_callback(self._when_done)
 
-    def timed_out(self, timeout: float, now: float) -> "Iterator[tuple[Future[object], Evaluation]]":
+    def timed_out(self, timeout: float, now: float) -> Iterator[tuple[Future[object], Evaluation]]:
         """Evaluations that just timed out, and are overdue from now on."""
         for future, evaluation in list(self.running.items()):
             if evaluation.started is None:
@@ -319,7 +474,7 @@ class Runner:
 
     # -- results ------------------------------------------------------------------------------------------------
 
-    def _landed(self, future: "Future[object]") -> None:
+    def _landed(self, future: Future[object]) -> None:
         evaluation = self._evaluations.running.pop(future, None)
         if evaluation is None:
             self._late(future)
@@ -357,7 +512,7 @@ class Runner:
         else:
             self._returned(evaluation, value)
 
-    def _result(self, future: "Future[object]") -> object:
+    def _result(self, future: Future[object]) -> object:
         """What an evaluation returned or raised; before a failure, earlier rewards are told."""
         try:
             return self._engine.result(future)
@@ -382,7 +537,7 @@ class Runner:
             self._suspects.clear(evaluation.pull.arm)
         self._rewards.add(evaluation, value)
 
-    def _late(self, future: "Future[object]") -> None:
+    def _late(self, future: Future[object]) -> None:
         """A pull that had timed out ended after all."""
         self._rewards.write()
         evaluation = self._evaluations.overdue.pop(future, None)

@@ -6,9 +6,7 @@ from ..log.commands import both
 from ..study import Pull
 from .command.reward import TimedOut
 from .evaluator_errors import is_transient, same_error
-from .lost_workers import EvaluatorLost, EvaluatorRefused
-
-BASELINE = "the baseline failed: "  # begins the reason and the kind of such failures
+from .failures import BASELINE, EvaluatorLost, EvaluatorRefused
 
 
 class Pair:

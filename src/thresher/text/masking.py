@@ -13,6 +13,7 @@ import re
 from .escapes import visible
 
 MASK = "***"
+COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 # Before an @ in the path of a web page stands no password; elsewhere, people forget to write %40 and %2F in passwords.
 _WEB_PASSWORD = re.compile(r"(\b(?:http|ws)s?://[^\s:/?#\"'<>]*+:)[^\s/?#\"'<>]+(?=@)", re.IGNORECASE)
@@ -107,6 +108,16 @@ def one_line(text: str) -> str:
     out of memory\x1b[31m, password=***
     """
     return visible(" ".join(masked(text).split()))
+
+
+def printable(text: str) -> str:
+    r"""Other people's text, safe to show: without secrets, colours and control characters.
+
+    >>> print(printable("\x1b[31muser=me password=secret \a\x1b[0m"))
+    user=me password=*** \x07
+    """
+    lines = masked(COLOURS.sub("", text)).replace("\t", " ").splitlines()  # masked as a whole: a key has many lines
+    return "\n".join(visible(line).rstrip() for line in lines)
 
 
 def _without_named(text: str) -> str:

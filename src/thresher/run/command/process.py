@@ -18,8 +18,7 @@ from ...core.spec import Spec
 from ...log.locks import renewed
 from ...study import Pull
 from . import guard
-from .exit_status import cannot_start
-from .reward import CPU_SECONDS, FAILING, MEASURED, PASSING, SECONDS, TimedOut, cut_off, read_reward
+from .reward import CPU_SECONDS, FAILING, MEASURED, PASSING, SECONDS, TimedOut, cannot_start, cut_off, read_reward
 
 TAIL = 64 * 1024  # bytes of output that count, from the end
 POLL = 0.002  # seconds between two looks at a program, where the system does not say when one exits

@@ -9,23 +9,31 @@ children that it waited for, in user and in system mode.
 """
 
 import contextlib
+import errno
 import json
 import math
 import re
+import signal
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...core import checks
 from ...core.question import Measure, count
-from ...errors import Busy, EvaluationFailed, InvalidInput, shown
+from ...errors import Busy, EvaluationFailed, InvalidInput, NoReward, shown
+from ...text.masking import COLOURS, printable
 from ...text.quantities import read_json
-from .exit_status import COLOURS, CommandFailed, ending, last_lines, last_words, no_reward
 
+LINES, WIDTH = 10, 500  # how much of the output a failure keeps, for people
+TOO_MANY = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY)  # a start that may work later
 PASSING, FAILING = frozenset({0}), frozenset({1})  # exit codes, unless --pass and --fail say otherwise
 SECONDS, CPU_SECONDS = MEASURED = ("seconds", "cpu-seconds")  # how to find a reward, besides reading one
 NUMBER = re.compile(r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)(e[-+]?\d+)?|[-+]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 NOT_BEGUN = 75  # EX_TEMPFAIL of sysexits.h
 WORDS = {"true": 1.0, "pass": 1.0, "false": 0.0, "fail": 0.0}
 BETWEEN = re.compile(r"[\s=()\[\]{}<>\"'`;|]+")  # words
+
+
+class CommandFailed(EvaluationFailed):
+    """The command gave no reward; the text says why."""
 
 
 def read_reward(
@@ -200,3 +208,62 @@ def cut_off(times: Mapping[str, float], timeout: float, reward: str, measure: Me
         least = math.nextafter(timeout, math.inf)
         return TimedOut(timeout, least=least, took=times.get(SECONDS, 0.0), measure=measure)
     return TimedOut(timeout, least=times.get(reward), measure=measure)
+
+
+# -- How programs end -------------------------------------------------------------------------------------------------
+
+
+def cannot_start(program: str, error: OSError | ValueError) -> CommandFailed:
+    """The failure of a pull whose program cannot be started."""
+    why, transient = str(error), False
+    if isinstance(error, OSError):
+        hint = "; does it begin with a line such as #!/bin/sh?" if error.errno == errno.ENOEXEC else ""
+        why, transient = f"{error.strerror}{hint}", error.errno in TOO_MANY
+    return CommandFailed(f"cannot start {shown(program)}: {why}", kind=f"cannot start: {why}", transient=transient)
+
+
+def no_reward(problem: str, *printed: object) -> NoReward:
+    """Failures that differ only in what was found are the same error."""
+    seen = "".join(f" {shown(text)}" for text in printed)
+    return NoReward(
+        f"{problem}{seen}; print the reward on the last line, or say with --reward where it is", kind=problem
+    )
+
+
+def ending(code: int) -> str:
+    """How a program ended.
+
+    >>> ending(-9), ending(3), ending(137), ending(255)
+    ('was ended by SIGKILL', 'exited with 3', 'exited with 137, perhaps ended by SIGKILL', 'exited with 255')
+    """
+    if code < 0:
+        return f"was ended by {_signal(-code) or f'signal {-code}'}"
+    if code in (126, 127):
+        return f"exited with {code}: a program was not found or cannot be run"
+    perhaps = _signal(code - 128)  # how shells report a death by a signal
+    return f"exited with {code}, perhaps ended by {perhaps}" if perhaps else f"exited with {code}"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return ""
+
+
+# -- The last lines ---------------------------------------------------------------------------------------------------
+
+
+def _lines(data: bytes) -> list[str]:
+    """The last lines that are not blank."""
+    lines = printable(data.decode("utf-8", "replace")).splitlines()[-5 * LINES :]
+    return [line[:WIDTH] for line in lines if line.strip()]
+
+
+def last_lines(data: bytes) -> str:
+    return "\n".join(_lines(data)[-LINES:])
+
+
+def last_words(err: bytes) -> str:
+    lines = _lines(err)
+    return f": {shown(lines[-1].strip(), 200)}" if lines else ""

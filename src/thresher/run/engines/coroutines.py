@@ -14,7 +14,7 @@ from ...study import Pull
 from ...text.logs import log
 from ...text.phrasing import plural
 from ..evaluators import Shared, awaited
-from ..lost_workers import as_the_evaluators
+from ..failures import as_the_evaluators
 from .engine import Engine
 
 WIND_UP = 3.0  # seconds in which a cancelled coroutine must end

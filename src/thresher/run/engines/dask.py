@@ -38,7 +38,7 @@ from ...study import Pull
 from ...text.logs import log
 from ...text.phrasing import plural
 from .. import signals
-from ..lost_workers import WorkerLost
+from ..failures import WorkerLost
 from .engine import Engine, Evaluate, opened, outcome
 from .resources import fits, sought, with_queue
 

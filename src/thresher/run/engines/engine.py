@@ -16,7 +16,7 @@ from ...errors import Busy, EvaluationFailed, NoReward, told_of
 from ...study import Pull
 from ...text.logs import log
 from ..evaluator_errors import is_refused, is_transient, same_error, traceback_text
-from ..lost_workers import EvaluatorLost, EvaluatorRefused
+from ..failures import EvaluatorLost, EvaluatorRefused
 
 Evaluate = Callable[[Pull], object]
 EvaluateSharing = Callable[[Pull, Any], object]  # with what evaluators share

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import CannotGoOn, InvalidInput, told_of
 from ...study import Pull
-from ..lost_workers import WorkerLost
+from ..failures import WorkerLost
 from .engine import Engine, Evaluate, opened, outcome
 
 

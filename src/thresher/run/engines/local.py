@@ -14,9 +14,9 @@ from typing import Any
 
 from ...errors import CannotGoOn, told_of
 from ...study import Pull
-from ..command.exit_status import ending
+from ..command.reward import ending
 from ..evaluators import Shared, entered
-from ..lost_workers import WorkerLost, as_the_evaluators
+from ..failures import WorkerLost, as_the_evaluators
 from .engine import Engine, Evaluate, opened, outcome
 
 # One start at a time: a sibling forked in between would inherit the new worker's end of its pipe, and its death would

@@ -25,7 +25,7 @@ from ...errors import CannotGoOn, EvaluationFailed, InvalidInput, told_of
 from ...study import Pull
 from ...text.logs import log
 from .. import signals
-from ..lost_workers import WorkerLost
+from ..failures import WorkerLost
 from .engine import Engine, Evaluate, opened, outcome
 from .resources import fits, sought, told, with_queue
 
