@@ -8,6 +8,7 @@ import os
 import stat
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -62,7 +63,7 @@ class SqliteStore:
         self.path, self.durability = Path(os.path.realpath(path)), durability
         self._turns = FileLock(beside(self.path, "lock"))
         self._failed: tuple[str, str] | None = None  # why nothing more is written, and what to do
-        self._unflushed: tuple[int, int] | None = None  # the file to which something was written since the last flush
+        self._identity: tuple[int, int] | None = None  # of the file, once it was opened: another would lack our events
         self._begin()
         _STORES.add(self)
 
@@ -111,10 +112,9 @@ class SqliteStore:
             self._raise_if_failed()
             if self._file is not None and self._file.is_settled:
                 self._bring_to_disk(self._file)
-            elif self._file is not None or self._unflushed is not None or not self._is_missing():
+            elif not self._is_missing():
                 with self._use() as file:
                     self._bring_to_disk(file)
-            self._unflushed = None
 
     def _bring_to_disk(self, file: OpenFile) -> None:
         patience, waited_for = Patience(TURN), f"another process to finish reading {self.path}"
@@ -186,11 +186,6 @@ class SqliteStore:
                 file, self._file = self._file, None
                 file.close()
 
-    def __del__(self, abandon: Callable[[OpenFile], None] = SQLITE.abandon) -> None:
-        file = getattr(self, "_file", None)
-        if file is not None:
-            abandon(file)  # an argument: Python may have cleared this module when it ends
-
     @contextlib.contextmanager
     def _use(self, study: str | None = None) -> Iterator[OpenFile]:
         """The open file, for one thread at a time; errors of SQLite become one line.
@@ -220,13 +215,14 @@ class SqliteStore:
                 SQLITE.depth = depth  # and not one less: Ctrl-C may have come before it was one more
 
     def _open(self) -> OpenFile:
-        if is_missing(self.path) and self._unflushed is None:
+        if self._identity is None and is_missing(self.path):
             create(self.path, self._turns, TABLES)
         file = OpenFile(self.path, _waiting(self.path), syncs=self.durability == "full")
-        if self._unflushed not in (None, file.identity):
+        if self._identity not in (None, file.identity):
             file.close()
             raise self._fail("was deleted or replaced while it was in use; rewards may be lost", "start again")
-        self._file = file
+        self._file, self._identity = file, file.identity
+        weakref.finalize(self, SQLITE.abandon, file)  # when the store is garbage, or when Python ends
         return file
 
     @contextlib.contextmanager
@@ -247,7 +243,6 @@ class SqliteStore:
                 if connection.in_transaction:  # after some errors SQLite has already rolled back
                     connection.execute("ROLLBACK")
                 raise
-            self._unflushed = file.identity
 
     def _rows(self, query: str, study: str | None = None, *values: object) -> list[Any]:
         if self._is_missing():
@@ -257,10 +252,8 @@ class SqliteStore:
 
     def _is_missing(self) -> bool:
         """Whether there is nothing to read yet: reading does not create the file."""
-        if self._file is not None:
-            return False
         try:
-            return is_missing(self.path)
+            return self._identity is None and is_missing(self.path)
         except OSError as error:
             raise _explained(self.path, error) from None
 

@@ -7,7 +7,6 @@ with the last connection, so while one is open the log must exist.
 Nothing but SQLite opens the database: closing any handle of it would release the locks of the whole process.
 """
 
-import atexit
 import contextlib
 import errno
 import os
@@ -22,7 +21,7 @@ import apsw
 
 from ..errors import StoreFailed
 from ..text.files import sync
-from .locks import BUSY_WITHOUT_TURN, TURN, FileLock
+from .locks import BUSY_WITHOUT_TURN, FileLock
 from .store import SCHEMA, check_schema
 
 APPLICATION = 0x74687273  # "thrs", in the file's header
@@ -216,20 +215,18 @@ class OpenFile:
             sync(Path(self._path).parent)
             self.connection.set_busy_handler(None)  # `pause` takes less time
             try:
-                while not self._copied() and pause():
-                    pass
+                while not self.is_settled:
+                    try:
+                        self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
+                        self.is_settled = True
+                    except apsw.BusyError:  # another process is in the way
+                        if not pause():
+                            break
             finally:
                 self.connection.set_busy_handler(self._wait)
             self._next_try = time.monotonic() + BUSY_WITHOUT_TURN
         if not self.is_settled:  # a reader hangs, or was stopped
             os.fdatasync(self._handle)  # type: ignore[arg-type]  # only a log is settled
-
-    def _copied(self) -> bool:
-        """Whether no other process was in the way."""
-        with contextlib.suppress(apsw.BusyError):
-            self.connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
-            self.is_settled = True
-        return self.is_settled
 
     def close(self, *, tidy: bool = True) -> None:
         """Close the connection. The last one to do so empties the log if ``tidy``, and if the files are the same."""
@@ -318,22 +315,16 @@ class SqliteUse:
 
     def abandon(self, file: OpenFile) -> None:
         """Close a file whose store is garbage. This may happen anywhere, so it waits for nothing."""
-        if not file.is_closed:
-            self._abandoned.append(file)
-            self.close_abandoned(patience=0.0)
-
-    def close_all(self) -> None:
-        """At the end of the process: SQLite itself would not look at the files first."""
-        self._abandoned.extend(self.files)
-        self.close_abandoned(patience=TURN)
-
-    def close_abandoned(self, patience: float = TURN) -> None:
-        if self.lock.acquire(timeout=patience):
+        self._abandoned.append(file)
+        if self.lock.acquire(blocking=False):
             try:
-                while self._abandoned and not self.is_unsafe:
-                    self._abandoned.pop().close()
+                self.close_abandoned()
             finally:
                 self.lock.release()
+
+    def close_abandoned(self) -> None:
+        while self._abandoned and not self.is_unsafe:
+            self._abandoned.pop().close()
 
     def before_fork(self) -> None:
         self._mine.held = False  # Python forks even if this is interrupted
@@ -351,7 +342,6 @@ class SqliteUse:
 
 
 SQLITE = SqliteUse()
-atexit.register(SQLITE.close_all)
 os.register_at_fork(
     before=SQLITE.before_fork, after_in_parent=SQLITE.after_in_parent, after_in_child=SQLITE.after_in_child
 )
