@@ -49,7 +49,7 @@ def test_the_list_of_commands_loads_none_of_them() -> None:
     program = f"{listing}print('loaded', *(name for name in sys.modules if name.startswith('thresher.cli.')))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "Ask a question:" in done.stdout
-    assert done.stdout.splitlines()[-1] == "loaded"
+    assert done.stdout.splitlines()[-1] == "loaded thresher.cli.output"
 
 
 def command_of(name: str) -> click.Command:
@@ -86,6 +86,12 @@ def test_the_help_of_run_begins_with_examples_and_common_options_on_one_screen()
     options = {name for param in command_of("run").params for name in param.opts if name.startswith("--")}
     assert options == {line.split()[0] for line in lines if line.startswith("  --")}
     assert next(at for at in range(common, len(lines)) if not lines[at]) < 50
+
+
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
+def test_help_fits_a_terminal_of_80_columns(command: list[str]) -> None:
+    lines = CliRunner().invoke(cli, [*command, "--help"], terminal_width=80).output.splitlines()
+    assert [line for line in lines if len(line) > 80] == []
 
 
 def test_every_option_is_explained() -> None:

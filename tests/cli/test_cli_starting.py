@@ -9,7 +9,7 @@ import pytest
 from program import PLAIN_PYTEST, run
 
 from thresher.cli.live_table import watching
-from thresher.cli.stderr_log import show_cause
+from thresher.cli.output import show_cause
 from thresher.errors import CannotGoOn, EvaluationFailed
 
 ARMS = [f"--arm={arm}" for arm in "abcde"]

@@ -173,7 +173,7 @@ def test_simulate_with_a_confidence_settles_arms_and_stops() -> None:
 def test_every_command_has_help_with_examples() -> None:
     for name in GROUP.commands:
         shown = CliRunner().invoke(cli, [name, "--help"]).output
-        assert f"\n  thresher {name} " in shown, "on a line of its own"
+        assert f"\n    thresher {name} " in shown, "on a line of its own"
 
 
 def test_importing_the_commands_imports_nothing_heavy() -> None:

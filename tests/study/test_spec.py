@@ -6,7 +6,7 @@ import pytest
 
 import thresher
 from thresher.cli.code_files import CodeFiles
-from thresher.cli.resumable_study import Kept
+from thresher.cli.resumable_study import ResumableStudy
 from thresher.core.spec import Spec
 from thresher.log.store import MemoryStore
 
@@ -33,7 +33,7 @@ def test_a_specification_is_validated_once_on_its_way_to_the_log(monkeypatch: py
 
     monkeypatch.setattr(Spec, "__init__", counted)
     store = CountingStore(checked)
-    Kept("s", store, Spec(arms=["a"], at_least=0.5, budget=4), CodeFiles(["echo", "1"])).begin()
+    ResumableStudy("s", store, Spec(arms=["a"], at_least=0.5, budget=4), CodeFiles(["echo", "1"])).begin()
     assert store.at_append == 1
 
 

@@ -2,22 +2,22 @@
 
 import contextlib
 import importlib
+import inspect
 import io
 import os
-import re
 import signal
 import sys
-from collections.abc import Iterable, Iterator
-from typing import Any, TextIO
+from collections.abc import Iterator
+from typing import Any
 
 import click
 
 from .._version import __version__
 from ..errors import CannotGoOn, InvalidInput, StoreFailed, StudyDeleted, ThresherError, shown
-from ..text.escapes import visible
 from ..text.masking import masked
+from .output import drain, is_written, say, show_cause, standard_output
 
-GROUPS = {  # heading: commands, each with its module and what the list says about it without importing that
+GROUPS = {  # commands by heading, each with its module and a line for the list, which imports none of them
     "Ask a question": {
         "run": ("run_command", "Find out which arms reach a bar, with any program."),
         "demo": ("demo", "See a real study: which compression settings save enough?"),
@@ -39,6 +39,10 @@ GROUPS = {  # heading: commands, each with its module and what the list says abo
         "renew": ("agent_commands", "Renew the leases of pulls."),
         "drop": ("agent_commands", "Drop pulls."),
     },
+    "Laboratory": {
+        "simulate": ("lab_commands", "Measure how often a policy's labels are right."),
+        "compare": ("lab_commands", "Compare policies on the same simulated draws."),
+    },
     "Look after a study or a store": {
         "extend": ("study_commands", "Give a study a larger budget."),
         "retire": ("study_commands", "Stop pulling an arm."),
@@ -49,19 +53,12 @@ GROUPS = {  # heading: commands, each with its module and what the list says abo
         "doctor": ("read_commands", "Check the installation and a store."),
         "delete": ("study_commands", "Delete a study and its log."),
     },
-    "Laboratory": {
-        "simulate": ("lab_commands", "Measure how often a policy's labels are right."),
-        "compare": ("lab_commands", "Compare policies on the same simulated draws."),
-    },
 }
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 
-EXAMPLES = re.compile(
-    r"\n\n( *)(?=(?:More e|E)xamples?:\n)"
-)  # in a help text; click joins lines unless \b comes before them
 LONGEST = 2000  # characters of an error message: a value that it quotes may be a megabyte
 FINISHED, NOT_MET, WRONG_USE, COULD_NOT_GO_ON = 0, 1, 2, 3
-UNREAD = 128 + signal.SIGPIPE  # nobody reads standard output any more
+UNREAD = 128 + signal.SIGPIPE  # the reader of standard output has ended
 
 
 class NobodyReads(Exception):
@@ -69,8 +66,8 @@ class NobodyReads(Exception):
 
 
 @contextlib.contextmanager
-def noticing() -> Iterator[None]:
-    """Within this, `NobodyReads` is raised: click and rich would exit with 1, which here is a negative answer."""
+def _broken_pipes_noticed() -> Iterator[None]:
+    """Within this, a broken pipe raises `NobodyReads`: click and rich would exit with 1, which is a negative answer."""
     try:
         yield
     except click.exceptions.Exit:  # help or the version was printed, unless standard output is closed
@@ -85,17 +82,23 @@ def noticing() -> Iterator[None]:
         raise
 
 
+def _examples_as_written(text: str | None) -> str:
+    r"""A help text in which paragraphs with indented lines keep their lines: click joins them unless \b comes first."""
+    paragraphs = inspect.cleandoc(text or "").split("\n\n")
+    return "\n\n".join(f"\b\n{part}" if "\n  " in part and part[0] != "\b" else part for part in paragraphs)
+
+
 class Commands(click.Group):
     """Commands, each imported when it is needed."""
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
-        """Read the command line; this may print help."""
-        with noticing():
+        """Parse the command line, which may print help."""
+        with _broken_pipes_noticed():
             return super().make_context(*args, **more)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Carry out the command."""
-        with noticing():
+        """Run the command."""
+        with _broken_pipes_noticed():
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -110,19 +113,18 @@ class Commands(click.Group):
                 formatter.write_dl([(name.ljust(width), about) for name, (_, about) in group.items()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command's module and return the command."""
+        """The command, whose module is imported now."""
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f".{COMMANDS[cmd_name][0]}", __package__)
         command: click.Command = getattr(module, "import_" if cmd_name == "import" else cmd_name)
-        command.help = EXAMPLES.sub("\n\n\\1\b\n\\1", command.help or "")
-        command.epilog = command.epilog and EXAMPLES.sub("\n\n\\1\b\n\\1", command.epilog)
+        command.help, command.epilog = _examples_as_written(command.help), _examples_as_written(command.epilog)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; for an unknown one, suggest those with a similar name."""
+        """Find the command. The error about an unknown one suggests those with a similar name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from ..core.checks import nearest  # here: only mistakes need it
 
@@ -133,19 +135,19 @@ class Commands(click.Group):
 
 HELP = """Find which of K noisy options clear a bar, with as few evaluations as possible.
 
-\b
 Try it:
   thresher demo
-  thresher run --at-least 0.9 --arms prompts.txt --budget 2000 --workers 8 -- ./evaluate.sh {arm}
-  thresher run --at-least 0.9 --arms prompts.txt --cases questions.jsonl -- python ask.py {arm} {case}
-  thresher run --at-most 50ms --reward seconds --arms commands.txt -- sh -c {arm}
+  thresher run --at-least 0.9 --arms prompts.txt -- ./evaluate.sh {arm}
+  thresher run --at-least 0.9 --arms prompts.txt --cases questions.jsonl -- \\
+    python ask.py {arm} {case}
+  thresher run --at-most 50ms --reward seconds --arms cmds.txt -- sh -c {arm}
+
+Each command has a help page with examples: thresher COMMAND --help
 """
-
-
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
 
 
-@click.group(cls=Commands, help=HELP, context_settings=SETTINGS)
+@click.group(cls=Commands, help=_examples_as_written(HELP), context_settings=SETTINGS)
 @click.version_option(__version__, message="thresher %(version)s")
 def cli() -> None:
     """The group of all commands."""
@@ -167,79 +169,23 @@ def main() -> None:
         status = _complain(_wrong_use(error), WRONG_USE)
     except (CannotGoOn, StoreFailed, StudyDeleted) as error:
         if isinstance(error, CannotGoOn) and error.__cause__ is not None:
-            importlib.import_module(".stderr_log", __package__).show_cause(error)
-        status = _complain(_in_options(error), COULD_NOT_GO_ON)
+            show_cause(error)
+        status = _complain(error, COULD_NOT_GO_ON)
     except ThresherError as error:
-        status = _complain(_in_options(error), WRONG_USE)
+        status = _complain(error, WRONG_USE)
     except (click.Abort, KeyboardInterrupt):
         status = 130
     except NobodyReads:
         status = UNREAD
     except Exception as error:
         if os.environ.get("THRESHER_TRACEBACK"):
-            say(importlib.import_module("..run.evaluator_errors", __package__).traceback_text(error))
-        printed = _is_written()  # if not, that was the error, and it has been reported
+            from ..run.evaluator_errors import traceback_text
+
+            say(traceback_text(error))
+        printed = is_written()  # if not, that was the error, and it has been reported
         status = _complain(_unexpected(error), COULD_NOT_GO_ON) if printed else COULD_NOT_GO_ON
     status = status if isinstance(status, int) else FINISHED  # a command that returns nothing
-    sys.exit(status if _is_written() else status or COULD_NOT_GO_ON)
-
-
-def say(text: str) -> None:
-    """Write a line to standard error, without secrets. If it cannot be written, work continues."""
-    with contextlib.suppress(OSError):
-        click.echo(f"thresher: {visible(masked(text))}", err=True, color=True)
-
-
-def say_done(study: str, what: str) -> None:
-    """Say what a command changed in a study."""
-    say(f"study {shown(study)}: {what}")
-
-
-def standard_output() -> TextIO:
-    """Standard output, or an error if it is closed."""
-    if sys.stdout is None:
-        raise CannotGoOn("standard output", rule="is closed")
-    return sys.stdout
-
-
-def put(text: str, *, end: str = "\n", styled: bool = False) -> None:
-    """Write text to standard output: unchanged to files and pipes, with control characters escaped on a terminal.
-
-    ``styled`` text contains terminal codes on purpose; text from others was escaped when it was built.
-    """
-    plain = styled or not standard_output().isatty()
-    click.echo(f"{text if plain else visible(text)}{end}", nl=False, color=True)  # else click would remove codes
-
-
-def drain(stream: TextIO) -> None:
-    """Discard what a closed stream still holds, so that it does not fail again when Python exits."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    """Write lines to standard output; fail loudly if they cannot be written."""
-    out = standard_output()
-    try:
-        for line in lines:
-            put(line)
-    except OSError as error:
-        drain(out)
-        raise CannotGoOn("standard output", rule=f"cannot be written ({error.strerror})") from None
-
-
-@contextlib.contextmanager
-def read_in_part() -> Iterator[None]:
-    """Within this, the reader of standard output, such as head, may stop reading; the exit status still tells."""
-    try:
-        yield
-    except BrokenPipeError:
-        drain(sys.stdout)
-
-
-def _in_options(error: ThresherError) -> str:
-    """The text of an error, naming options."""
-    text: str = importlib.import_module(".error_wording", __package__).in_options(error)
-    return text
+    sys.exit(status if is_written() else status or COULD_NOT_GO_ON)
 
 
 def _unexpected(error: Exception) -> str:
@@ -252,17 +198,18 @@ def _unexpected(error: Exception) -> str:
 
 
 def _missing(error: click.MissingParameter) -> str:
-    """What click says, which studies there are if the name of one is missing, and where an example is."""
-    context, there = error.ctx, ""
+    """An argument is missing: if it names a study, the studies that exist are listed."""
+    context, studies = error.ctx, ""
     if context and context.info_name != "create" and error.param and error.param.name == "name":
-        options = importlib.import_module(".options", __package__)
-        there = options.studies_to_name(context.params.get("storage"))
+        from .options import studies_to_name
+
+        studies = studies_to_name(context.params.get("storage"))
     path = context.command_path if context else "thresher"
-    return "; ".join(filter(None, [error.format_message().rstrip("."), there, f"{path} --help has an example"]))
+    return "; ".join(filter(None, [error.format_message().rstrip("."), studies, f"{path} --help has an example"]))
 
 
 def _wrong_use(error: click.ClickException) -> str:
-    """What click says; about an option or an argument that there is none of, the nearest, or where they are listed."""
+    """Another error of click. For an unknown option or argument, it suggests the nearest, or where they are listed."""
     text, context = error.format_message(), getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption) and error.possibilities:
         from ..core.checks import nearest  # here: only mistakes need it
@@ -273,19 +220,12 @@ def _wrong_use(error: click.ClickException) -> str:
     return text
 
 
-def _is_written() -> bool:
-    """Whether everything printed was written. Python itself would report it too late, with a traceback."""
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError as error:
-        drain(sys.stdout)
-        say(f"error: standard output: cannot be written ({error.strerror})")
-        return False
-    return True
+def _complain(error: str | ThresherError, status: int) -> int:
+    """Say on standard error what is wrong, with parameters named as options, and return the exit status."""
+    if isinstance(error, ThresherError):
+        from .error_wording import in_options
 
-
-def _complain(message: str, status: int) -> int:
-    line = " ".join(masked(message).split())
+        error = in_options(error)
+    line = " ".join(masked(error).split())
     say(f"error: {line if len(line) <= LONGEST else f'{line[:LONGEST]}…'}")
     return status

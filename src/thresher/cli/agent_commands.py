@@ -15,7 +15,7 @@ from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, Unkno
 from ..log.commands import Telling
 from ..study import Pull, Study, ask_for_reply, peek, tell_for_reply
 from ..text.phrasing import plural
-from . import FINISHED, NOT_MET, print_lines, say, say_done
+from . import FINISHED, NOT_MET
 from .options import (
     Duration,
     Number,
@@ -28,6 +28,7 @@ from .options import (
     storage_option,
     study_at,
 )
+from .output import print_lines, say, say_done
 
 PAUSE = 1.0  # seconds between two asks with --wait
 MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
@@ -131,7 +132,7 @@ def tell(
 
     Examples:
       thresher tell prompts 17-3f9c2a41 0.85
-      thresher tell prompts 17-3f9c2a41 0.85 --cost 0.02 --note 'answer was cut off'
+      thresher tell prompts 17-3f9c2a41 0.85 --cost 0.02 --note 'was cut off'
       thresher tell rivals 17-3f9c2a41 0.85 0.8
     """
     told, number = _told(study, reward, baseline), id_of(pull)

@@ -18,10 +18,9 @@ from ..run.loop import Limits, run_on
 from ..run.signals import until_stopped
 from ..study import Pull, Study, peek
 from ..text.quantities import duration
-from . import say
 from .live_table import watching
 from .options import FORMATS, Whole, format_option
-from .output import print_verdict
+from .output import print_verdict, say
 
 WINDOW = 256 * 1024  # bytes that one pull compresses
 BAR, TOLERANCE = 0.76, 0.03

@@ -10,7 +10,7 @@ from ..errors import UNSAID, CannotGoOn, InvalidInput, ThresherError
 from ..text.naming import Naming, worded
 from ..text.quantities import Quantity
 
-NAMES = {  # of parameters whose options have other names
+NAMES = {  # parameters whose options have other names
     "executor": "--engine",
     "resources": "--resource",
     "scores": "--policy module:function",
@@ -19,12 +19,12 @@ NAMES = {  # of parameters whose options have other names
 
 
 def in_options(error: ThresherError) -> str:
-    """The text of an error, naming options."""
+    """The text of an error, with parameters named as options."""
     return worded(error.text, spelled)
 
 
 def spelled(name: str, value: str | None = None) -> str:
-    """The option of a parameter, with a value if one is to be given.
+    """The option of a parameter, and its value unless that is None.
 
     >>> spelled("at_least"), spelled("clip", "True"), spelled("confidence", "None"), spelled("bounds", "(0, 1)")
     ('--at-least', '--clip', '--confidence off', '--bounds 0:1')
@@ -52,49 +52,53 @@ def as_written(value: object) -> object:
     >>> as_written(95.0), as_written(0.5), as_written("95.0"), as_written((0.0, 0.5)), as_written([0.5, 1.0])
     (95, 0.5, '95.0', '0:0.5', '0.5,1')
     """
-    if isinstance(value, tuple | list) and value and all(isinstance(each, float | int) for each in value):
+    if isinstance(value, tuple | list) and value and all(isinstance(number, float | int) for number in value):
         is_range = isinstance(value, tuple) and len(value) == 2
-        return (":" if is_range else ",").join(f"{each:.12g}" for each in value)
+        return (":" if is_range else ",").join(f"{number:.12g}" for number in value)
     whole = type(value) is float and value.is_integer() and abs(value) < 1e15
     return Quantity(value, "", f"{value:.0f}") if whole else value  # type: ignore[arg-type]  # a float
 
 
 @contextmanager
-def naming_options(given: Mapping[str, Any]) -> Iterator[None]:
-    """Within this, an error about one of these arguments begins with its option."""
+def naming_options(options: Mapping[str, Any]) -> Iterator[None]:
+    """Within this, an error about the value of an option begins with that option."""
     try:
         yield
     except InvalidInput as error:
-        if error.what not in given:
+        if error.what not in options:
             raise
         value = UNSAID if error.value is None or error.value is True else as_written(error.value)
         raise InvalidInput(option_of(error.what), value, error.rule, error.remedy) from None
 
 
 @contextmanager
-def of_engine(given: Mapping[str, Any]) -> Iterator[None]:
-    """Within this, an error about the engine, its workers or resources begins with the option as it was given."""
+def naming_engine_options(options: Mapping[str, Any]) -> Iterator[None]:
+    """Within this, an error about the engine, its workers or resources begins with the option as the user wrote it."""
     try:
         yield
     except (InvalidInput, CannotGoOn) as error:
-        resources = " ".join(f"{name}={amount:g}" for name, amount in (given["resources"] or {}).items())
-        options = {"engine": given["engine"], "executor": given["engine"], "workers": given["workers"]}
-        options["resources"] = resources
-        if error.what not in options:
+        values = {
+            "engine": options["engine"],
+            "executor": options["engine"],
+            "workers": options["workers"],
+            "resources": " ".join(f"{name}={amount:g}" for name, amount in (options["resources"] or {}).items()),
+        }
+        if error.what not in values:
             raise
-        what, value = option_of(error.what), options[error.what]
-        raise type(error)(what, value, error.rule, error.remedy) from error.__cause__
+        option, value = option_of(error.what), values[error.what]
+        raise type(error)(option, value, error.rule, error.remedy) from error.__cause__
 
 
 @contextmanager
-def of_exits(given: Mapping[str, Any]) -> Iterator[None]:
+def suggesting_exit_code(options: Mapping[str, Any]) -> Iterator[None]:
     """Within this, a run that ends because COMMAND exited with 1 says how that can be an answer."""
     try:
         yield
     except CannotGoOn as error:
         from ..run.command.reward import ending
 
-        if given["stay"] or given["reward"] != "last-float" or not re.search(rf"{ending(1)}(?!\d)", error.rule):
+        could_be = not options["stay"] and options["reward"] == "last-float"
+        if not could_be or not re.search(rf"{ending(1)}(?!\d)", error.rule):
             raise
         remedy = Naming("{remedy}; if exit 1 is an answer: --reward exit-code", remedy=error.remedy)
         raise CannotGoOn(error.what, rule=error.rule, remedy=remedy) from error.__cause__

@@ -28,9 +28,9 @@ from ..study import Study, import_pulls, peek
 from ..text.escapes import cell, remark
 from ..text.files import read_text
 from ..text.phrasing import plural
-from . import put, say, say_done
 from .error_wording import in_options
 from .options import address_of, on_study, option, storage_option, store_at, study_at
+from .output import put, say, say_done
 
 LINES = 1000  # lines of CSV that are written at once
 

@@ -12,9 +12,9 @@ from ..errors import InvalidInput
 from ..text.phrasing import plural
 from ..text.quantities import duration
 from . import lab_options as lab
-from . import put, say, standard_output
 from .error_wording import naming_options
 from .options import Number, PolicyName, Whole, guarantee_option
+from .output import put, say, standard_output
 
 if TYPE_CHECKING:
     from ..lab.comparing import Comparison
@@ -210,21 +210,25 @@ def simulate(
     repetitions: int,
     **given: Any,
 ) -> None:
-    """Simulate a policy many times on arms whose means are known, and measure how often its labels are right.
+    r"""Simulate a policy many times on arms whose means are known, and measure how often its labels are right.
 
     The defaults are those of Section 4.1 of the paper, with small variance.
 
     Examples:
-    thresher simulate --policy evt --repetitions 1000
-    thresher simulate --policy ap-evt --delay fifo:100 --format json
-    thresher simulate --family bernoulli --means 0.7:0.99 --at-least 0.9 --arms 40 --budget 4000
-    thresher simulate --delay workers:16:failures:5 --seconds-per-pull 3
-    thresher simulate --recorded results.csv --at-least 0.5 --budget 2000
-    thresher simulate --family bernoulli --means 0.7:0.99 --at-least 0.9 --arms 40 --confidence 0.95 --tolerance 0.02
-    thresher simulate --cases 500 --means 0.7:0.99 --at-least 0.9 --arms 40 --guarantee rate
-    thresher simulate --matrix last-month.csv --at-least 0.9
-    thresher simulate --matrix last-month.csv --baseline current --margin 0.02
-    thresher simulate --family normal --means 0.1:0.3 --spreads 0.05 --at-most 0.25 --share 0.95 --confidence 0.95
+      thresher simulate --policy evt --repetitions 1000
+      thresher simulate --policy ap-evt --delay fifo:100 --format json
+      thresher simulate --family bernoulli --means 0.7:0.99 --at-least 0.9 \
+        --arms 40 --budget 4000
+      thresher simulate --delay workers:16:failures:5 --seconds-per-pull 3
+      thresher simulate --recorded results.csv --at-least 0.5 --budget 2000
+      thresher simulate --family bernoulli --means 0.7:0.99 --at-least 0.9 \
+        --arms 40 --confidence 0.95 --tolerance 0.02
+      thresher simulate --cases 500 --means 0.7:0.99 --at-least 0.9 --arms 40 \
+        --guarantee rate
+      thresher simulate --matrix last-month.csv --at-least 0.9
+      thresher simulate --matrix last-month.csv --baseline current --margin 0.02
+      thresher simulate --family normal --means 0.1:0.3 --spreads 0.05 \
+        --at-most 0.25 --share 0.95 --confidence 0.95
     """
     from ..lab import delays
     from ..lab import simulate as play
@@ -289,18 +293,20 @@ def simulate(
 def plan(
     pilot: str | None, picture: str | None, force: bool, style: str, threads: int | None, seed: int, **given: Any
 ) -> None:
-    """Estimate how many pulls, and how much time, a problem will need.
+    r"""Estimate how many pulls, and how much time, a problem will need.
 
     Simulates your problem with the default policy, with equal allocation, and with equal allocation that skips settled
     arms: how many pulls until the labels are right, and until they are settled. With --cases, it also says what that
     is of a full run. From a pilot, each simulated study draws the arms anew from what the pilot leaves possible.
 
     Examples:
-    thresher plan --at-least 0.9 --arms 40 --means 0.7:0.99 --workers 16 --seconds-per-pull 3
-    thresher plan --at-least 0.9 --arms 40 --means 0.7:0.99 --tolerance 0.02
-    thresher plan --at-least 0.9 --arms 40 --means 0.7:0.99 --cases 500 --guarantee rate
-    thresher plan --at-least 0.5 --pilot results.csv --picture plan.png
-    thresher plan --baseline 0 --margin 0.05 --arms 10 --means 0.5:0.8
+      thresher plan --at-least 0.9 --arms 40 --means 0.7:0.99 --workers 16 \
+        --seconds-per-pull 3
+      thresher plan --at-least 0.9 --arms 40 --means 0.7:0.99 --tolerance 0.02
+      thresher plan --at-least 0.9 --arms 40 --means 0.7:0.99 --cases 500 \
+        --guarantee rate
+      thresher plan --at-least 0.5 --pilot results.csv --picture plan.png
+      thresher plan --baseline 0 --margin 0.05 --arms 10 --means 0.5:0.8
     """
     from ..lab import Setup, pictures, planning
     from ..lab.planning import pilot_setup
@@ -357,10 +363,13 @@ themselves. A * marks differences of at least 3 standard errors; in a table of m
 last line says how many to expect. A POLICY is a name, such as evt, or module:function for a score of your own.
 
 Examples:
-thresher compare --policy evt --policy mine:score
-thresher compare --policy anytime-evt --policy uniform --policy mine:score --family bernoulli --picture mine.png
-thresher compare --policy ap-evt --policy mine:score --delay fifo:100 --repetitions 10000 --format csv
-thresher compare --policy balanced --policy mine:score --confidence 0.95 --arms 40 --means 0.7:0.99 --at-least 0.9
+  thresher compare --policy evt --policy mine:score
+  thresher compare --policy anytime-evt --policy uniform --policy mine:score \\
+    --family bernoulli --picture mine.png
+  thresher compare --policy ap-evt --policy mine:score --delay fifo:100 \\
+    --repetitions 10000 --format csv
+  thresher compare --policy balanced --policy mine:score --confidence 0.95 \\
+    --arms 40 --means 0.7:0.99 --at-least 0.9
 """
 
 

@@ -13,9 +13,9 @@ from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
 from ..text.phrasing import listed, plural
 from ..text.quantities import read
-from . import say
 from .error_wording import option_of
 from .options import Number, Whole, format_option, option, together
+from .output import say
 
 if TYPE_CHECKING:
     from ..lab.recorded import Recorded

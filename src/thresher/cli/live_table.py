@@ -24,9 +24,7 @@ from ..study import Study, peek
 from ..text.logs import evaluators
 from ..text.phrasing import distinct, plural
 from ..text.quantities import duration, speed
-from . import say
-from .output import COLOURS, STYLES
-from .stderr_log import spoken
+from .output import COLOURS, STYLES, log_records, say
 
 REDRAW = 0.25  # seconds
 SHARE = 20  # drawing takes at most 1/20 of the time, however many arms there are
@@ -41,7 +39,7 @@ def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], obje
     """Show the progress and the warnings of a run on standard error."""
     console = Console(stderr=True, highlight=False)
     if quiet or not sys.stderr.isatty() or console.is_dumb_terminal:  # rich alone would trust FORCE_COLOR
-        with spoken(say, "thresher"), spoken(_echo, evaluators.name):
+        with log_records(say, "thresher"), log_records(_echo, evaluators.name):
             yield (lambda progress: None) if quiet else Lines(study)
     else:
         turn = threading.RLock()  # rich reads where the table is and writes later: a line in between left a second one
@@ -52,8 +50,8 @@ def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], obje
 
         with (
             Live(console=console, auto_refresh=False, transient=True) as live,
-            spoken(lambda text: show(f"thresher: {text}"), "thresher"),
-            spoken(show, evaluators.name),
+            log_records(lambda text: show(f"thresher: {text}"), "thresher"),
+            log_records(show, evaluators.name),
         ):
             yield Screen(study, live, turn)
 

@@ -15,9 +15,9 @@ from ..errors import InvalidInput
 from ..run.command.process import PULL_FIELDS
 from ..run.command.reward import MEASURED, SECONDS
 from ..text.quantities import PERCENT, Quantity
-from . import say
 from .error_wording import as_written, naming_options, option_of
 from .options import Amount, Bounds, Number, Or, PolicyName, Whole, guarantee_option, option, together
+from .output import say
 from .run_checks import Cases, arms_caution
 
 UNIT = DEFAULTS["bounds"]

@@ -28,7 +28,7 @@ from ..text.escapes import cell, csv_line, visible
 from ..text.masking import masked, one_line
 from ..text.phrasing import listed, plural
 from ..text.quantities import amount, duration
-from . import FINISHED, NOT_MET, put, read_in_part, standard_output
+from . import FINISHED, NOT_MET
 from .options import (
     FORMATS,
     Whole,
@@ -43,6 +43,7 @@ from .options import (
     study_at,
     study_or_damage,
 )
+from .output import print_verdict, put, read_in_part, standard_output
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
 SHOWN = (  # in a status for people
@@ -99,8 +100,6 @@ def verdict(study: Study, style: str) -> None:
     Example:
       thresher verdict prompts --format markdown
     """
-    from .output import print_verdict
-
     print_verdict(study.verdict(), style)
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..core.checks import MAX_NAME
@@ -19,16 +19,16 @@ from ..run.command.reward import codes_text
 from ..study import Study, peek, record_files
 from ..text.masking import masked_words
 from ..text.phrasing import listed, plural
-from . import say
 from .code_files import CodeFiles
 from .import_export import BaselineResults
 from .options import address_of, is_kept
+from .output import say
 
 
 def evaluator_of(command: Command | PersistentEvaluator, *, failure: object, here: bool = False) -> str:
-    """What measures the rewards, as text without secrets: the command, and the options that change what it measures.
+    """The command and the options that change what it measures, as text without secrets.
 
-    ``here``: the command means something else in another folder.
+    ``here`` adds this folder, for commands that mean something else in another one.
 
     >>> evaluator_of(Command(("./eval.sh", "{arm}")), failure="worst")
     "./eval.sh '{arm}'"
@@ -40,7 +40,7 @@ def evaluator_of(command: Command | PersistentEvaluator, *, failure: object, her
         options.append(f"--reward {command.reward}")
     if isinstance(command, Command) and command.reward == "exit-code":
         options += [f"--pass {codes_text(command.passing)}", f"--fail {codes_text(command.failing)}"]
-    if isinstance(failure, float):  # then how long a run may take decides what it gives
+    if isinstance(failure, float):  # a run that takes too long then counts as this number
         options.append(f"--timeout {command.timeout}s")
     if here:
         options.append(f"in {Path.cwd()}")
@@ -48,7 +48,7 @@ def evaluator_of(command: Command | PersistentEvaluator, *, failure: object, her
     return plain(f"{text} ({' '.join(options)})" if options else text)
 
 
-class Kept:
+class ResumableStudy:
     """The study that a command line asks for. Making this checks everything and writes nothing; `begin` writes."""
 
     def __init__(
@@ -66,14 +66,17 @@ class Kept:
         self.store, self.spec, self.files, self._results = store, spec, files, results
         self.fresh, self.same_code, self.is_measured = fresh, same_code, is_measured
         self.name = name or f"run-{fingerprint(self.spec)}"
-        self.pulls = 0  # that the study had made when it was resumed
+        self.pulls = 0  # that earlier runs made
         check_policy(spec.policy, store)
 
     def begin(self) -> Study:
-        """The study: a new one, or the one that is there; a larger budget extends it."""
-        found = self._found()
-        if found is not None and (why := self._why_over(found)) is not None:
-            self._set_aside(found, why)
+        """The study: a new one, or the stored one, extended if the budget is larger."""
+        try:
+            stored = open_study(self.name, storage=self.store)
+        except UnknownStudy:
+            pass
+        else:
+            self._make_room(stored)
         try:
             study = create(self.name, self.spec, storage=self.store)
         except StudyExists:
@@ -86,49 +89,46 @@ class Kept:
             self.store.note(study.name, study.agent, self.spec.evaluator or "")
         return study
 
-    def _found(self) -> Study | None:
-        try:
-            return open_study(self.name, storage=self.store)
-        except UnknownStudy:
-            return None
-
-    def _why_over(self, study: Study) -> str | None:
-        """Why a new study takes its place, empty for --fresh; None: this one is resumed. Raises if neither can be."""
-        why = "" if self.fresh else self._why_outdated(study)
-        if why is None:
-            return None
+    def _make_room(self, study: Study) -> None:
+        """Set the stored study aside if this run has to start over. Raises if it can neither start over nor resume."""
+        reason = "" if self.fresh else self._why_outdated(study)
+        if reason is None:
+            return
         study.sweep()
         pending = peek(study, lambda ledger: ledger.pending)
         if pending:
-            has = f"{why}, and it has" if why else "has"
+            has = f"{reason}, and it has" if reason else "has"
             rule = f"{has} {plural(pending, 'pull')} pending: another agent may be working on it"
             remedy = "stop it, wait a minute if it was killed, or name another --study"
             raise StudyExists("study", self.name, rule, remedy)
-        return why
+        self._set_aside(study, reason)
 
     def _why_outdated(self, study: Study) -> str | None:
-        """Why the study's rewards are no answer any more; None: they are. Raises if it asks or measures otherwise."""
-        found = compare(study, self.spec)
-        if found.differences:
-            rule = f"is in {address_of(self.store)} with another specification: {'; '.join(found.differences)}"
-            larger = "" if found.budget is None else "; a larger --budget is fine"
+        """Why the study's rewards no longer answer the question; None if they do.
+
+        Raises if the study has another question, or if something else measured its rewards.
+        """
+        comparison = compare(study, self.spec)
+        if comparison.differences:
+            rule = f"is in {address_of(self.store)} with another specification: {'; '.join(comparison.differences)}"
+            larger = "" if comparison.budget is None else "; a larger --budget is fine"
             remedy = f"name another --study, or ask as before{larger}"
             raise StudyExists("study", self.name, rule, remedy)
-        if found.measured_by is not None and not self.same_code:
-            before = found.measured_by or "something that is not recorded"
+        if comparison.measured_by is not None and not self.same_code:
+            before = comparison.measured_by or "something that is not recorded"
             rule = f"its rewards were measured by {before}, not by {self.spec.evaluator}"
             remedy = "name another --study, start over with --fresh, or say --same-code if it measures the same"
             raise StudyExists("study", self.name, rule, remedy)
         if change := peek(study, self._change):
             return change
-        if self.is_measured and not found.grows and peek(study, lambda ledger: ledger.done and not ledger.waits):
+        if self.is_measured and not comparison.grows and peek(study, lambda ledger: ledger.done and not ledger.waits):
             return "times are measured again by every new run"
         if self._results is not None:
             self._results.check(study)
         return None
 
     def _change(self, ledger: State) -> str | None:
-        """Which files of COMMAND have changed since the study's rewards were measured, in words."""
+        """A sentence about the files of COMMAND that have changed since the study's rewards were measured."""
         names = self.files.changed(ledger)
         if not names or self.same_code:
             return None
@@ -149,29 +149,22 @@ class Kept:
         verdict, where = study.verdict(), f"study {study.name!r} in {address_of(self.store)}"
         self.pulls = pulls_made(study)
         if verdict.done and not peek(study, lambda ledger: ledger.waits):
-            more = "a larger --budget extends it, " if verdict.open and verdict.budget is not None else ""
-            say(f"nothing is run: {where} is finished; {more}--fresh starts over")
+            larger = "a larger --budget extends it, " if verdict.open and verdict.budget is not None else ""
+            say(f"nothing is run: {where} is finished; {larger}--fresh starts over")
         elif verdict.issued:
             say(f"{where} resumes after {plural(verdict.issued, 'pull')}")
 
-    def _set_aside(self, study: Study, why: str) -> None:
-        """Keep the study that has the name under another one."""
-        for name in _names_aside(self.name, study.created):
+    def _set_aside(self, study: Study, reason: str) -> None:
+        """Rename the stored study, so that a new one can have its name."""
+        aside = f"{self.name[: MAX_NAME - 40]}-{study.created or 'old'}"
+        for name in (aside, *(f"{aside}-{number}" for number in range(2, 1000))):
             try:
                 with self.store.turn(self.name):
                     self.store.rename(self.name, name)
-            except Conflict:
+            except Conflict:  # the name is taken
                 continue
-            say(f"{why}{': ' if why else ''}starting over; the study so far is kept as {name!r}")
+            say(f"{reason}{': ' if reason else ''}starting over; the study so far is kept as {name!r}")
             return
-
-
-def _names_aside(name: str, created: str | None) -> Iterator[str]:
-    """New names for the study that --fresh sets aside, the best first."""
-    first = f"{name[: MAX_NAME - 40]}-{created or 'old'}"
-    yield first
-    for number in range(2, 1000):
-        yield f"{first}-{number}"
 
 
 def pulls_made(study: Study) -> int:
@@ -180,8 +173,8 @@ def pulls_made(study: Study) -> int:
 
 
 def fingerprint(spec: Spec) -> str:
-    """A few letters made from a specification, whatever its budget; the same on every machine."""
+    """Eight characters made from a specification without its budget. They are the same on every machine."""
     data = spec.to_json()
-    for name in ("budget", "settling_constant"):  # the latter follows from the rest, by a logarithm
+    for name in ("budget", "settling_constant"):  # the latter is a logarithm of other fields, which machines round
         del data[name]
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:8]

@@ -1,7 +1,9 @@
 """``thresher run``: a study whose evaluator is any program."""
 
+import re
+import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -9,7 +11,8 @@ from click.core import ParameterSource
 from ..core import checks
 from ..core.named_items import SHAPES, listed
 from ..core.spec import Params
-from ..errors import CannotGoOn, InvalidInput
+from ..core.verdict import Verdict
+from ..errors import CannotGoOn, InvalidInput, StoreFailed, shown
 from ..run.command.persistent import PersistentEvaluator
 from ..run.command.process import CASE, PULL_FIELDS, Command
 from ..run.command.reward import MEASURED
@@ -18,15 +21,16 @@ from ..run.loop import Limits, Progress, run_on
 from ..run.signals import until_stopped
 from ..study import Study, peek
 from ..text.machine import available_cores
-from . import say
+from ..text.phrasing import only, plural
+from . import FINISHED, NOT_MET
 from .code_files import CodeFiles
-from .error_wording import of_engine, of_exits
+from .error_wording import naming_engine_options, suggesting_exit_code
 from .import_export import baseline_results
 from .live_table import watching
-from .options import FORMATS, Duration, Whole, format_option, option, storage_option, store_at
-from .output import print_verdict
+from .options import FORMATS, Duration, Whole, address_of, format_option, is_kept, option, storage_option, store_at
+from .output import print_verdict, say
 from .question_options import ARMS_OF_COMMANDS, arm_options, arms_given, cases_given, question, reward_of_failure
-from .resumable_study import Kept, evaluator_of, pulls_made
+from .resumable_study import ResumableStudy, evaluator_of, pulls_made
 from .run_checks import (
     Cautions,
     check_command,
@@ -39,42 +43,39 @@ from .run_checks import (
     placeholders,
     room_for,
 )
-from .run_end import Required, check_requirements, conclude, say_kept
 
-# ``thresher run --stay``: a program that is started once per worker and answers pulls, line by line.
+# With --stay, COMMAND is started once per worker and answers pulls, line by line.
 
 STAY = "--stay"
 ANSWERS = 'COMMAND answers {"pull": …, "reward": …} instead'
 
 
-def staying(
-    command: Sequence[str], given: dict[str, Any], *, engine: str, elsewhere: bool
+def persistent_evaluator(
+    command: Sequence[str], options: Mapping[str, Any], *, engine: str, elsewhere: bool
 ) -> PersistentEvaluator | None:
-    """The evaluator of ``--stay``, or None without it. Options that do not go together are refused."""
-    if not given["stay"]:
-        if given["per_process"] is not None:
-            raise InvalidInput("--per-process", given["per_process"], f"has no effect without {STAY}", f"add {STAY}")
+    """The evaluator of ``--stay``, or None without it. Raises if other options do not go with it."""
+    if not options["stay"]:
+        if options["per_process"] is not None:
+            rule = f"has no effect without {STAY}"
+            raise InvalidInput("--per-process", options["per_process"], rule, f"add {STAY}")
         return None
-    _check_options(given)
-    per_process = 1 if given["per_process"] is None else checks.whole("--per-process", given["per_process"], least=1)
+    context = click.get_current_context()
+    for spelling, name in (("--reward", "reward"), ("--pass", "passing"), ("--fail", "failing")):
+        if context.get_parameter_source(name) != ParameterSource.DEFAULT:
+            raise InvalidInput(spelling, options[name], f"has no effect with {STAY}", f"leave it out: {ANSWERS}")
+    asked = options["per_process"]
+    per_process = 1 if asked is None else checks.whole("--per-process", asked, least=1)
     if per_process > 1 and (engine in ("processes", "dask") or engine.startswith("ray")):
         rule = f"a worker of --engine {engine} has one pull at a time"
         raise InvalidInput("--per-process", per_process, rule, "use --engine threads, or more --workers instead")
     check_program(command, elsewhere=elsewhere)
-    return PersistentEvaluator(tuple(command), given["timeout"], per_process)
+    return PersistentEvaluator(tuple(command), options["timeout"], per_process)
 
 
-def _check_options(given: dict[str, Any]) -> None:
-    context = click.get_current_context()
-    for spelling, name in (("--reward", "reward"), ("--pass", "passing"), ("--fail", "failing")):
-        if context.get_parameter_source(name) != ParameterSource.DEFAULT:
-            raise InvalidInput(spelling, given[name], f"has no effect with {STAY}", f"leave it out: {ANSWERS}")
-
-
-def arms_of(evaluate: PersistentEvaluator, given: dict[str, Any], *, engine: str) -> dict[str, Params]:
-    """The arms of the options, or those that the evaluator names itself."""
-    if given["file"] or given["names"]:
-        return arms_given(given["file"], given["names"])
+def arms_of(evaluate: PersistentEvaluator, options: Mapping[str, Any], *, engine: str) -> dict[str, Params]:
+    """The arms of the options, or those that the evaluator names in its greeting."""
+    if options["file"] or options["names"]:
+        return arms_given(options["file"], options["names"])
     try:
         arms = listed(evaluate.arms_named(), "COMMAND's greeting", ARMS_OF_COMMANDS)
         if not arms:
@@ -85,8 +86,8 @@ def arms_of(evaluate: PersistentEvaluator, given: dict[str, Any], *, engine: str
             evaluate.stop()
 
 
-def check_placeholders(argv: Sequence[str], arms: Mapping[str, Params]) -> None:
-    """Raise if COMMAND has a placeholder: it is started before there is a pull."""
+def check_no_placeholders(argv: Sequence[str], arms: Mapping[str, Params]) -> None:
+    """Raise if COMMAND has a placeholder: with --stay, it is started before there is a pull."""
     known = {*PULL_FIELDS, CASE, *(key for params in arms.values() for key in params)}
     for name in sorted(placeholders(*argv)):
         if name in known or name.startswith(f"{CASE}."):
@@ -95,11 +96,36 @@ def check_placeholders(argv: Sequence[str], arms: Mapping[str, Params]) -> None:
             raise InvalidInput("placeholder", f"{{{name}}}", rule, remedy)
 
 
-def workers_of(evaluate: object, workers: int | None, engine: str) -> int | None:
-    """How many pulls an engine makes at once: with ``--per-process``, several in each process of its workers."""
+def pulls_at_once(evaluate: object, workers: int | None, engine: str) -> int | None:
+    """The workers of an engine. With ``--per-process``, each process has several pulls, and so counts as several."""
     if isinstance(evaluate, PersistentEvaluator) and evaluate.per_process > 1 and engine == "threads":
         return (workers or available_cores()) * evaluate.per_process
     return workers
+
+
+class Requirement(NamedTuple):
+    """A value of ``--require``."""
+
+    side: str  # reached or missed
+    least: str  # all, any, or a number
+
+
+class RequirementType(click.ParamType[Requirement]):
+    """How ``--require`` is read.
+
+    >>> RequirementType().convert("reached=3", None, None)
+    Requirement(side='reached', least='3')
+    """
+
+    name = "requirement"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Requirement:
+        """The requirement in the text."""
+        parts = re.fullmatch(r"(reached|missed)=(all|any|[1-9][0-9]{0,17})", str(value).strip())
+        if parts is None:
+            rule = "must be reached or missed, =, and all, any or a number of arms; write reached=all, for example"
+            self.fail(f"{shown(value, 60)} {rule}", param, ctx)
+        return Requirement(parts[1], parts[2])
 
 
 HELP = """Find out which arms reach a bar by running COMMAND many times, several at once.
@@ -108,17 +134,21 @@ Each run replaces {arm} in COMMAND with an arm. COMMAND prints the reward: the l
 pass or fail, or True or False, as its last word. The same command line resumes the study after Ctrl-C or a crash.
 
 Examples:
-  Which prompts pass 90 % of my cases? ask.py runs one case and prints 1 or 0; thresher cases lists the hardest.
-    thresher run --at-least 0.9 --arms prompts.txt --cases questions.jsonl -- python ask.py {arm} {case}
-\b
-  Which tests are flaky? Exit 0 is a pass, exit 1 a failed test; the bar is a pass rate of 99 %.
-    thresher run --at-least 0.99 --arms tests.txt --budget 5000 --reward exit-code -- pytest -q {arm}
-\b
+  Which prompts pass 90 % of my cases? ask.py runs one case and prints 1 or 0.
+    thresher run --at-least 0.9 --arms prompts.txt --cases cases.jsonl -- \\
+      python ask.py {arm} {case}
+
+  Which tests are flaky? Exit 0 is a pass, exit 1 a failure; the bar is 99 %.
+    thresher run --at-least 0.99 --arms tests.txt --reward exit-code -- \\
+      pytest -q {arm}
+
   Which commands stay within 50 ms? thresher measures them.
-    thresher run --at-most 50ms --reward seconds --arms commands.txt -- sh -c {arm}
-\b
+    thresher run --at-most 50ms --reward seconds --arms commands.txt -- \\
+      sh -c {arm}
+
   Which prompts beat the current one by 2 %, on the same cases?
-    thresher run --baseline current --margin 2% --arms prompts.txt --cases questions.jsonl -- ./ask.sh {arm} {case}
+    thresher run --baseline current --margin 2% --arms prompts.txt \\
+      --cases cases.jsonl -- ./ask.sh {arm} {case}
 """
 MORE = """The bar is --at-least B or --at-most B, for the mean of an arm's rewards; with --share S, for that share of
 its pulls; with --baseline NAME, what that arm reaches. Numbers may have units: 90%, and 200ms or 1.5s for
@@ -144,37 +174,53 @@ makes no difference; --ignore names a file that COMMAND itself writes. After oth
 ask.py imports, use --fresh.
 
 More examples:
-  Which of 300 prompts pass, if 5 % of those listed may be wrong? And: find one that passes.
-    thresher run --at-least 0.9 --arms prompts.txt --cases 500 --guarantee rate -- ./evaluate.sh {arm} {case}
-    thresher run --at-least 0.9 --arms prompts.txt --cases 500 --find 1 -- ./evaluate.sh {arm} {case}
-\b
-  For tests of pytest, its plugin makes hundreds of runs in the time of one: pip install 'thresher[pytest]', then
-  pytest --thresher 0.99. Without it, any status other than 0 and 1, such as pytest's 4 for a test that does not
-  exist, is a failed pull and never a reward.
-\b
-  Is the median within 20 ms? Which servers answer 95 % of requests within 200 ms? request.sh prints milliseconds.
-    thresher run --at-most 20ms --share 50% --reward seconds --arms commands.txt -- sh -c {arm}
-    thresher run --at-most 200 --share 95% --arms servers.txt -- ./request.sh {arm}
-\b
-  The comparison with a baseline, with the results of it that you already have.
-    thresher run --baseline current --arms prompts.txt --cases questions.jsonl --baseline-results current.csv -- \\
-      ./ask.sh {arm} {case}
-\b
-  Is something slower than before? Each pull runs an arm and CURRENT, one after the other, and compares the two times.
-    thresher run --baseline CURRENT --ratio 1.05 --reward seconds --arms builds.txt -- ./bench.sh {arm}
-\b
-  An evaluator that is started once per worker, names its arms and answers pulls line by line.
-  docs/reference/protocol.md describes the lines; in Python, thresher.evaluator(function) does the rest.
-    thresher run --stay --at-least 0.9 --workers 4 -- python evaluate.py
-    thresher run --stay --per-process 8 --at-least 0.9 --arms prompts.txt -- node evaluate.mjs
-\b
+  Which of 300 prompts pass, if 5 % of those listed may be wrong?
+    thresher run --at-least 0.9 --arms prompts.txt --cases 500 \\
+      --guarantee rate -- ./evaluate.sh {arm} {case}
+
+  Find one prompt that passes.
+    thresher run --at-least 0.9 --arms prompts.txt --cases 500 --find 1 -- \\
+      ./evaluate.sh {arm} {case}
+
+  Is the median within 20 ms?
+    thresher run --at-most 20ms --share 50% --reward seconds \\
+      --arms commands.txt -- sh -c {arm}
+
+  Which servers answer 95 % of requests within 200 ms? request.sh prints
+  milliseconds.
+    thresher run --at-most 200 --share 95% --arms servers.txt -- \\
+      ./request.sh {arm}
+
+  Is something slower than before? Each pull runs an arm and CURRENT, one
+  after the other, and compares the two times.
+    thresher run --baseline CURRENT --ratio 1.05 --reward seconds \\
+      --arms builds.txt -- ./bench.sh {arm}
+
+  Compare with a baseline whose results you already have.
+    thresher run --baseline current --baseline-results current.csv \\
+      --arms prompts.txt --cases cases.jsonl -- ./ask.sh {arm} {case}
+
   Which settings gain? evaluate.py prints {"gain": …}, which may be negative.
-    thresher run --at-least 0 --bounds -1:1 --arms settings.csv --budget 800 --reward json:gain -- \\
-      python evaluate.py --depth {depth} --seed {seed}
-\b
-  The same on a cluster, with the program in a folder that all workers share; on Ray, with one GPU for each pull:
-    thresher run --at-least 0.9 --arms prompts.txt --engine dask:tcp://head:8786 -- /shared/evaluate.sh {arm}
-    thresher run --at-least 0.9 --arms models.txt --engine ray:head:6379 --resource GPU=1 -- /shared/train.sh {arm}
+    thresher run --at-least 0 --bounds -1:1 --arms settings.csv --budget 800 \\
+      --reward json:gain -- python evaluate.py --depth {depth} --seed {seed}
+
+  Start the program once per worker: it names its arms and answers pulls line
+  by line. docs/reference/protocol.md describes the lines; in Python,
+  thresher.evaluator(function) does the rest.
+    thresher run --stay --at-least 0.9 --workers 4 -- python evaluate.py
+    thresher run --stay --per-process 8 --at-least 0.9 --arms prompts.txt -- \\
+      node evaluate.mjs
+
+  Run on a cluster, with the program in a folder that all workers share; on
+  Ray, with one GPU for each pull.
+    thresher run --at-least 0.9 --arms prompts.txt \\
+      --engine dask:tcp://head:8786 -- /shared/evaluate.sh {arm}
+    thresher run --at-least 0.9 --arms models.txt --engine ray:head:6379 \\
+      --resource GPU=1 -- /shared/train.sh {arm}
+
+For tests of pytest, its plugin makes hundreds of runs in the time of one: pip install 'thresher[pytest]', then
+pytest --thresher 0.99. Without it, any status other than 0 and 1, such as pytest's 4 for a test that does not
+exist, is a failed pull and never a reward.
 
 Exit status: 0 finished, 1 a --require option was not met, 2 wrong use, 3 could not continue, 130 Ctrl-C, 143 SIGTERM,
 129 SIGHUP: the terminal was closed. Ctrl-C and SIGTERM wait for pending pulls; SIGHUP, or a second signal, drops them.
@@ -231,7 +277,7 @@ class RunCommand(click.Command):
 @option(
     "--require WHAT=HOW",
     "Exit with 1 unless all, any or N arms are certified to reach the bar, or not to: reached=all, missed=any …",
-    type=Required(),
+    type=RequirementType(),
     multiple=True,
 )
 @storage_option
@@ -247,43 +293,53 @@ class RunCommand(click.Command):
 @format_option(*FORMATS, text="How to print the verdict.")
 @option("--quiet", "Show no progress.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARGUMENT]...")
-def run(command: tuple[str, ...], **given: Any) -> int:
-    """Run the study and print its verdict."""
-    check_start(command, needs_arms=not (given["stay"] or given["file"] or given["names"]))
-    given["resources"] = check_resources(given["resources"])
-    with of_engine(given):
-        engine = check_name(given["engine"])
-        check_workers(given["workers"])
-    files = CodeFiles(command, given["ignored"])
+def run(command: tuple[str, ...], **options: Any) -> int:
+    """Check everything, run the study and print its verdict."""
+    check_start(command, needs_arms=not (options["stay"] or options["file"] or options["names"]))
+    options["resources"] = check_resources(options["resources"])
+    with naming_engine_options(options):
+        engine = check_name(options["engine"])
+        check_workers(options["workers"])
+    files = CodeFiles(command, options["ignored"])
     elsewhere = ":" in engine  # on a cluster: whether the program exists there cannot be checked from here
-    stays = staying(command, given, engine=engine, elsewhere=elsewhere)
-    arms = arms_of(stays, given, engine=engine) if stays else arms_given(given["file"], given["names"])
-    given["cases"] = cases_given(given["cases"])
+    persistent = persistent_evaluator(command, options, engine=engine, elsewhere=elsewhere)
+    arms = arms_of(persistent, options, engine=engine) if persistent else arms_given(options["file"], options["names"])
+    options["cases"] = cases_given(options["cases"])
     if elsewhere and command and "/" in command[0] and not command[0].startswith("/"):
         say(f"{command[0]} is resolved in the folders of the cluster's workers; give an absolute path")
-    if stays:
-        check_placeholders(command, arms)
-    evaluate = stays or _command(command, arms, given, elsewhere=elsewhere)
-    failure = reward_of_failure(given["failure"])
-    here = not elsewhere and files.are_here
-    evaluator = evaluator_of(evaluate, failure=failure, here=here)
-    asked = question(arms, given, evaluator=evaluator)
-    evaluate = evaluate.asked(asked)
-    files.fill_in(asked)
-    required = given["require"]
-    check_requirements(required, arms=asked.contenders)
-    found, store = baseline_results(given, asked), store_at(given["storage"])
-    measured, how = given["reward"] in MEASURED, {name: given[name] for name in ("fresh", "same_code")}
-    kept = Kept(given["name"], store, asked, files, is_measured=measured, results=found, **how)
-    cautions = [] if stays else list(command_cautions(command, arms, cases=asked.cases is not None))
-    job = Job(kept, evaluate, given, cautions)
+    evaluate: Command | PersistentEvaluator
+    if persistent:
+        check_no_placeholders(command, arms)
+        evaluate = persistent
+    else:
+        reward = check_reader(options["reward"])
+        argv = check_command(command, arms, options["cases"], elsewhere=elsewhere)
+        codes = check_exits(reward, options["passing"], options["failing"])
+        evaluate = Command(argv, reward, options["timeout"], *codes)
+    failure, here = reward_of_failure(options["failure"]), not elsewhere and files.are_here
+    spec = question(arms, options, evaluator=evaluator_of(evaluate, failure=failure, here=here))
+    evaluate = evaluate.asked(spec)
+    files.fill_in(spec)
+    check_requirements(options["require"], arms=spec.contenders)
+    resumable = ResumableStudy(
+        options["name"],
+        store_at(options["storage"]),
+        spec,
+        files,
+        fresh=options["fresh"],
+        same_code=options["same_code"],
+        is_measured=options["reward"] in MEASURED,
+        results=baseline_results(options, spec),
+    )
+    cautions = [] if persistent else list(command_cautions(command, arms, cases=spec.cases is not None))
+    job = Job(resumable, evaluate, options, cautions)
     try:
-        with of_engine(given), of_exits(given):
-            status = until_stopped(job.carry_out)
+        with naming_engine_options(options), suggesting_exit_code(options):
+            status = until_stopped(job.run)
     except CannotGoOn:
-        if job.study and (given["style"] != "table" or peek(job.study, lambda ledger: ledger.told)):
-            ran = pulls_made(job.study) > kept.pulls
-            print_verdict(job.study.verdict(), given["style"], ran=ran)  # an empty table would not help
+        if job.study and (options["style"] != "table" or peek(job.study, lambda ledger: ledger.told)):
+            ran = pulls_made(job.study) > resumable.pulls
+            print_verdict(job.study.verdict(), options["style"], ran=ran)  # an empty table would not help
             say_kept(job.study)
         raise
     finally:
@@ -291,49 +347,43 @@ def run(command: tuple[str, ...], **given: Any) -> int:
     if job.study is None:  # stopped while the engine started
         say("stopped before the first pull")
         return status
-    with of_exits(given):
-        return conclude(job.study, status, given, required, pulls=kept.pulls)
-
-
-def _command(command: tuple[str, ...], arms: dict[str, Params], given: dict[str, Any], *, elsewhere: bool) -> Command:
-    """A program that is started for every pull."""
-    reward = check_reader(given["reward"])
-    argv = check_command(command, arms, given["cases"], elsewhere=elsewhere)
-    return Command(argv, reward, given["timeout"], *check_exits(reward, given["passing"], given["failing"]))
+    with suggesting_exit_code(options):
+        return conclude(job.study, status, options, pulls=resumable.pulls)
 
 
 class Job:
-    """One run. The engine starts before the study is created: a failed start leaves no empty study behind."""
+    """One run. The engine starts before the study is created, so a failed start leaves no empty study behind."""
 
     def __init__(
-        self, kept: Kept, evaluate: Command | PersistentEvaluator, given: dict[str, Any], cautions: list[str]
+        self,
+        resumable: ResumableStudy,
+        evaluate: Command | PersistentEvaluator,
+        options: Mapping[str, Any],
+        cautions: Sequence[str],
     ) -> None:
-        self._kept, self._evaluate, self._given, self._cautions = kept, evaluate, given, cautions
+        self._resumable, self._evaluate, self._options, self._cautions = resumable, evaluate, options, cautions
         self.study: Study | None = None
 
-    def carry_out(self) -> None:
-        """Start the engine, open the study, and run."""
-        given = self._given
-        limits = Limits(
-            seconds=given["seconds"],
-            give_up=given["give_up"],
-            check=self._kept.files.check,
-        )
-        is_measured = self._kept.is_measured
-        workers = given["workers"] or (1 if is_measured else None)
-        workers = workers_of(self._evaluate, workers, given["engine"])
+    def run(self) -> None:
+        """Start the engine, open the study, and make pulls until the end."""
+        options, is_measured = self._options, self._resumable.is_measured
+        limits = Limits(seconds=options["seconds"], give_up=options["give_up"], check=self._resumable.files.check)
+        workers = options["workers"] or (1 if is_measured else None)
+        workers = pulls_at_once(self._evaluate, workers, options["engine"])
         room_for(workers or 0)
-        engine = open_engine(self._evaluate, workers=workers, executor=given["engine"], resources=given["resources"])
+        engine = open_engine(
+            self._evaluate, workers=workers, executor=options["engine"], resources=options["resources"]
+        )
         try:
-            study = self.study = self._kept.begin()
+            study = self.study = self._resumable.begin()
         except BaseException:
             engine.close(wait=False)
             raise
-        for caution in self._cautions:  # only now: what cannot begin needs no warning
+        for caution in self._cautions:  # a run that cannot begin needs no warning
             say(f"warning: {caution}")
-        with watching(study, quiet=given["quiet"]) as show:
-            measured = is_measured and ":" not in given["engine"]  # on this machine
-            cautions = Cautions(study, measured=measured, workers=engine.workers)
+        with watching(study, quiet=options["quiet"]) as show:
+            is_here = ":" not in options["engine"]
+            cautions = Cautions(study, measured=is_measured and is_here, workers=engine.workers)
 
             def on_progress(progress: Progress) -> None:
                 show(progress)
@@ -341,3 +391,82 @@ class Job:
 
             run_on(engine, study, limits, on_progress)
             cautions.at_the_end()
+
+
+# The end of a run: what it required, the verdict, what to do next, and the exit status.
+
+
+def check_requirements(requirements: Sequence[Requirement], *, arms: int) -> None:
+    """Raise if a requirement names more arms than there are."""
+    for side, least in requirements:
+        if least.isdigit() and int(least) > arms:
+            raise InvalidInput("--require", f"{side}={least}", only(arms, "arm"), "require fewer, or all")
+
+
+def are_met(verdict: Verdict, requirements: Sequence[Requirement]) -> bool:
+    """Whether the requirements hold; says on standard error which do not. Nothing is required of the baseline."""
+    are_met, arms = True, len(verdict.rows) - (verdict.baseline is not None)
+    certifies = verdict.confidence is not None
+    for side, least in requirements:
+        option, names = f"--require {side}={least}", verdict.reached if side == "reached" else verdict.missed
+        count = sum(verdict[name].certified or not certifies for name in names)
+        if count < ({"all": arms, "any": 1}.get(least) or int(least)):
+            are_met = False
+            if certifies:
+                answer = "to reach the bar" if side == "reached" else "not to reach the bar"
+                answer = f"{'is' if count == 1 else 'are'} certified {answer}"
+            else:
+                answer = f"reach{'es' if count == 1 else ''} the bar"
+                answer = answer if side == "reached" else f"miss{'es' if count == 1 else ''} it"
+            say(f"{option}: {count:,} of {plural(arms, 'arm')} {answer}")
+        elif verdict.told == verdict.earlier + verdict.imported:
+            say(f"{option}: met by {'earlier runs' if verdict.earlier else 'imported results'}; nothing new was run")
+    return are_met
+
+
+def conclude(study: Study, status: int, options: Mapping[str, Any], *, pulls: int) -> int:
+    """Print the verdict, say what to do next, and return the exit status. Earlier runs had made ``pulls`` pulls."""
+    try:
+        verdict, ran = study.verdict(), pulls_made(study) > pulls
+    except StoreFailed as error:
+        if status == FINISHED:
+            raise
+        say(f"stopped; the verdict so far cannot be read: {error}")
+        return status
+    print_verdict(verdict, options["style"], ran=ran)
+    if status != FINISHED and verdict.done and not verdict.pending:
+        say("stopped, when the study had just finished: this is its verdict")
+        say_kept(study)
+        return status
+    if status != FINISHED:
+        say(f"stopped; {_so_far(study)}")
+        return status
+    if not verdict.told:
+        reason = next((row.reason for row in verdict.rows if row.reason), None) or _last_reason(study)
+        raise CannotGoOn("run", rule=f"no pull gave a reward, the last: {reason}", remedy="fix the command")
+    if options["seconds"] is not None and not verdict.done:
+        say(f"stopped, because the time of --for is over; {_so_far(study)}")
+    elif verdict.cases or verdict.earlier < verdict.told:  # otherwise the first line said where the study is
+        say_kept(study, cases=bool(verdict.cases))
+    return FINISHED if are_met(verdict, options["require"]) else NOT_MET
+
+
+def say_kept(study: Study, *, cases: bool = False) -> None:
+    """Say where a stored study is, its name, and which command shows more."""
+    if is_kept(study):
+        name = shlex.quote(study.name)
+        command = f"cases {name} lists the hardest cases" if cases else f"verdict {name} prints this again"
+        say(f"kept as study {shown(study.name)} in {address_of(study.store)}; thresher {command}")
+
+
+def _last_reason(study: Study) -> str:
+    """Why the last pull was dropped. No row has this reason if the pull was lost: that is no failure of its arm."""
+    dropped = [event for event in study.events() if event.kind == "dropped"]
+    return (dropped[-1].reason or "no reason was options") if dropped else "no pull was made"
+
+
+def _so_far(study: Study) -> str:
+    """A sentence about a verdict that comes before the end of its study."""
+    if is_kept(study):
+        return f"this is the verdict so far of study {shown(study.name)}, and the same command resumes it"
+    return "this is the verdict so far, and nothing was stored: a new run starts over"

@@ -13,9 +13,8 @@ from ..errors import CannotGoOn, InvalidInput, lacks
 from ..log.store import MemoryStore
 from ..run.signals import until_stopped
 from ..text.files import Kind, check, replacing
-from . import print_lines, put, say, say_done, standard_output
 from .options import Whole, name_argument, option, scores_option, storage_option, store_at, study_at
-from .stderr_log import spoken
+from .output import log_records, print_lines, put, say, say_done, standard_output
 
 
 def web(module: str) -> ModuleType:
@@ -52,14 +51,14 @@ def serve(context: click.Context, /, storage: str | None, scores: tuple[object, 
       thresher serve
       thresher serve --storage sqlite:///prompts.db --write --port 9000
       THRESHER_WRITE_TOKEN=a-long-secret thresher serve --write
-      thresher serve --host 0.0.0.0 --allow-host lab-box.example --tls-cert box.pem --tls-key box.key
+      thresher serve --host 0.0.0.0 --allow-host box.example --tls-cert box.pem
     """
     if not given["write"] and context.get_parameter_source("write_token") is ParameterSource.COMMANDLINE:
         raise InvalidInput("write token", rule="has no effect on a read-only server", remedy="add --write")
     server, store = web("server"), store_at(storage)
     store.studies()  # fail now if the store cannot be read, not at the first request
     reader = None if isinstance(store, MemoryStore) else store_at(storage)
-    with spoken(say, "thresher", "asyncio"):
+    with log_records(say, "thresher", "asyncio"):
         server.serve(store, server.Options(**given), put, reader=reader)
 
 

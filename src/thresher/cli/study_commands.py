@@ -13,7 +13,7 @@ from ..run.command.reward import MEASURED
 from ..study import Study, peek
 from ..text.masking import one_line
 from ..text.phrasing import plural
-from . import FINISHED, NOT_MET, put, say, say_done
+from . import FINISHED, NOT_MET
 from .import_export import baseline_results
 from .options import (
     Whole,
@@ -27,6 +27,7 @@ from .options import (
     study_at,
     study_or_damage,
 )
+from .output import put, say, say_done
 from .question_options import arm_options, arms_given, cases_given, question
 from .read_commands import summary_of
 
@@ -79,8 +80,8 @@ def create(name: str, storage: str | None, **given: Any) -> None:
 
     Examples:
       thresher create prompts --at-least 0.9 --arms prompts.txt --budget 2000
-      thresher create prompts --at-least 0.9 --arms prompts.txt --cases questions.jsonl
-      thresher create rivals --baseline current --margin 2% --arms prompts.txt --cases questions.jsonl
+      thresher create prompts --at-least 0.9 --arms prompts.txt --cases 500
+      thresher create rivals --baseline current --arms prompts.txt --cases 500
     """
     given["cases"] = cases_given(given["cases"])
     asked, store = question(arms_given(given["file"], given["names"]), given), store_at(storage)
