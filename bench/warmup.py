@@ -12,10 +12,9 @@ import numpy as np
 
 from thresher.core import state
 from thresher.core.certificate import CHARGED
-from thresher.lab import Setup, compiler, formulas
+from thresher.lab import Setup, compiler, scores
 from thresher.lab.delays import blank_slots
-from thresher.lab.proofs import blank_proof
-from thresher.lab.repetition import zeros
+from thresher.lab.repetition import blank_proof, zeros
 from thresher.lab.result import standard_error
 from thresher.lab.simulator import aside, available_cores, blank_arms, rules, share_out
 
@@ -58,7 +57,7 @@ def play(policy: str, way: int, times: int, pool: tuple[int, int, int], repetiti
         confidence=0.95 if certifies else None,
         common=True,
     )
-    run, numbered = compiler.other_loop(loop.run_pool), tuple(map(formulas.numbered, rules(setup)))
+    run, numbered = compiler.other_loop(loop.run_pool), tuple(map(scores.numbered, rules(setup)))
     rows = np.zeros((repetitions, 5))
 
     def work(chunk: tuple[int, int]) -> None:

@@ -20,8 +20,21 @@ from thresher.core.kernel import (
 from thresher.lab.delays import Slots, empty_slots, put_due
 from thresher.lab.families import Reals
 from thresher.lab.loops import draw_instance, drawn
-from thresher.lab.proofs import Proof, issue, learn, mislabelled, open_proof
-from thresher.lab.repetition import Arms, Boards, Rules, Times, misjudged, saw, start_pull, wipe
+from thresher.lab.repetition import (
+    Arms,
+    Boards,
+    Proof,
+    Rules,
+    Times,
+    issue,
+    learn,
+    misjudged,
+    mislabelled,
+    open_proof,
+    saw,
+    start_pull,
+    wipe,
+)  # fmt: skip
 from thresher.lab.streams import DELAYS, Words, exponential, fraction, start
 
 TODAY, OBSERVED, FIRST, CAPPED, LEAST, LONGER = range(6)  # see RULES of `warmup.py`

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from thresher.lab import Setup, compiler, user_score
+from thresher.lab import Setup, compiler, scores
 from thresher.lab.simulator import blank_arms, instances
 from thresher.lab.streams import REWARDS
 
@@ -22,7 +22,7 @@ def _draw_many(arms: Any, state: Any, out: Any) -> None:
 
 @cache
 def _many() -> Any:
-    rebuilt = user_score.rebuilt(
+    rebuilt = scores.rebuilt(
         cast(FunctionType, _draw_many), {**compiler.shared_namespace(), "REWARDS": REWARDS}, "_draw_many"
     )
     return compiler.njit(**compiler.OPTIONS)(rebuilt)

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from thresher.core import kernel
-from thresher.lab import compiler, formulas, loops, parallel_compile, simulator
+from thresher.lab import compiler, loops, parallel_compile, scores, simulator
 
 COMPILED = compiler.loop
 LOCK = threading.Lock()
-MODULES = (kernel, kernel, formulas, loops, loops)
+MODULES = (kernel, scores, loops)
 LARGE = 15_000  # pulls of a game that is compiled all the same
 
 

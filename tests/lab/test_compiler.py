@@ -12,7 +12,7 @@ import pytest
 
 from thresher.core import kernel
 from thresher.core.kernel import Rule
-from thresher.lab import compiler, formulas, parallel_compile
+from thresher.lab import compiler, parallel_compile, scores
 
 PROGRAM = """
 import sys
@@ -124,18 +124,18 @@ def test_every_formula_of_the_kernel_has_a_number() -> None:
     found = [
         name for name, function in vars(kernel).items() if [*getattr(function, "__annotations__", ())][:1] == ["gap"]
     ]
-    assert sorted(found) == sorted(formulas.NAMES)
+    assert sorted(found) == sorted(scores.NAMES)
 
 
-@pytest.mark.parametrize("name", formulas.NAMES)
+@pytest.mark.parametrize("name", scores.NAMES)
 def test_a_formula_is_found_by_its_number(name: str) -> None:
     formula = getattr(kernel, name)
     rule = Rule(formula, bar=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
-    assert formulas.applied(formulas.numbered(rule), 0.25, 0.5, 3, 5.0) == formula(0.25, 0.5, 3, 5.0, 4.0)
+    assert scores.applied(scores.numbered(rule), 0.25, 0.5, 3, 5.0) == formula(0.25, 0.5, 3, 5.0, 4.0)
 
 
 def test_no_two_compiled_functions_have_the_same_name() -> None:
-    """They share one namespace, where one would take the other's place, as `formulas.applied` does on purpose."""
+    """They share one namespace, where one would take the other's place, as `scores.applied` does on purpose."""
     names = [name for module in (*compiler.SHARED, *compiler.LOOPS) for name in compiler.functions_in(module)]
     assert sorted([*set(names), "applied"]) == sorted(names)
 

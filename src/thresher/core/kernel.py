@@ -159,7 +159,7 @@ def promise(below: float, scatter: float, seen: int, weight: float) -> float:
 
 
 def applied(rule: Rule, gap: float, scatter: float, seen: int, weight: float) -> float:
-    """The value of the rule's formula. Compiled code has another function of that name: see `lab/formulas.py`."""
+    """The value of the rule's formula. Compiled code has another function of that name: see `lab/scores.py`."""
     return rule.formula(gap, scatter, seen, weight, rule.exploration)
 
 

@@ -21,11 +21,11 @@ import numba
 from numba.core.types import unliteral
 
 from ..core import certificate, custom_scores, error_rate, kernel, places, question
-from . import delays, families, formulas, loops, proofs, repetition, streams, user_score
+from . import delays, families, loops, repetition, scores, streams
 
 CORE = (kernel, places, certificate, error_rate, question)
-SHARED = (*CORE, streams, families, delays, repetition, proofs, formulas)  # `applied` is that of the last
-SCORED = (kernel, formulas)  # what calls a user's score
+SHARED = (*CORE, streams, families, delays, repetition, scores)  # `applied` is that of the last
+SCORED = (kernel, scores)  # what calls a user's score
 LOOPS = (loops,)
 CALLED = frozenset(("draw_rarer", "moments", "within"))  # not worth the time to compile them into every caller
 njit: Any = numba.njit  # its annotations lack the options below
@@ -47,7 +47,7 @@ def functions_in(module: ModuleType) -> dict[str, FunctionType]:
 def _compiled(function: FunctionType, namespace: Namespace, name: str, *, keeps: bool) -> Any:
     """A function that loops call, compiled when one of them needs it; ``keeps`` says whether it is cached."""
     options = {**INNER, "forceinline": function.__name__ not in CALLED}
-    compiled = njit(**options)(user_score.rebuilt(function, namespace, name))
+    compiled = njit(**options)(scores.rebuilt(function, namespace, name))
     typed = compiled.get_call_template
     is_new = keeps
 
@@ -92,7 +92,7 @@ def shared_namespace() -> Namespace:
 def _cache_folder() -> str | None:
     """A folder for machine code of exactly these sources, or None if it cannot be written."""
     digest = hashlib.sha256(numba.__version__.encode() + Path(__file__).read_bytes())
-    for module in (user_score, *SHARED, *LOOPS):
+    for module in (*SHARED, *LOOPS):
         digest.update(Path(str(module.__file__)).read_bytes())
     try:
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -140,7 +140,7 @@ def kept(kind: Kind) -> bool:
 def loop(kind: Kind) -> Callable[..., None]:
     """The compiled loop; it releases the interpreter's lock while it runs."""
     function = functions_in(loops)["run_delayed"] if kind.delayed else functions_in(loops)["run_at_once"]
-    rebuilt = user_score.rebuilt(function, _namespace(kind._replace(delayed=False)), kind.name)
+    rebuilt = scores.rebuilt(function, _namespace(kind._replace(delayed=False)), kind.name)
     is_known = kind.digest is None or not kind.digest.startswith(custom_scores.IN_MEMORY)  # by its source
     return outermost(rebuilt, keeps=is_known)
 
@@ -168,9 +168,7 @@ def compiling(*, delayed: bool) -> Iterator[None]:
 def instance_drawer() -> Callable[..., None]:
     """The compiled function that draws the arms of one repetition."""
     function = functions_in(loops)["draw_instance"]
-    drawer: Callable[..., None] = njit(**OPTIONS)(
-        user_score.rebuilt(function, _namespace(Kind()), "draw_instance-alone")
-    )
+    drawer: Callable[..., None] = njit(**OPTIONS)(scores.rebuilt(function, _namespace(Kind()), "draw_instance-alone"))
     return drawer
 
 
@@ -186,7 +184,7 @@ def _namespace(kind: Kind) -> Namespace:
     if kind.formula is None or kind.digest is None:
         return _extended(namespace, LOOPS, kind.variant, keeps=True)
     _extended(namespace, (*SCORED, *LOOPS), kind.variant)
-    namespace["custom"] = user_score.compiled(kind.formula, kind.digest)
+    namespace["custom"] = scores.compiled(kind.formula, kind.digest)
     return namespace
 
 
@@ -194,7 +192,7 @@ def _namespace(kind: Kind) -> Namespace:
 def other_loop(function: FunctionType) -> Callable[..., None]:
     """A loop of another room, compiled with everything in its module."""
     namespace = _extended(dict(_namespace(Kind())), (sys.modules[function.__module__],))
-    return outermost(user_score.rebuilt(function, namespace, function.__name__))
+    return outermost(scores.rebuilt(function, namespace, function.__name__))
 
 
 def outermost(rebuilt: FunctionType, *, keeps: bool = True) -> Callable[..., None]:

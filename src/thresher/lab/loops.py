@@ -23,26 +23,36 @@ from ..core.places import case_at
 from ..core.question import count
 from .delays import WORKERS, Slots, Timing, back_first, empty_slots, hangs, is_lost, owed, put_due, service, slot_for
 from .families import CONSTANT, RECORDED, draw, moments, set_arm, within
-from .proofs import (
+from .repetition import (
+    Arms,
+    Boards,
+    Measures,
     Proof,
+    Rules,
+    Trace,
     await_baseline,
     case_of,
     is_done,
     is_over,
+    is_refused,
     issue,
     issue_baseline,
     learn,
     learn_baseline,
     mean_counted,
+    measure,
     measure_proof,
+    note,
     open_proof,
     rank,
     reconsider,
+    saw,
     saw_counted,
     shut_baseline,
+    start_pull,
     value_of_case,
-)
-from .repetition import Arms, Boards, Measures, Rules, Trace, is_refused, measure, note, saw, start_pull, wipe
+    wipe,
+)  # fmt: skip
 from .streams import DELAYS, INSTANCE, REWARDS, Words, fraction, start
 
 IS_CUSTOM = False  # the formula is a user's function

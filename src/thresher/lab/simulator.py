@@ -16,14 +16,13 @@ from ..core.kernel import Board, Rule
 from ..core.policies import second_rule, settling_constant
 from ..errors import InvalidInput
 from ..text.machine import available_cores
-from . import compiler, families, formulas
+from . import compiler, families, scores
 from .delays import NONE, Timing, blank_slots
 from .families import Reals
-from .proofs import Proof, blank_proof
-from .repetition import Arms, Measures, Trace, blank_measures, blank_trace, zeros
+from .repetition import Arms, Measures, Proof, Trace, blank_measures, blank_proof, blank_trace, zeros
 from .result import Result
+from .scores import NoNumber, refused_in, score_failed
 from .setup import Setup
-from .user_score import NoNumber, refused_in, score_failed
 
 # Work divided among threads.
 
@@ -251,7 +250,7 @@ def _arguments(
     other = board if setup.rules.second is None else state.second(board, zeros)
     random_state, delay = np.zeros(4, np.uint64), setup.timing
     mine, other_rule = rules(setup)
-    numbered = formulas.numbered(mine, is_custom=setup.rules.is_custom), formulas.numbered(other_rule)
+    numbered = scores.numbered(mine, is_custom=setup.rules.is_custom), scores.numbered(other_rule)
     fixed = (numbered, blank_arms(setup), measures, written, random_state, _proof(setup, certifies))
     shared = (seed, begin, end, (board, other), *fixed)
     if delay.model == NONE:

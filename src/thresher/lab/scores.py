@@ -1,4 +1,8 @@
-"""A user's score function in the laboratory: compiled from outside, as the kernel is, and checked."""
+"""Scores in compiled code: the kernel's formulas by their numbers, and a user's score function.
+
+A rule's formula is a number here, so one loop is for all of them. A user's function is compiled from outside, as the
+kernel is, and checked.
+"""
 
 import re
 import warnings
@@ -10,10 +14,48 @@ from typing import Any, NamedTuple
 import numba
 
 from ..core import custom_scores, kernel
-from ..core.kernel import Board, Rule, doubled
+from ..core.kernel import Board, Rule, apt, cheapest, doubled, evt, evt_pf, evt_supplement, lsa, uniform
 from ..core.policies import DOUBLING, Policy
 from ..errors import InvalidInput, ScoreFailed
-from .repetition import Measures
+from .repetition import INVALID, Measures
+
+NAMES = ("uniform", "apt", "evt", "evt_supplement", "evt_pf", "lsa", "cheapest")
+APT, EVT, EVT_SUPPLEMENT, EVT_PF, LSA, CHEAPEST, OWN = range(1, len(NAMES) + 1)
+IS_CUSTOM = False  # whether loops are compiled with a user's function, which has the number OWN
+
+
+def numbered(rule: Rule, *, is_custom: bool = False) -> Any:
+    """The rule as compiled code takes it."""
+    return rule._replace(formula=OWN if is_custom else NAMES.index(rule.formula.__name__))  # type: ignore[arg-type]
+
+
+def custom(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    """`compiler.py` puts the user's function in its place."""
+    return weight
+
+
+def applied(rule: Any, gap: float, scatter: float, seen: int, weight: float) -> float:
+    """The value of the rule's formula, in place of the function of that name in `kernel.py`; INVALID if it is none."""
+    number, exploration = rule.formula, rule.exploration
+    if IS_CUSTOM and number == OWN:
+        value = float(custom(gap, scatter, seen, weight, exploration))
+        return value if value >= 0.0 else INVALID
+    if number == EVT:
+        return evt(gap, scatter, seen, weight, exploration)
+    if number == CHEAPEST:
+        return cheapest(gap, scatter, seen, weight, exploration)
+    if number == APT:
+        return apt(gap, scatter, seen, weight, exploration)
+    if number == EVT_PF:
+        return evt_pf(gap, scatter, seen, weight, exploration)
+    if number == EVT_SUPPLEMENT:
+        return evt_supplement(gap, scatter, seen, weight, exploration)
+    if number == LSA:
+        return lsa(gap, scatter, seen, weight, exploration)
+    return uniform(gap, scatter, seen, weight, exploration)
+
+
+# A user's score function.
 
 njit: Any = numba.njit  # its annotations lack the options below
 # as in `compiler.py`, except that a division by zero is an error, as it is in a live study
