@@ -130,7 +130,7 @@ def run_pool(
         wipe(board)
         rule, other_rule = rules
         if certifies:
-            open_proof(proof)
+            open_proof(board, proof)
         rescore_everything(board, other, rule, other_rule)
         free = capacity = empty_slots(slots)
         clock, issued, hung, over = 0.0, 0, 0, False

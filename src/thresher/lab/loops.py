@@ -1,13 +1,14 @@
-"""The loop in which every reward is seen at once, the one in which rewards are delayed, and what they share.
+"""The loops of a simulation: with every reward seen at once, and with delayed rewards.
 
 Every decision is made by `kernel.py`, compiled. The names in capitals below are defaults: `compiler.py` replaces them.
-What takes long to compile, or would slow down every pull, is left out of loops that do not need it.
+So a loop leaves out every step that it does not need, if that takes long to compile or would slow down every pull.
 """
 
 import math
 
 from ..core.certificate import OPEN
 from ..core.kernel import (
+    SHUT,
     Board,
     Rule,
     added,
@@ -30,13 +31,10 @@ from .repetition import (
     Proof,
     Rules,
     Trace,
-    await_baseline,
     case_of,
-    is_done,
     is_over,
     is_refused,
     issue,
-    issue_baseline,
     learn,
     learn_baseline,
     mean_counted,
@@ -48,7 +46,6 @@ from .repetition import (
     reconsider,
     saw,
     saw_counted,
-    shut_baseline,
     start_pull,
     value_of_case,
     wipe,
@@ -58,11 +55,11 @@ from .streams import DELAYS, INSTANCE, REWARDS, Words, fraction, start
 IS_CUSTOM = False  # the formula is a user's function
 CERTIFIES = False  # arms are settled, and then no longer pulled
 RANKS = False  # the error rate is bounded
-COUNTS = False  # a reward counts as something else, see `core/question.py`
+COUNTS = False  # something else than the reward counts, see `core/question.py`
 
 
 def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
-    """Draw the means, then the spreads, of one repetition."""
+    """Draw the means, then the spreads, of a repetition."""
     arms.order[1], arms.order[2] = seed, repetition
     start(state, seed, repetition, INSTANCE)
     for arm in range(len(arms.mean)):
@@ -72,8 +69,8 @@ def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
         spread = arms.spread_low[arm] + (arms.spread_high[arm] - arms.spread_low[arm]) * fraction(state)
         first, second = set_arm(arms.family, arms.mean[arm], spread, arms.low, arms.high)
         arms.first[arm], arms.second[arm] = first, second
-        found = moments(arms.family, arms.mean[arm], first, second, arms.low, arms.high, arms.samples)
-        arms.mean[arm], arms.variance[arm] = found
+        mean, variance = moments(arms.family, arms.mean[arm], first, second, arms.low, arms.high, arms.samples)
+        arms.mean[arm], arms.variance[arm] = mean, variance
 
 
 def drawn(arms: Arms, arm: int, state: Words) -> float:
@@ -82,7 +79,7 @@ def drawn(arms: Arms, arm: int, state: Words) -> float:
 
 
 def draw_truths(arms: Arms, proof: Proof, state: Words) -> None:
-    """Draw the cases, if there are any; set the arms' true means, where those are not the means that were drawn."""
+    """Draw the cases, if there are any, and set the arms' true means unless they are the means that were drawn."""
     if CERTIFIES and proof.sheet.cases > 0:
         if COUNTS:
             draw_counted_cases(arms, proof, state)
@@ -95,19 +92,20 @@ def draw_truths(arms: Arms, proof: Proof, state: Words) -> None:
 
 
 def truth(arms: Arms, arm: int, other: float) -> float:
-    """The mean of what counts; ``other`` is the baseline's mean."""
-    asked, first, second = arms.measure, arms.first[arm], arms.second[arm]
-    if not asked.within:
+    """The arm's true mean of what counts; ``other`` is the baseline's mean."""
+    measure, first, second = arms.measure, arms.first[arm], arms.second[arm]
+    if not measure.within:
         return mean_counted(arms, arms.mean[arm], other)
-    if not asked.paired:
-        return within(arms.family, first, second, arms.low, arms.high, arms.samples, asked.sign, asked.limit)
+    if not measure.paired:
+        return within(arms.family, first, second, arms.low, arms.high, arms.samples, measure.sign, measure.limit)
     base = arms.first[arms.base]
     if arms.family == CONSTANT:
-        return count(asked, first, base)
-    chance = first * base * count(asked, arms.high, arms.high)  # of passes and failures; no other family is simulated
-    chance += first * (1.0 - base) * count(asked, arms.high, arms.low)
-    chance += (1.0 - first) * base * count(asked, arms.low, arms.high)
-    return float(chance + (1.0 - first) * (1.0 - base) * count(asked, arms.low, arms.low))
+        return count(measure, first, base)
+    # only passes and failures are simulated besides constants
+    chance = first * base * count(measure, arms.high, arms.high)
+    chance += first * (1.0 - base) * count(measure, arms.high, arms.low)
+    chance += (1.0 - first) * base * count(measure, arms.low, arms.high)
+    return float(chance + (1.0 - first) * (1.0 - base) * count(measure, arms.low, arms.low))
 
 
 def mean_over_cases(total: float, cases: int, bar: float) -> float:
@@ -119,7 +117,7 @@ def mean_over_cases(total: float, cases: int, bar: float) -> float:
 def draw_cases(arms: Arms, proof: Proof, state: Words) -> None:
     """Draw the reward of every case, place by place, and so the arms' true means.
 
-    Recorded arms have one reward for each case: each repetition goes through them in another order.
+    Recorded arms have a single reward per case; every repetition goes through the cases in another order.
     """
     cases = proof.sheet.cases
     for arm in range(len(arms.mean)):
@@ -136,7 +134,7 @@ def draw_cases(arms: Arms, proof: Proof, state: Words) -> None:
 
 
 def draw_counted_cases(arms: Arms, proof: Proof, state: Words) -> None:
-    """Draw the reward of every case, and so what is true of what counts."""
+    """Draw the reward of every case, and so the arms' true means, where something else than the reward counts."""
     cases = proof.sheet.cases
     arms.order[0] = int(fraction(state) * 4294967296.0)
     for arm in range(len(arms.mean)):
@@ -153,12 +151,9 @@ def draw_counted_cases(arms: Arms, proof: Proof, state: Words) -> None:
 
 
 def issued_pull(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, state: Words) -> float:
-    """Issue a pull of the arm to the certificates, if there are any; return what its reward counts as."""
+    """Issue a pull of the arm to the certificates, if there are any; return the value of it that counts."""
     if CERTIFIES:
-        if COUNTS and arm == arms.base:
-            issue_baseline(proof, arm, pull)
-        else:
-            issue(proof, arm, pull)
+        issue(proof, arm, pull)
         if proof.sheet.cases > 0:
             reconsider(board, proof, arm)
             place = proof.sheet.place[pull]
@@ -171,7 +166,7 @@ def issued_pull(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, sta
 
 
 def draw_counted(arms: Arms, arm: int, state: Words) -> float:
-    """Draw what a pull counts as: of a pair, both rewards."""
+    """Draw a pull's reward, or both rewards of a pair; return the value that counts."""
     reward = drawn(arms, arm, state)
     other, base = 0.0, arms.base
     if base >= 0:
@@ -182,7 +177,7 @@ def draw_counted(arms: Arms, arm: int, state: Words) -> float:
 
 
 def observed(board: Board, arms: Arms, arm: int, reward: float) -> None:
-    """Observe what counts."""
+    """Observe the value of a pull that counts."""
     if COUNTS:
         saw_counted(board, arms, arm, reward)
     else:
@@ -197,11 +192,6 @@ def note_asked(trace: Trace, arms: Arms, pull: int, arm: int, reward: float) -> 
         note(trace, pull, arm, reward, 0.0)
 
 
-def ended(board: Board, proof: Proof) -> bool:
-    """Whether the repetition is over."""
-    return is_done(board, proof) if COUNTS else is_over(board, proof)
-
-
 def learned(
     board: Board,
     other: Board,
@@ -214,22 +204,22 @@ def learned(
     reward: float,
     lost: bool,
 ) -> None:
-    """Pass what came back to the certificates, and take the arms that this settled out of the tournaments."""
+    """Pass a reward or a loss to the certificates, and take the arms that this settled out of the tournaments."""
     if COUNTS and arm == arms.base:
         if learn_baseline(board, proof, arm, pull, lost):
-            for each in range(len(board.seen)):
-                rescore_both(board, other, each, rule, other_rule)
+            for opened in range(len(board.seen)):
+                rescore_both(board, other, opened, rule, other_rule)
         return
     was_open = proof.docket.settled[arm] == 0
     learn(board, proof, arms, arm, pull, reward, lost)
     if RANKS:
         counted = was_open and proof.docket.settled[arm] != 0
-        for at in range(rank(board, proof, arm, counted)):
-            rescore_both(board, other, proof.ranking.found[at], rule, other_rule)
+        for index in range(rank(board, proof, arm, counted)):
+            rescore_both(board, other, proof.ranking.found[index], rule, other_rule)
 
 
 def begin_row(seed: int, row: int, boards: Boards, rules: Rules, arms: Arms, state: Words, proof: Proof) -> None:
-    """Draw what is true in a repetition, and empty the board and its tournaments."""
+    """Draw the arms of a repetition, and empty the board and its tournaments."""
     draw_instance(arms, seed, row, state)
     start(state, seed, row, REWARDS)
     draw_truths(arms, proof, state)
@@ -237,11 +227,9 @@ def begin_row(seed: int, row: int, boards: Boards, rules: Rules, arms: Arms, sta
     rule, other_rule = rules
     wipe(board)
     if CERTIFIES:
-        open_proof(proof)
-        if COUNTS:
-            await_baseline(board, proof)
-    elif COUNTS:
-        shut_baseline(board, arms)
+        open_proof(board, proof)
+    elif COUNTS and arms.base >= 0:
+        board.shut[arms.base] = SHUT  # it is pulled only in pairs
     rescore_everything(board, other, rule, other_rule)
 
 
@@ -273,7 +261,7 @@ def run_at_once(
         for column in range(len(measures.checkpoints)):
             until = measures.checkpoints[column]  # read once: compiled code would read it at every pull
             while issued < until:
-                if CERTIFIES and ended(board, proof):
+                if CERTIFIES and is_over(board, proof):
                     break  # the remaining checkpoints measure this final state
                 arm = choose_for(board, other, rule, issued + 1)
                 if arm < 0:  # cannot happen; the test lets the compiler drop its checks for negative indices
@@ -370,14 +358,14 @@ def run_delayed(
             if timing.model == WORKERS:
                 put_due(slots, slot, clock + lasts)
             coming = owed(issued, budget, free, capacity - free - hung, timing)
-            if CERTIFIES and ended(board, proof):
+            if CERTIFIES and is_over(board, proof):
                 coming = capacity - free - hung  # every case is issued: what is lost may be tried again
             while coming > 0:
                 coming -= 1
                 slot = back_first(slots, timing.model, told, delay_words)
                 clock = slots.due[len(slots.due) // 2 + slot] if timing.model == WORKERS else barrier
                 arm = slots.arm[slot]
-                was_open = CERTIFIES and not ended(board, proof)
+                was_open = CERTIFIES and not is_over(board, proof)
                 # no case is left to issue, but rewards are pending
                 if CERTIFIES and proof.sheet.cases > 0 and proof.open[0] == 0:
                     was_open = proof.docket.settled[arm] == OPEN
@@ -389,13 +377,13 @@ def run_delayed(
                 told += 1
                 if timing.model == WORKERS:
                     put_due(slots, slot, math.inf)
-                if was_open and ended(board, proof):
+                if was_open and is_over(board, proof):
                     measures.ended[row, 0] = clock
                     coming = capacity - free - hung  # no more asks; wait for the pending pulls
             if board.pending[asked] > measures.ratio[row, 0] * board.seen[asked] and board.seen[asked] > 0:
                 measures.ratio[row, 0] = board.pending[asked] / board.seen[asked]
             # every worker hangs, or every arm is settled: the remaining checkpoints measure this final state
-            over = free == 0 or (CERTIFIES and ended(board, proof))
+            over = free == 0 or (CERTIFIES and is_over(board, proof))
             while column < len(measures.checkpoints) and (over or issued == measures.checkpoints[column]):
                 measured(board, proof, arms, measures, row, column)
                 measures.clock[row, column] = clock

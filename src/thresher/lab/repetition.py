@@ -38,7 +38,7 @@ Rules = tuple[Rule, Rule]
 Times = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 
-INVALID = -1e300  # what no score is: below those of the warm-up, so the arm is chosen at once
+INVALID = -1e300  # in place of an invalid score: below those of the warm-up, so the arm is chosen at once
 
 
 class Arms(NamedTuple):
@@ -56,42 +56,42 @@ class Arms(NamedTuple):
     variance: Reals
     low: float  # the bounds of the rewards
     high: float
-    # what counts, see `core/question.py`; of a plain question, the rewards themselves
-    bar: float  # the bar
-    least: float  # the lowest and the highest that can count
+    # about what counts (see `core/question.py`), which is the reward itself unless the question says otherwise
+    bar: float
+    least: float  # the lowest value that can count, and the highest
     most: float
     tolerance: float
     measure: Measure
     base: int  # the arm that is the baseline; −1: there is none
-    drawn: Reals  # three entries: the rewards of the last pull, the arm's and the baseline's; see `saw`
+    drawn: Reals  # three entries: the rewards of the last pull, the arm's and the baseline's; and one for `saw`
     order: Counts  # with cases: the seed of a live study that meets them in the same order; then seed and repetition
     common: bool  # whether the n-th pull of an arm draws the same reward whatever was chosen before
-    asked: Counts  # if so: how many pulls of each arm were issued, lost ones included
+    asked: Counts  # if so: pulls issued by arm, lost ones included
 
 
 class Measures(NamedTuple):
-    """The measurements: a row for each repetition, a column for each checkpoint."""
+    """The measurements: rows are repetitions, columns are checkpoints."""
 
     checkpoints: Counts  # rising numbers of pulls; the last one is the budget
     wrong: Table  # arms on the wrong side of the bar, or without a reward
     issued: Table  # pulls by checkpoint and arm, summed over repetitions; or no rows
     clock: Times
-    busy: Times  # one column: time that workers spent on pulls
-    in_flight: Table  # one column: the most pending pulls at a decision, τ
-    ratio: Times  # one column: the largest pending / seen of an arm, η
-    used: Table  # one column: pulls issued
+    busy: Times  # a single column: time that workers spent on pulls
+    in_flight: Table  # a single column: the most pending pulls at a decision, τ
+    ratio: Times  # a single column: the largest pending / seen of an arm, η
+    used: Table  # a single column: pulls issued
     # with certificates:
     settled: Table  # settled arms
     mislabelled: Table  # settled arms with a wrong label
-    ended: Times  # one column: the time at which the last arm was settled
+    ended: Times  # a single column: the time at which the last arm was settled
     listed: Table  # three columns: at the end, the arms settled above, below and close,
     false: Table  # and how many of these labels are wrong
 
 
 class Trace(NamedTuple):
-    """Every event of one repetition: ``pull`` is the pull's id when it is asked, and minus the id when it is told.
+    """Every event of a repetition: ``pull`` is the pull's id when it is asked, and minus the id when it is told.
 
-    A lost pull is told the reward NaN; a pull that hangs has no second event.
+    A lost pull has the reward NaN; a pull that hangs has no second event.
     """
 
     pull: Counts
@@ -150,10 +150,10 @@ def wipe(board: Board) -> None:
 
 
 def saw(board: Board, arms: Arms, arm: int, reward: float) -> None:
-    """Observe what counts, scaled by its bounds.
+    """Observe a reward, scaled by its bounds.
 
-    From 0 to 1, the division changes nothing and takes a sixth of a pull. If the branch only computed a number, the
-    compiler would always divide and then choose. The store to ``drawn`` prevents that.
+    With bounds of 0 and 1, the division changes nothing and takes a sixth of a pull's time. If the branch only computed
+    a number, the compiler would always divide and then choose. The store to ``drawn`` prevents that.
     """
     scaled = reward
     if arms.least != 0.0 or arms.most != 1.0:
@@ -201,7 +201,7 @@ def misjudged(board: Board, arms: Arms, arm: int) -> bool:
 
 
 def measure(board: Board, arms: Arms, measures: Measures, row: int, column: int) -> None:
-    """Count the arms on the wrong side of the bar, and the pulls of each arm."""
+    """Count the arms on the wrong side of the bar, and the pulls by arm."""
     wrong = 0
     for arm in range(len(board.seen)):
         wrong += misjudged(board, arms, arm)
@@ -214,23 +214,26 @@ def measure(board: Board, arms: Arms, measures: Measures, row: int, column: int)
 
 
 # The certificates of a repetition: rewards are passed to the core, and settled labels are counted.
+#
+# As in a live study (`core/ledger.py`), a baseline without cases takes no pulls of its own, since every pull draws both
+# rewards. With cases, it goes first, through all of them, and the other arms wait.
 
 
 class Proof(NamedTuple):
-    """The data of one repetition's certificates."""
+    """The data of a repetition's certificates."""
 
     docket: Docket
     capitals: Times  # a row for each arm
     stakes: Stakes
-    open: Counts  # one entry: how many arms take pulls
-    above: Counts  # one entry: how many arms are settled above
+    open: Counts  # a single entry: how many arms take pulls
+    above: Counts  # a single entry: how many arms are settled above
     base: int  # the arm that is the baseline; −1: there is none
-    awaited: Counts  # one entry: how many cases the baseline has to go through before other arms take pulls
+    awaited: Counts  # a single entry: cases that the baseline has to go through before other arms take pulls
     find: int  # how many arms above are enough; 0: none are
     lost: int  # the outcome of a lost pull: CHARGED or LEFT_OUT
     sheet: Sheet
     ranking: Ranking
-    values: Times  # with cases: the reward of each place, or of each case where it is counted; a row for each arm
+    values: Times  # with cases: rewards by arm and place, or by arm and case where something else counts
 
 
 def blank_proof(
@@ -263,7 +266,7 @@ def blank_proof(
     )
 
 
-def open_proof(proof: Proof) -> None:
+def open_proof(board: Board, proof: Proof) -> None:
     """Start a repetition. The columns of pulls are cleared as pulls are issued."""
     docket, sheet = proof.docket, proof.sheet
     for arm in range(len(docket.first)):
@@ -285,21 +288,30 @@ def open_proof(proof: Proof) -> None:
         clear(proof.ranking)
     proof.open[0] = len(docket.first)
     proof.above[0] = 0
+    if proof.base >= 0:
+        proof.awaited[0] = sheet.cases
+        for arm in range(len(board.shut)):
+            reconsider(board, proof, arm)
 
 
 def is_over(board: Board, proof: Proof) -> bool:
     """Whether no arm takes more pulls, or the arms that are to be found are found, or cannot be."""
+    if proof.awaited[0] > 0:  # the baseline goes through its cases
+        return bool(proof.open[0] == 0)
     settled = proof.docket.settled
     return is_finished(proof.sheet, settled, board.pending, proof.open[0], proof.above[0], proof.find)
 
 
 def issue(proof: Proof, arm: int, pull: int) -> None:
-    """A pull was issued. With cases, it takes its arm's lowest free place."""
+    """A pull was issued. With cases, it takes its arm's lowest free place. Nothing is certified about the baseline."""
     docket, sheet = proof.docket, proof.sheet
     docket.following[pull] = 0
     docket.outcome[pull] = PENDING
     docket.reward[pull] = 0.0
-    if sheet.cases == 0 or take(sheet, arm, pull):
+    is_new = sheet.cases == 0 or take(sheet, arm, pull)
+    if arm == proof.base:
+        return
+    if is_new:
         enqueue(docket, arm, pull)
     else:
         try_again(docket, sheet.entry[arm][sheet.place[pull]])
@@ -321,11 +333,11 @@ def settled(board: Board, proof: Proof, arm: int) -> None:
 
 def rank(board: Board, proof: Proof, arm: int, counted: bool) -> int:
     """Rank the arm again; return how many arms this settled."""
-    found = update(proof.ranking, proof.docket, proof.sheet, arm, proof.capitals[arm], proof.stakes, counted)
-    for at in range(found):
-        settled(board, proof, proof.ranking.found[at])
+    count = update(proof.ranking, proof.docket, proof.sheet, arm, proof.capitals[arm], proof.stakes, counted)
+    for index in range(count):
+        settled(board, proof, proof.ranking.found[index])
     reconsider(board, proof, arm)
-    return found
+    return count
 
 
 def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: float, lost: bool) -> None:
@@ -382,41 +394,11 @@ def measure_proof(board: Board, proof: Proof, arms: Arms, measures: Measures, ro
     measures.wrong[row, column] = wrong + others
 
 
-# What a simulated repetition does with a baseline: which arms take pulls, and which case a place is.
-#
-# In the order of a live study (`core/ledger.py`): without cases, the baseline takes no pulls of its own, since every
-# pull draws both rewards. With cases, it goes first, through all of them, and the other arms wait.
-
-
-def shut_baseline(board: Board, arms: Arms) -> None:
-    """Without cases, the baseline is pulled only in pairs."""
-    if arms.base >= 0:
-        board.shut[arms.base] = SHUT
-
-
-def await_baseline(board: Board, proof: Proof) -> None:
-    """Shut the arms that take no pulls at first."""
-    proof.awaited[0] = proof.sheet.cases if proof.base >= 0 else 0
-    if proof.base >= 0:
-        for arm in range(len(board.shut)):
-            reconsider(board, proof, arm)
-
-
-def is_done(board: Board, proof: Proof) -> bool:
-    """Whether the repetition is over: while the baseline goes through the cases, when it has no free one."""
-    return bool(proof.open[0] == 0 if proof.awaited[0] > 0 else is_over(board, proof))
-
-
-def issue_baseline(proof: Proof, arm: int, pull: int) -> None:
-    """A pull of the baseline was issued. Nothing is certified about it."""
-    proof.docket.following[pull] = 0
-    proof.docket.outcome[pull] = PENDING
-    proof.docket.reward[pull] = 0.0
-    take(proof.sheet, arm, pull)
+# The baseline's rewards, and values that count in place of rewards.
 
 
 def learn_baseline(board: Board, proof: Proof, arm: int, pull: int, lost: bool) -> bool:
-    """A reward of the baseline came back, or was lost. Returns whether it was the last: the other arms are open."""
+    """A reward of the baseline came back, or was lost. Returns whether it was the last, which opens the other arms."""
     place = proof.sheet.place[pull]
     if lost:
         free(proof.sheet, arm, place)
@@ -433,7 +415,7 @@ def learn_baseline(board: Board, proof: Proof, arm: int, pull: int, lost: bool) 
 
 
 def saw_counted(board: Board, arms: Arms, arm: int, reward: float) -> None:
-    """Observe what counts; of the baseline, its reward."""
+    """Observe a value that counts, or a reward of the baseline."""
     if arm == arms.base:
         observe(board, arm, 0.0, reward)
     else:
@@ -447,7 +429,7 @@ def case_of(arms: Arms, arm: int, place: int, cases: int) -> int:
 
 
 def value_of_case(arms: Arms, proof: Proof, arm: int, case: int) -> float:
-    """What the reward of a case counts as; of the baseline, the reward."""
+    """The value that counts of an arm's reward of a case; the baseline's reward counts as it is."""
     reward, other = float(proof.values[arm, case]), 0.0
     if arms.base >= 0:
         other = float(proof.values[arms.base, case])
@@ -457,9 +439,9 @@ def value_of_case(arms: Arms, proof: Proof, arm: int, case: int) -> float:
 
 
 def mean_counted(arms: Arms, mean: float, other: float) -> float:
-    """The mean of what counts, where that is no share, from the mean of the arm and that of the baseline."""
-    asked = arms.measure
-    value = count(asked, mean, other)
-    if asked.paired and asked.sign * mean >= asked.sign * other + arms.bar:  # on the bar, up to rounding
+    """The true mean of what counts, unless that is a share, from the means of the arm and of the baseline."""
+    measure = arms.measure
+    value = count(measure, mean, other)
+    if measure.paired and measure.sign * mean >= measure.sign * other + arms.bar:  # on the bar, up to rounding
         return max(value, arms.bar)
     return value
