@@ -88,7 +88,7 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
     if setup.bounds != (0.0, 1.0) or setup.confidence is None:
         raise InvalidInput("bounds", setup.bounds, "the references are for rewards in [0, 1] and a confidence")
     if setup.counts:
-        raise InvalidInput("setup", setup.asked.measure, "the references ask whether a mean is at least a bar")
+        raise InvalidInput("setup", setup.spec.measure, "the references ask whether a mean is at least a bar")
     if name not in RIVALS:
         raise InvalidInput("reference", name, "is not known", f"choose one of {', '.join(RIVALS)}")
     repetitions, seed, _ = checked(repetitions, seed)

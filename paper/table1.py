@@ -34,7 +34,7 @@ def _setting(section: str, setting: str, repetitions: int, seed: int, added: Add
     make = figures.setup_41 if section == "4.1" else figures.setup_42
     base = make(setting, policies.evt(), PULLS[-1]).but(delay="none")
     drawn = instances(base, repetitions=INSTANCES, seed=seed)
-    bar = base.asked.stated_bar
+    bar = base.spec.stated_bar
     hard = {
         algorithm: [theory.hardness(list(means), list(spreads), bar, algorithm) for means, spreads in drawn]
         for algorithm in ("apt", "evt")

@@ -11,7 +11,7 @@ from .core.custom_scores import register
 from .core.events import Event
 from .core.kernel import Formula
 from .core.named_items import ARMS, CASES, Kind, Params, from_text
-from .core.parameters import SpecArguments, named_arguments
+from .core.parameters import SpecArguments
 from .core.policies import Policy
 from .core.spec import Spec, differences
 from .core.state import State
@@ -25,7 +25,7 @@ ATTEMPTS = 3  # to flush a new study to the disk, if connections are lost
 SEED_BYTES = 6  # of a seed that a study draws: no two studies have the same, and every reader of JSON can hold it
 
 
-@named_arguments
+@checks.named_arguments
 def create_study(
     name: str,
     *,
@@ -38,49 +38,15 @@ def create_study(
 
     The arguments:
         name: the study's name.
-        arms: names, or ``{name: params}``; the parameters reach the evaluator. Or rows: a list of dicts or a pandas
-            DataFrame, each with its name in ``"name"``, ``"arm"`` or ``"id"``, and parameters. Rows without names are
-            numbered from 1; those of a DataFrame are named by its index. Or the `Path` of a file, as ``--arms`` reads.
-        at_least: the bar, strictly inside the bounds, that an arm's mean must reach. A mean on the bar reaches it.
-        at_most: the bar that an arm's mean must stay within. A mean on the bar does.
-        share: ask about pulls instead of means: an arm reaches the bar if at least this share of its pulls does. The
-            bar is a limit then. This needs no bounds.
-        baseline: one of the arms, with which all others are compared, instead of a bar. With cases it goes first,
-            through all of them; without, every pull evaluates the arm and the baseline, and its reward is the pair.
-        margin: by how much an arm must be better than the baseline, 0 by default. If it is negative: by how much it
-            may be worse.
-        ratio: how many times the baseline's reward an arm must reach (where lower is better, stay within), in at least
-            half of the pairs, or a ``share`` of them.
-        lower_is_better: with a baseline, whether lower rewards are better.
-        unit: the unit of rewards, for people; times in ``"s"`` are shown in milliseconds where that reads better.
-        bounds: where rewards can lie. None takes them as they are, without certificates unless a share is asked about.
-        budget: pulls, over all agents. None: until every arm is settled.
-        policy: a `Policy` or its name; None is `balanced` with certificates (with ``find``, `cheapest`), `anytime_evt`
-            without.
-        confidence: how sure all settled labels together must be; None: no certificates.
-        tolerance: an arm provably within ± this of the bar is "close".
-        failure: what a failed pull means to the certificate: ``"worst"``, ``"ignore"``, or the reward that it is told.
+        {arguments}
         storage: ``"sqlite:///file.db"``, ``Path("file.db")``, ``"postgresql://…"``, a store, or None for memory.
-        seed: the pulls' seeds and, with cases, each arm's order of them follow from it. None: every new study draws
-            its own, so that an arm that was mended where it failed does not meet just that again.
-        max_failures: this many failures in a row retire an arm; None: never. With cases, only cases that
-            failed for good, or could not begin, count.
-        clip: count rewards outside the bounds as the bound. Without it such a reward proves the bounds wrong, and its
-            arm is retired and not certified.
-        evaluator: a text that identifies what measures the rewards, such as a command or a version. Once a study
-            has rewards, it can only be joined with an evaluator that it knows.
-        cases: the items of an eval set: how many (they are numbered from 0), their names, or ``{name: params}``. Or
-            rows or a `Path`, like arms; the name of a row is in ``"case"``, ``"name"`` or ``"id"``. Every pull then
-            evaluates one case, each case of an arm counts once, and what is certified is the mean over exactly these
-            cases.
-        tries: how often a failing case is tried. By default only what says nothing about the outcome is tried again,
-            such as a refused connection; with more tries, the guarantee says which labels rest on them.
-        guarantee: ``"all"``: with probability ``confidence``, no certified label is wrong. ``"rate"``: of the arms
-            certified above, at most 1 − ``confidence`` are wrong on average, and likewise of each other list. For
-            many arms.
-        find: end when this many arms are certified to reach the bar, or when there cannot be that many.
         if_exists: ``"join"`` opens a study of the same name and specification.
         lease: seconds after which the pulls of a process whose heartbeat stopped count as lost.
+
+    Arms and cases are names, ``{name: params}``, or rows: a list of dicts or a pandas DataFrame, each with its name in
+    ``"name"`` or ``"id"`` (or ``"arm"``, ``"case"``), and parameters. Rows without names are numbered from 1; those of a
+    DataFrame are named by its index. Or the `Path` of a file, as ``--arms`` reads. Cases that are only counted are
+    numbered from 0.
 
     >>> study = create_study("prompts", arms={"terse": {"temperature": 0.2}, "cot": {}}, at_least=0.9, budget=100)
     >>> study.ask()
@@ -166,7 +132,7 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
     return True
 
 
-@named_arguments
+@checks.named_arguments
 def open_study(name: str, *, storage: Storage = None, lease: float = LEASE, scores: Iterable[Formula] = ()) -> Study:
     """The study of that name in that store.
 

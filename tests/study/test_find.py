@@ -156,9 +156,9 @@ def test_bad_specifications_are_refused_in_one_line(given: Any, rule: str) -> No
 
 
 def test_more_names_than_a_specification_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from thresher.core import parameters
+    from thresher.core import named_items
 
-    monkeypatch.setattr(parameters, "MOST_NAMED_CASES", 3)
+    monkeypatch.setattr(named_items, "MOST_NAMED_CASES", 3)
     with pytest.raises(thresher.InvalidInput, match="more names than a specification holds"):
         make(cases=["w", "x", "y", "z"])
     assert make(cases=["w", "x", "y"]).spec.case_count == 3

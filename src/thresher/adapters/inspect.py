@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from ..core.spec import Guarantee
+from ..core.parameters import Guarantee
 from ..core.verdict import Verdict
 from ..create import create_study
 from ..errors import CannotGoOn, InvalidInput

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..core.events import IGNORED
-from ..core.spec import NO_PARAMS, Spec
+from ..core.named_items import NO_PARAMS
+from ..core.spec import Spec
 from ..core.state import State
 from ..errors import CannotGoOn, InvalidInput
 from ..log.journal import plain

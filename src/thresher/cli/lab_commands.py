@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..core.parameters import BARS
-from ..core.sentences import question
+from ..core.sentences import question_of
 from ..errors import InvalidInput
 from ..text.phrasing import plural
 from ..text.quantities import duration
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..lab.comparing import Comparison
     from ..lab.planning import Plan
     from ..lab.result import Certificates, Result
-    from ..lab.setup import Setup
 
 
 # Tables for people, of the laboratory's commands.
@@ -51,7 +50,7 @@ def print_result(result: "Result") -> None:
 
     setup = result.setup
     delay = "every reward seen at once" if str(setup.timing) == "none" else f"delay {setup.timing}"
-    title = f"{asked_by(setup)} {setup.rules}, {setup.family} {'arm' if setup.arms == 1 else 'arms'}, {delay}"
+    title = f"{question_of(setup.spec)} {setup.rules}, {setup.family} {'arm' if setup.arms == 1 else 'arms'}, {delay}"
     shares = {"arms right": "accuracy", "all right": "success"}
     if result.certificates is not None:
         title += f", confidence {setup.confidence:g}" + (", error rate" if setup.ranks else "")
@@ -67,13 +66,6 @@ def print_result(result: "Result") -> None:
     console = Console(file=standard_output())
     console.print(table)
     console.print("; ".join(_words(result)), highlight=False)
-
-
-def asked_by(setup: "Setup") -> str:
-    """What a setup asks, in words."""
-    from ..lab.setup import look_of
-
-    return question(look_of(setup), setup.contenders)
 
 
 def _words(result: "Result") -> list[str]:
@@ -120,7 +112,7 @@ def print_plan(plan: "Plan") -> None:
     policies = list(plan.curves)
     most = max((need.pulls or need.beyond) for need in plan.needs)
     arms = "arms of the pilot" if is_pilot else f"{plan.setup.family} arms"
-    title = f"{asked_by(plan.setup)} {arms}, {plural(plan.workers, 'worker')}"
+    title = f"{question_of(plan.setup.spec)} {arms}, {plural(plan.workers, 'worker')}"
     title += ", error rate" if plan.setup.ranks else ""
     console = Console(file=standard_output())
     wide, narrow = console.width >= 110, console.width < 90  # there is room for bars; there is little room

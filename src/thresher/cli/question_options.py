@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from ..core import policies
-from ..core.named_items import ARMS, CASES, checked
+from ..core.named_items import ARMS, CASES, Params, checked
 from ..core.parameters import BARS, DEFAULTS, SpecArguments
 from ..core.question import HALF
-from ..core.spec import Params, Spec
+from ..core.spec import Spec
 from ..create import read_items
 from ..errors import InvalidInput
 from ..run.command.process import PULL_FIELDS

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..core.events import LATE, TOLD
+from ..core.named_items import Params
 from ..core.sentences import look_of
-from ..core.spec import Params
 from ..core.state import State
 from ..errors import InvalidInput, shown
 from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS, fill, pull_values

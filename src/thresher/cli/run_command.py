@@ -9,8 +9,7 @@ import click
 from click.core import ParameterSource
 
 from ..core import checks
-from ..core.named_items import SHAPES, listed
-from ..core.spec import Params
+from ..core.named_items import SHAPES, Params, listed
 from ..core.verdict import Verdict
 from ..errors import CannotGoOn, InvalidInput, StoreFailed, shown
 from ..run.command.persistent import PersistentEvaluator

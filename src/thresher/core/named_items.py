@@ -4,6 +4,7 @@ A row is a dict. Its name is in one of the keys of its `Kind`; all other keys ar
 are numbered from 1.
 """
 
+import json
 import numbers
 import re
 from collections import Counter
@@ -22,6 +23,7 @@ SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}  # that spreadsheets
 STYLES = {".csv": "csv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "lines"}
 UNREAD = {".yaml": "YAML", ".yml": "YAML", ".toml": "TOML"}  # formats that would be taken for names
 Params = Mapping[str, Any]
+NO_PARAMS: Params = {}
 Rows = Iterable[tuple[str, Any, Params]]  # location, name, parameters
 
 
@@ -42,7 +44,80 @@ ARMS = Kind("arm", ("name", "arm", "id"))  # thresher's own tables call it arm
 CASES = Kind("case", ("case", "name", "id"))
 
 
+MOST_CASES = 10**9
+MOST_NAMED_CASES = 5_000_000  # their names are in the log's first event
+
+
 # -- in Python ---------------------------------------------------------------------------------------------------
+
+
+def arms(given: object, stored: object) -> tuple[tuple[str, ...], tuple[Params, ...] | None]:
+    """The names of the arms, all different, and their parameters; a log has those by themselves."""
+    named = from_python(given, ARMS)
+    names = _names(ARMS, named, empty="name the arms")
+    return names, _params_or_none(ARMS, named, stored, len(names))
+
+
+def cases(given: object, stored: object) -> tuple[tuple[str, ...] | int | None, tuple[Params, ...] | None]:
+    """The cases of an eval set: how many, or their names, all different, and their parameters."""
+    if given is None:
+        return None, _params_or_none(CASES, None, stored, 0)
+    if isinstance(given, numbers.Integral) and not isinstance(given, bool):
+        count = checks.whole("cases", given, least=1, most=MOST_CASES)
+        return count, _params_or_none(CASES, None, stored, count)
+    named = from_python(given, CASES)
+    names = _names(CASES, named, empty="name the cases, or give their number")
+    if len(names) > MOST_NAMED_CASES:
+        rule = f"are more names than a specification holds ({MOST_NAMED_CASES:,})"
+        raise InvalidInput("cases", f"{len(names):,} names", rule, "give their number instead")
+    return names, _params_or_none(CASES, named, stored, len(names))
+
+
+def _names(kind: Kind, given: Iterable[object], *, empty: str) -> tuple[str, ...]:
+    """Names that are all different."""
+    names: dict[str, None] = {}
+    for value in given:
+        name = str.__str__(checks.name(kind.what, value))  # numpy's and enumerations' are subclasses
+        if name in names:
+            raise InvalidInput(kind.what, name, "is given twice", f"give every {kind.what} its own name")
+        names[name] = None
+    if not names:
+        raise InvalidInput(f"{kind.what}s", [], "there must be at least one", empty)
+    return tuple(names)
+
+
+def _params_or_none(kind: Kind, named: object, stored: object, count: int) -> tuple[Params, ...] | None:
+    """The parameters of each arm or case: a user gives them with the names, and a log has them by themselves."""
+    if isinstance(named, Mapping):
+        return tuple(_params(f"{kind.what} {shown(name)}", params) for name, params in named.items())
+    if stored is None:
+        return None
+    if isinstance(stored, list | tuple) and len(stored) == count and all(isinstance(item, dict) for item in stored):
+        return tuple(stored)
+    field = "params" if kind is ARMS else "case_params"
+    raise InvalidInput(field, stored, f"must be a list of {count:,} objects")
+
+
+def _params(whose: str, params: object) -> Params:
+    """The parameters of an arm or a case as plain JSON data."""
+    what = f"parameters of {whose}"
+    if not isinstance(params, Mapping) or not all(isinstance(key, str) for key in params):
+        raise InvalidInput(what, params, "must be a dict with string keys")
+    try:
+        plain: Params = json.loads(json.dumps(dict(params), allow_nan=False, default=_plain_number))
+    except (TypeError, ValueError) as error:
+        rule = f"must be plain JSON data ({error})"
+        raise InvalidInput(what, params, rule, "use strings, numbers, lists, dicts") from None
+    return plain
+
+
+def _plain_number(value: object) -> object:
+    """A number of numpy as Python's own; JSON knows no other."""
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        plain = value.item()
+        if isinstance(plain, bool | int | float):
+            return plain
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 def from_python(given: object, kind: Kind) -> Mapping[str, Params] | list[Any]:

@@ -4,8 +4,8 @@ import re
 from typing import Any, NamedTuple
 
 from ..errors import UnknownPull
+from .named_items import NO_PARAMS, Params
 from .places import mixed, seed_of
-from .spec import NO_PARAMS, Params
 from .state import State
 
 TICKET = re.compile(r"[1-9][0-9]{0,14}-[0-9a-f]{8}")

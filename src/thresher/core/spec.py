@@ -9,37 +9,23 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, Unpack
 
 from ..errors import InvalidInput, OutsideBounds, shown
-from ..text.masking import masked
 from ..text.naming import Naming
-from ..text.phrasing import MOST_NAMED
+from ..text.phrasing import MOST_NAMED, listed, only, plural
 from ..text.quantities import amount
-from . import checks, parameters, policies, question
-from .named_items import Params
-from .parameters import (
-    BARS,
-    DEFAULTS,
-    MAX_EVALUATOR,
-    MAX_REWARD,
-    Guarantee,
-    StoredArguments,
-    check_budget,
-    check_evaluator,
-    named_arguments,
-)
+from . import checks, named_items, parameters, policies, question
+from .checks import named_arguments
+from .named_items import NO_PARAMS, Params
+from .parameters import BARS, DEFAULTS, MAX_REWARD, STORED, Bounds, Guarantee, StoredArguments, check_evaluator
 from .policies import Policy
+from .question import HALF, ROUNDING
 
-__all__ = ["NO_PARAMS", "Guarantee", "Params", "Spec", "check_budget", "check_evaluator"]
-
-MAX_SEED = 2**128 - 1
+NEAREST = 1e-9  # the least distance from the bar to a bound, as a share of the range: nearer, rounding would decide
+CONFIDENCE, LARGER = Naming("give a {confidence}"), Naming("give a larger {budget}, or none")  # remedies
+OF_BASELINE = "belongs to a baseline"  # a rule
 REAL_BOUNDS = (
     "create the study with the {bounds} that rewards can really take, "
     "or with {clip=True} to count such rewards as the bound"
 )
-ALWAYS_STORED = (  # the others are left out of a log where they have their default
-    "arms", "params", "bounds", "budget", "policy", "confidence", "tolerance", "failure", "seed",
-    "max_failures", "settling_constant",
-)  # fmt: skip
-NO_PARAMS: Params = {}
 
 
 @dataclass(frozen=True, init=False)
@@ -54,7 +40,7 @@ class Spec:
     arms: tuple[str, ...]
     params: tuple[Params, ...] | None
     stated_bar: float  # at_least, at_most or the margin: `bar_name` says which
-    bounds: tuple[float, float] | None
+    bounds: Bounds | None
     budget: int | None
     policy: Policy
     confidence: float | None
@@ -76,59 +62,34 @@ class Spec:
     ratio: float | None  # of the baseline's reward; None: the difference counts
     unit: str | None  # of rewards, for people
     measure: ClassVar[question.Measure]  # what a reward counts as; the next three are on its scale
-    limits: ClassVar[tuple[float, float] | None]
+    limits: ClassVar[Bounds | None]
     bar: ClassVar[float]
-    reach: ClassVar[float]  # the bar for means that are known exactly
+    reach: ClassVar[float]  # the bar for exact means, lowered by the rounding error
 
     @named_arguments
     def __init__(self, **given: Unpack[StoredArguments]) -> None:
-        of = {**DEFAULTS, **given}.get  # what was given, or the default
+        values = parameters.checked(given)
         keep = vars(self).update  # the fields are frozen for everybody else
-
-        # What is compared, and on which cases
-        arms, params = parameters.arms(of("arms"), of("params"))
-        cases, case_params = parameters.cases(of("cases"), of("case_params"))
+        keep({field.name: values[field.name] for field in fields(self) if field.name in values})
+        arms, params = named_items.arms(values["arms"], values["params"])
+        cases, case_params = named_items.cases(values["cases"], values["case_params"])
         keep(arms=arms, params=params, cases=cases, case_params=case_params)
-        has_cases = self.cases is not None
-
-        # What is asked of an arm
-        certificates, finds = of("confidence") is not None, of("find") is not None
-        keep(policy=policies.policy(of("policy"), certificates=certificates, finds=finds))
-        bounds = parameters.bounds_or_none(of("bounds"))
-        keep(clip=parameters.clips(of("clip"), bounds))
-        asked = parameters.asked(given, bounds=bounds, clip=self.clip, arms=self.arms)
-        keep(**asked._asdict(), reach=asked.reach(cases=has_cases))
-        keep(unit=parameters.unit_or_none(of("unit")))
-
-        # How sure to be, and when to end
-        keep(confidence=parameters.confidence_or_none(of("confidence"), self.bar, self.limits))
-        certifies, rivals = self.confidence is not None, self.contenders
-        parameters.check_offset(self.limits, counts=certifies and has_cases)
-        before = self.case_count if self.baseline is not None else 0
-        ends = certifies or has_cases
-        keep(budget=parameters.budget_or_none(of("budget"), rivals, self.policy, ends=ends, before=before))
-        keep(tolerance=checks.number("tolerance", of("tolerance"), 0.0, MAX_REWARD))
-        keep(settling_constant=parameters.constant(of("settling_constant"), rivals, self.confidence))
-        keep(guarantee=parameters.guarantee(of("guarantee"), certifies=certifies))
-        keep(find=parameters.find_or_none(of("find"), rivals, self.guarantee, certifies=certifies))
-
-        # What failures mean
-        asks = {"cases": has_cases, "pairs": self.pairs, "ratio": self.ratio is not None}
-        keep(failure=parameters.reward_of_failure(of("failure"), self.bounds, **asks))
-        keep(tries=parameters.tries(of("tries"), cases=has_cases, told=isinstance(self.failure, float)))
-        most = of("max_failures")
-        keep(max_failures=None if most is None else checks.whole("max_failures", most, least=1))
-
-        # What identifies it
-        seed, evaluator = of("seed"), of("evaluator")
-        keep(seed=None if seed is None else checks.whole("seed", seed, least=0, most=MAX_SEED))
-        keep(evaluator=None if evaluator is None else masked(check_evaluator(evaluator))[:MAX_EVALUATOR])
+        certifies, finds = self.confidence is not None, self.find is not None
+        keep(policy=policies.policy(values["policy"], certificates=certifies, finds=finds))
+        raw = {**values, **given}  # as errors show it
+        name = _bar_name(self, raw)
+        keep(_counted(self, name, values[name] or 0.0, raw[name]))
+        _check_certificates(self)
+        _check_end(self)
+        keep(settling_constant=_constant(self))
+        keep(failure=_reward_of_failure(self))
+        _check_tries(self)
 
     def seeded(self, seed: int) -> "Spec":
         """The same specification with another seed."""
-        found = copy(self)
-        vars(found).update(seed=seed)
-        return found
+        spec = copy(self)
+        vars(spec).update(seed=seed)
+        return spec
 
     # -- cases: inside, a case is a number; users see its name if it has one ------------------------------------
 
@@ -151,15 +112,15 @@ class Spec:
         count = self.case_count
         if not count:
             raise InvalidInput("case", name, "this study has no cases", "give results without a case")
-        found = None
+        case = None
         if isinstance(name, str | numbers.Integral) and not isinstance(name, bool):
-            found = self.case_index.get(str(name)) if isinstance(self.cases, tuple) else _numbered(str(name), count)
-        if found is None:
+            case = self.case_index.get(str(name)) if isinstance(self.cases, tuple) else _numbered(str(name), count)
+        if case is None:
             first = ", ".join(str(self.case_name(case)) for case in range(min(count, MOST_NAMED)))
             many = f"{count:,} cases, such as {first}" if count > MOST_NAMED else f"the cases {first}"
             remedy = f"there are {many}" if count > 1 else f"there is only the case {first}"
             raise InvalidInput("case", name, "is not a case of this study", remedy)
-        return found
+        return case
 
     # -- arms ---------------------------------------------------------------------------------------------------
 
@@ -274,7 +235,7 @@ class Spec:
                     data[self.bar_name] = value
             elif field.name == "lower_is_better" and self.baseline is None:
                 continue  # at_most says so
-            elif field.name in ALWAYS_STORED or value != DEFAULTS.get(field.name):
+            elif STORED[field.name].always_stored or value != DEFAULTS[field.name]:
                 data[field.name] = value.to_json() if isinstance(value, Policy) else value
         return data
 
@@ -286,14 +247,206 @@ def _numbered(text: str, count: int) -> int | None:
     return int(text) if int(text) < count else None
 
 
-# Reading a specification from a log.
+# -- how parameters go together ------------------------------------------------------------------------------------
+
+
+def _bar_name(spec: Spec, raw: Mapping[str, Any]) -> str:
+    """The parameter that gives the bar. There is exactly one bar, or a baseline."""
+    names = [name for name in BARS if raw[name] is not None]
+    if len(names) > 1:
+        rule = Naming(f"a study has one bar, and {' and '.join(f'{{{name}}}' for name in names)} are given")
+        raise InvalidInput(names[1], raw[names[1]], rule, "leave one out")
+    if spec.baseline is not None:
+        if not isinstance(spec.baseline, str) or spec.baseline not in spec.arms:
+            known = f"the arms are {listed(spec.arms, show=shown)}"
+            raise InvalidInput("baseline", spec.baseline, "is not one of the arms", known)
+        if len(spec.arms) == 1:
+            raise InvalidInput("baseline", spec.baseline, "is the only arm", "name what is to be compared with it")
+        if names:
+            remedy = Naming("leave it out, or give a {margin} or a {ratio}")
+            raise InvalidInput(names[0], raw[names[0]], "with a baseline, the bar is what the baseline reaches", remedy)
+        if spec.ratio is not None and raw["margin"] is not None:
+            raise InvalidInput("ratio", raw["ratio"], Naming("a {margin} is given too"), "give one of them")
+        return "margin"
+    for name in ("margin", "ratio"):
+        if raw[name] is not None:
+            raise InvalidInput(name, raw[name], OF_BASELINE, Naming("name one of the arms with {baseline}"))
+    if spec.lower_is_better:
+        raise InvalidInput("lower_is_better", spec.lower_is_better, OF_BASELINE, Naming("give {at_most}"))
+    if not names:
+        remedy = Naming("give {at_least} or {at_most}, or a {baseline}")
+        raise InvalidInput("at_least", None, "there is no bar", remedy)
+    return names[0]
+
+
+def _counted(spec: Spec, name: str, stated: float, raw: object) -> dict[str, Any]:
+    """What a reward counts as, and the bar for it, from the bar as it was stated by this name."""
+    lower, bounds = spec.lower_is_better or name == "at_most", spec.bounds
+    share = HALF if spec.share is None and spec.ratio is not None else spec.share
+    sign, paired = -1.0 if lower else 1.0, spec.baseline is not None
+    if spec.clip and bounds is None:
+        remedy = Naming("give {bounds}, or leave it out")
+        raise InvalidInput("clip", spec.clip, "there are no bounds to count rewards as", remedy)
+    limit, limits, reach = 0.0, spanned(bounds, lower=lower, paired=paired), 0.0
+    if share is not None:  # what counts is whether a pull is within the limit
+        _check_no_bounds(spec, share)
+        bounds, limits, bar = None, (0.0, 1.0), share
+        _check_inside(name, stated, raw, None)
+        limit = stated if paired else sign * stated + 0.0
+    elif paired:  # the difference from the baseline
+        _check_inside(name, stated, raw, limits)
+        bar = stated
+    else:  # the reward
+        _check_inside(name, stated, raw, bounds)
+        bar = sign * stated + 0.0
+    if limits is not None and share is None and (paired or lower or spec.cases is not None):
+        reach = ROUNDING * max(map(abs, limits))
+    low, high = bounds if spec.clip and bounds else (-math.inf, math.inf)
+    measure = question.Measure(sign, low, high, paired, spec.ratio or 0.0, share is not None, limit)
+    kept = {"stated_bar": stated, "lower_is_better": lower, "share": share, "bounds": bounds, "limits": limits}
+    return {**kept, "bar": bar, "reach": bar - reach, "measure": measure}
+
+
+def spanned(bounds: Bounds | None, *, lower: bool, paired: bool) -> Bounds | None:
+    """The range of what counts, from the range of rewards.
+
+    >>> spanned((0.0, 2.0), lower=True, paired=False), spanned((0.0, 2.0), lower=False, paired=True)
+    ((-2.0, 0.0), (-2.0, 2.0))
+    """
+    if bounds is None:
+        return None
+    low, high = bounds
+    if paired:
+        return low - high, high - low
+    return (-high + 0.0, -low + 0.0) if lower else bounds
+
+
+def _check_no_bounds(spec: Spec, share: float) -> None:
+    """A share needs no bounds, so none may be given."""
+    if spec.bounds not in (None, DEFAULTS["bounds"]):
+        rule = Naming(f"a {{share}} ({share:g}) needs none")
+        raise InvalidInput("bounds", spec.bounds, rule, "leave one of them out")
+    if spec.clip:
+        rule = Naming(f"a {{share}} ({share:g}) has no bounds to count rewards as")
+        raise InvalidInput("clip", spec.clip, rule, "leave it out")
+
+
+def _check_inside(name: str, bar: float, raw: object, bounds: Bounds | None) -> None:
+    """Raise unless the bar lies strictly inside the bounds."""
+    if bounds and not bounds[0] < bar < bounds[1]:
+        inner = "the range of differences" if name == "margin" else "the bounds"
+        rule = f"must lie strictly inside {inner} ({bounds[0]:g}, {bounds[1]:g})"
+        remedy = Naming("choose another bar, or the {bounds} that rewards really have")
+        if bounds == (0.0, 1.0) and 1 < bar < 100:
+            remedy = Naming(
+                f"if it is a percentage, write {bar / 100:g}; else give the {{bounds}} that rewards really have"
+            )
+        raise InvalidInput(name, raw, rule, remedy)
+    if abs(bar) > MAX_REWARD:
+        raise InvalidInput(name, raw, f"must lie within ±{MAX_REWARD:g}", "scale the rewards")
+
+
+def _check_certificates(spec: Spec) -> None:
+    """Raise if certificates are wanted and cannot be given, or are needed and not wanted."""
+    certifies, limits = spec.confidence is not None, spec.limits
+    if certifies and limits is None:
+        remedy = Naming("give {bounds}, ask about a {share}, or {confidence=None}")
+        raise InvalidInput("bounds", None, "certificates need bounded rewards", remedy)
+    if certifies and limits and not NEAREST < spec.scaled_bar < 1.0 - NEAREST:
+        rule = f"are so wide that the bar {spec.bar:g} cannot be told from one of them"
+        raise InvalidInput("bounds", spec.bounds, rule, "give the bounds that rewards really have")
+    sums = certifies and spec.cases is not None  # counting adds rewards in their own units
+    if sums and limits and max(map(abs, limits)) * 2.0**-52 > NEAREST * (limits[1] - limits[0]):
+        rule = "lie so far from 0 that sums of rewards lose their differences"
+        raise InvalidInput("bounds", limits, rule, "subtract the same number from rewards, bounds and bar")
+    unwanted = "nothing is certified without a confidence"
+    if spec.guarantee == "rate" and not certifies:
+        raise InvalidInput("guarantee", spec.guarantee, unwanted, CONFIDENCE)
+    if spec.find is None:
+        return
+    if spec.find > spec.contenders:
+        raise InvalidInput("find", spec.find, only(spec.contenders, "arm"), "find fewer")
+    if not certifies:
+        raise InvalidInput("find", spec.find, unwanted, CONFIDENCE)
+    if spec.guarantee == "rate":
+        rule = "the first arms found are the most likely to be wrong, so the guarantee must be 'all'"
+        raise InvalidInput("find", spec.find, rule, Naming("leave the {guarantee} out"))
+
+
+def check_budget(budget: object, arms: int, policy: Policy, *, before: int = 0) -> int:
+    """A budget that lets every arm warm up, ``before`` pulls of the baseline having been made, or an error."""
+    pulls = checks.whole("budget", budget, least=1, most=parameters.MAX_BUDGET)
+    if before and pulls <= before:
+        rule = f"must be more than {before:,}: the baseline goes through all cases first"
+        raise InvalidInput("budget", budget, rule, LARGER)
+    if pulls < (least := policy.warmup * arms):
+        rule = f"must be at least {least}: {plural(policy.warmup, 'warm-up pull')} for each of {plural(arms, 'arm')}"
+        raise InvalidInput("budget", budget, rule, Naming("give a larger {budget} or fewer arms"))
+    return pulls
+
+
+def _check_end(spec: Spec) -> None:
+    """Raise if the budget is too small; a study without one needs another way to end."""
+    if spec.budget is not None:
+        before = spec.case_count if spec.baseline is not None else 0
+        check_budget(spec.budget, spec.contenders, spec.policy, before=before)
+    elif spec.confidence is None and spec.cases is None:
+        rule = "without certificates a study ends with its budget alone"
+        raise InvalidInput("budget", None, rule, Naming("give a {budget}"))
+    elif spec.policy.needs_budget:
+        rule = "takes its exploration from the budget, and there is none"
+        raise InvalidInput("policy", str(spec.policy), rule, Naming("give a {budget}, or {policy='anytime-evt'}"))
+
+
+def _constant(spec: Spec) -> float:
+    """The settling constant. One from a log is kept: a logarithm's last digit may differ elsewhere."""
+    stored, computed = spec.settling_constant, policies.settling_constant(spec.contenders, spec.confidence)
+    if stored is not None and not math.isclose(stored, computed, rel_tol=1e-9):
+        raise InvalidInput("settling_constant", stored, f"must be about {computed!r}")
+    return computed if stored is None else stored
+
+
+def _reward_of_failure(spec: Spec) -> float | Literal["worst", "ignore"]:
+    """What a failed pull means."""
+    failure: object = spec.failure
+    if failure == "worst":
+        return "worst"
+    if failure != "ignore" and spec.pairs:
+        rule = "a failed pull of a pair has no reward of its own"
+        raise InvalidInput("failure", failure, rule, Naming("with a {baseline}, use 'worst' or 'ignore'"))
+    if failure == "ignore" and spec.cases is not None:
+        remedy = Naming("with {cases}, use 'worst' or a reward")
+        raise InvalidInput("failure", failure, "no case may be left out", remedy)
+    if failure == "ignore":
+        return "ignore"
+    number = checks.as_float(failure)
+    smallest = 0.0 if spec.ratio is not None else -MAX_REWARD  # a ratio needs rewards of at least 0
+    low, high = spec.bounds or (smallest, MAX_REWARD)
+    if number is None or not low <= number <= high:
+        rule = f"must be 'worst', 'ignore', or a reward between {low:g} and {high:g}"
+        raise InvalidInput("failure", failure, rule)
+    return number
+
+
+def _check_tries(spec: Spec) -> None:
+    """Raise if a case is to be tried again, and there are none, or none is ever tried again."""
+    if spec.tries == DEFAULTS["tries"]:
+        return
+    if spec.cases is None:
+        remedy = Naming("give {cases}, or leave it out")
+        raise InvalidInput("tries", spec.tries, "only cases can be tried again", remedy)
+    if isinstance(spec.failure, float):
+        rule = "a failed case has the reward of a failure at once, and is not tried again"
+        raise InvalidInput("tries", spec.tries, rule, Naming("leave it out, or {failure}"))
+
+
+# -- reading a specification from a log ----------------------------------------------------------------------------
 
 
 def from_json(data: object) -> Spec:
     """The specification that `Spec.to_json` wrote, checked as if it had been asked for now.
 
     >>> import json
-    >>> from thresher.core.spec import Spec
     >>> spec = Spec(arms={"a": {"depth": 2}}, at_least=0.5, budget=2, seed=7)
     >>> from_json(json.loads(json.dumps(spec.to_json()))) == spec
     True
@@ -303,8 +456,8 @@ def from_json(data: object) -> Spec:
     if data.get("format") != 1:
         raise InvalidInput("format", data.get("format"), "is not one that this version reads", "update thresher")
     kept = {key: value for key, value in data.items() if key != "format"}
-    wanted, known = {*ALWAYS_STORED}, {*BARS, "margin", *(field.name for field in fields(Spec))} - {"stated_bar"}
-    for name in sorted((wanted - kept.keys()) | (kept.keys() - known)):
+    wanted = {name for name, parameter in STORED.items() if parameter.always_stored}
+    for name in sorted((wanted - kept.keys()) | (kept.keys() - STORED.keys())):
         rule = "is not there" if name in wanted else "is not one that this version knows"
         raise InvalidInput("specification: field", name, rule, "" if name in wanted else "update thresher")
     try:
@@ -322,19 +475,18 @@ def from_json(data: object) -> Spec:
     return spec
 
 
-# How two specifications differ: a study resumes only with its original specification.
+# -- how two specifications differ: a study resumes only with its original specification ---------------------------
 
 # The arms are compared one by one, and a budget may grow. The settling constant follows from the rest, but through a
 # logarithm whose last digit may differ between machines. A study keeps the rule it was created with. A study may
 # accept several evaluators; the ledger knows which.
 Named = tuple[tuple[str, ...], tuple[Params, ...] | None]
-LEFT_OUT = ("arms", "params", "cases", "case_params", "budget", "settling_constant", "rule", "evaluator")
+LEFT_OUT = ("arms", "params", "cases", "case_params", "budget", "settling_constant", "evaluator")
 
 
 def differences(mine: Spec, other: Spec) -> list[str]:
     """The differences in words, without the budget; none if both ask the same question.
 
-    >>> from thresher.core.spec import Spec
     >>> first, second = (Spec(arms=["a", arm], at_least=bar, budget=4) for bar, arm in [(0.5, "b"), (0.6, "c")])
     >>> differences(first, second)
     ["arm 2 is 'b', not 'c'", 'at_least is 0.5, not 0.6']

@@ -1,7 +1,7 @@
 """Which event may follow which. Nothing here changes any state."""
 
 from ..errors import AlreadyTold, InvalidInput
-from . import checks, kernel, spec
+from . import checks, kernel, parameters, spec
 from .events import CAUSES, DROPPED, IGNORED, LATE, OUTSIDE, PENDING, REPEATABLE, TOLD, Event, other_of, remarks_of
 from .state import Cases, State
 
@@ -152,7 +152,7 @@ def _weighed(study: State, event: Event) -> None:
 
 
 def _accepted(study: State, event: Event) -> None:
-    if spec.check_evaluator(event.reason) in study.evaluators:
+    if parameters.check_evaluator(event.reason) in study.evaluators:
         raise InvalidInput("evaluator", event.reason, "is accepted already")
 
 

@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..core.sentences import question
+from ..core.sentences import look_of, question_of
 from ..text.escapes import csv_line
 from .families import Reals
 from .repetition import Measures
-from .setup import Setup, look_of
+from .setup import Setup
 
 # CSV text and a progress bar.
 
@@ -275,7 +275,7 @@ class Result:
         setup = self.setup
         if not setup.certifies:
             return None
-        lower = setup.asked.lower_is_better
+        lower = setup.spec.lower_is_better
         names = ("below", "above", "close") if lower else LABELS  # those that reach the bar first
         lists = names[: 3 if setup.tolerance > 0.0 else 2] if setup.ranks else ()
         return Certificates(setup.contenders, self.measures, setup.find, setup.arms * setup.cases, lists)
@@ -302,10 +302,10 @@ class Result:
             "policy": str(setup.rules),
             "family": setup.family,
             "arms": setup.arms,
-            "question": question(look_of(setup), setup.contenders),
-            **look_of(setup).bars,
-            "lower_is_better": setup.asked.lower_is_better,
-            "share": setup.asked.share,
+            "question": question_of(setup.spec),
+            **look_of(setup.spec).bars,
+            "lower_is_better": setup.spec.lower_is_better,
+            "share": setup.spec.share,
             "baseline": setup.baseline,
             "ratio": setup.ratio,
             "bounds": list(setup.bounds),

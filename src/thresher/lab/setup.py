@@ -2,19 +2,20 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from ..core import checks, parameters, policies, state
+from ..core import checks, policies, state
 from ..core.certificate import Stakes
-from ..core.parameters import BARS, Asked, Guarantee
+from ..core.named_items import MOST_CASES
+from ..core.parameters import BARS, DEFAULTS, PARAMETERS, Bounds, Guarantee, check_bounds
 from ..core.policies import Policy
 from ..core.question import PLAIN
-from ..core.sentences import Look
+from ..core.spec import CONFIDENCE, Spec
 from ..errors import InvalidInput
 from ..text.naming import Naming
 from ..text.phrasing import plural
@@ -23,67 +24,8 @@ from .delays import Delay
 from .families import Reals
 from .recorded import Recorded
 
-if TYPE_CHECKING:
-    pass
-
-
-# What a setup asks of its arms: the rules of a study (`core/parameters.py`), and what can be simulated.
-
 BAR = 0.7  # unless another one is given, or a baseline: Section 4.1 of the paper
 PAIRED_SHARES = ("bernoulli", "constant")  # families whose pairs are few, so that the true share of them is known
-
-
-def asked_by(setup: "Setup") -> Asked:
-    """The question of a setup, checked as that of a study."""
-    name, others = None, ("other arms",) if setup.arms > 1 else ()
-    if setup.baseline is not None:
-        if checks.whole("baseline", setup.baseline, least=0) >= setup.arms:
-            rule = f"is not the number of one of {plural(setup.arms, 'arm')}"
-            raise InvalidInput("baseline", setup.baseline, rule, "they are numbered from 0")
-        name = name_of(setup, setup.baseline)
-    given = {key: getattr(setup, key) for key in (*parameters.BARS, "margin", "ratio", "lower_is_better", "share")}
-    arms = others if name is None else (name, *others)
-    found = parameters.asked({**given, "baseline": name}, bounds=setup.bounds, clip=False, arms=arms)
-    if found.measure.within and not setup.cases:
-        _check_truth(setup, found)
-    if found.measure.ratio and _least(setup) < 0.0:
-        raise InvalidInput("ratio", setup.ratio, "needs rewards of at least 0", "give a margin, or other arms")
-    return found
-
-
-def _least(setup: "Setup") -> float:
-    """The smallest reward that can be drawn."""
-    if setup.recorded is not None:
-        return min(map(min, setup.recorded.rewards))
-    if setup.family == "normal":
-        return -math.inf
-    spread = setup.spread_ranges[1] if setup.family == "uniform" else 0.0
-    return float((setup.mean_ranges[0] - spread).min())
-
-
-def _check_truth(setup: "Setup", found: Asked) -> None:
-    """Labels are compared with the true share, so it must be known."""
-    if found.measure.paired and setup.family not in PAIRED_SHARES:
-        rule = "the true share of pairs is known for the families bernoulli and constant only"
-        raise InvalidInput("family", setup.family, rule, "choose one of them, or give cases")
-    if setup.family == "beta":
-        rule = "its true share within a limit is not known"
-        raise InvalidInput("family", "beta", rule, "choose another family, or give cases")
-
-
-def name_of(setup: "Setup", arm: int) -> str:
-    """An arm in words."""
-    return f"arm {arm}" if setup.recorded is None else setup.recorded.names[arm]
-
-
-def look_of(setup: "Setup") -> Look:
-    """What the setup asks, as far as sentences and tables show it."""
-    asked = setup.asked
-    name = None if setup.baseline is None else name_of(setup, setup.baseline)
-    shown = (asked.stated_bar, asked.lower_is_better, asked.share, name, asked.ratio)
-    return Look(*shown, cases=setup.cases or None, find=setup.find)
-
-
 Range = tuple[float, float] | Sequence[float] | float
 BUDGET = 20_000  # unless another one is given, or cases
 MOST_ARMS = 5_000_000
@@ -128,7 +70,7 @@ bernoulli, beta, normal, clipped, constant
     budget: int = None  # type: ignore[assignment]  # 20,000; with cases, all of them
     delay: Delay | str = "none"
     checkpoints: Sequence[int] = ()
-    bounds: tuple[float, float] = (0.0, 1.0)  # a share needs none
+    bounds: Bounds = DEFAULTS["bounds"]  # a share needs none
     confidence: float | None = None
     tolerance: float = 0.0
     failure: Literal["worst", "ignore"] = "worst"
@@ -145,7 +87,7 @@ bernoulli, beta, normal, clipped, constant
     margin: float | None = None
     ratio: float | None = None
     common: bool = False
-    asked: Asked = field(init=False, repr=False, compare=False)  # what these ask together
+    spec: Spec = field(init=False, repr=False, compare=False)  # of a study that asks the same
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -162,61 +104,81 @@ bernoulli, beta, normal, clipped, constant
             put(self, "family", self.recorded.family)
             put(self, "arms", len(self.recorded.names))
         put(self, "arms", checks.whole("arms", self.arms, least=1, most=MOST_ARMS))
-        cases = checks.whole("cases", self.cases, least=0, most=parameters.MOST_CASES)
+        cases = checks.whole("cases", self.cases, least=0, most=MOST_CASES)
         if self.budget is None:
             put(self, "budget", self.arms * max(cases, self.rules.warmup) if cases else BUDGET)
+        put(self, "budget", checks.whole("budget", self.budget, least=1, most=MOST_PULLS))
         if self.bounds is None:
             if self.share is None and self.ratio is None:
                 remedy = "give bounds, or ask about a share"
                 raise InvalidInput("bounds", None, "the laboratory draws rewards within bounds", remedy)
-            put(self, "bounds", parameters.DEFAULT)
-        put(self, "bounds", parameters.bounds_or_none(checks.pair("bounds", self.bounds)))
+            put(self, "bounds", DEFAULTS["bounds"])
+        put(self, "bounds", check_bounds("bounds", self.bounds))
         if self.at_least is None and self.at_most is None and self.baseline is None:
             put(self, "at_least", BAR)
-        put(self, "asked", asked_by(self))
-        before = cases if self.baseline is not None else 0
-        budget = parameters.check_budget(self.budget, self.contenders, self.rules, most=MOST_PULLS, before=before)
-        put(self, "budget", budget)
-        self._check_certificates()
-        self._check_cases()
+        put(self, "spec", self._specified())
+        self._check_question()
+        self._check_lost()
         put(self, "checkpoints", _checkpoints(self.checkpoints, self.budget, self.contenders))
         self._check_arms()
 
-    def _check_certificates(self) -> None:
-        if self.confidence is not None:
-            checks.share("confidence", self.confidence, remedy=Naming("{confidence=None} goes without certificates"))
-        if checks.number("tolerance", self.tolerance) < 0.0:
-            raise InvalidInput("tolerance", self.tolerance, "must be a number that is not negative")
+    def _specified(self) -> Spec:
+        """The specification of a study that asks the same."""
+        question = {own.name: getattr(self, own.name) for own in fields(self) if own.name in PARAMETERS}
+        names = [f"arm {arm}" for arm in range(self.arms)] if self.recorded is None else self.recorded.names
+        if self.baseline is not None:
+            if checks.whole("baseline", self.baseline, least=0) >= self.arms:
+                rule = f"is not the number of one of {plural(self.arms, 'arm')}"
+                raise InvalidInput("baseline", self.baseline, rule, "they are numbered from 0")
+            question["baseline"] = names[self.baseline]
+        return Spec(**{**question, "arms": names, "cases": self.cases or None})
+
+    def _check_question(self) -> None:
+        """Raise if a study can ask this, and the laboratory cannot simulate it."""
         if self.tolerance > 0.0 and not self.certifies:
-            raise InvalidInput("tolerance", self.tolerance, "belongs to certificates", parameters.CONFIDENCE)
+            raise InvalidInput("tolerance", self.tolerance, "belongs to certificates", CONFIDENCE)
         if self.failure not in ("worst", "ignore"):
             raise InvalidInput("failure", self.failure, "must be 'worst' or 'ignore'")
+        if self.spec.measure.within and not self.cases:
+            self._check_truth()
+        if self.spec.measure.ratio and self._least_reward() < 0.0:
+            raise InvalidInput("ratio", self.ratio, "needs rewards of at least 0", "give a margin, or other arms")
+        if self.certifies and self.spec.share is None and not families.family(self.family).bounded:
+            self._check_bounded()
+        if self.cases and not self.certifies:
+            raise InvalidInput("cases", self.cases, "are simulated with certificates only", CONFIDENCE)
+        if self.cases and self.recorded is not None and any(len(arm) != self.cases for arm in self.recorded.rewards):
+            rule = "every recorded arm must have one reward for each case"
+            raise InvalidInput("cases", self.cases, rule, "record all cases of every arm, or leave them out")
+
+    def _check_truth(self) -> None:
+        """Labels are compared with the true share, so it must be known."""
+        if self.spec.measure.paired and self.family not in PAIRED_SHARES:
+            rule = "the true share of pairs is known for the families bernoulli and constant only"
+            raise InvalidInput("family", self.family, rule, "choose one of them, or give cases")
+        if self.family == "beta":
+            rule = "its true share within a limit is not known"
+            raise InvalidInput("family", "beta", rule, "choose another family, or give cases")
+
+    def _least_reward(self) -> float:
+        """The smallest reward that can be drawn."""
+        if self.recorded is not None:
+            return min(map(min, self.recorded.rewards))
+        if self.family == "normal":
+            return -math.inf
+        spread = self.spread_ranges[1] if self.family == "uniform" else 0.0
+        return float((self.mean_ranges[0] - spread).min())
+
+    def _check_lost(self) -> None:
         for name, shares in (("lost", checks.pair("lost", self.lost)), ("hung", (checks.number("hung", self.hung),))):
             for share in shares:
                 if not 0.0 <= share < 1.0:
                     raise InvalidInput(name, share, "must be a share from 0 to below 1")
         if self.timing.model == delays.NONE and (self.hung > 0.0 or max(self.lost) > 0.0):
-            raise InvalidInput(
-                "delay", "none", "only pending pulls can be lost or hang", Naming("give {delay='workers:1'}")
-            )
+            remedy = Naming("give {delay='workers:1'}")
+            raise InvalidInput("delay", "none", "only pending pulls can be lost or hang", remedy)
         if self.hung > 0.0 and self.timing.model != delays.WORKERS:
             raise InvalidInput("hung", self.hung, "only workers can hang", Naming("give {delay='workers:16'}"))
-        if self.confidence is not None and self.counts:
-            parameters.confidence_or_none(self.confidence, self.asked.bar, self.asked.limits)
-        if self.certifies and self.asked.share is None and not families.family(self.family).bounded:
-            self._check_bounded()
-
-    def _check_cases(self) -> None:
-        parameters.guarantee(self.guarantee, certifies=self.certifies)
-        parameters.find_or_none(self.find, self.contenders, self.guarantee, certifies=self.certifies)
-        if not self.cases:
-            return
-        if not self.certifies:
-            raise InvalidInput("cases", self.cases, "are simulated with certificates only", parameters.CONFIDENCE)
-        parameters.reward_of_failure(self.failure, self.bounds, cases=True)
-        if self.family == "recorded" and any(len(arm) != self.cases for arm in self.recorded.rewards):  # type: ignore[union-attr]
-            rule = "every recorded arm must have one reward for each case"
-            raise InvalidInput("cases", self.cases, rule, "record all cases of every arm, or leave them out")
 
     def _check_bounded(self) -> None:
         """Certificates need rewards within the bounds."""
@@ -229,7 +191,7 @@ bernoulli, beta, normal, clipped, constant
 
     def _check_arms(self) -> None:
         low, high = self.bounds
-        anywhere = self.asked.share is not None  # rewards count as 0 or 1, wherever they lie
+        anywhere = self.spec.share is not None  # rewards count as 0 or 1, wherever they lie
         if self.recorded is not None:
             self.recorded.check_bounds(*((-math.inf, math.inf) if anywhere else (low, high)))
             return
@@ -260,9 +222,7 @@ bernoulli, beta, normal, clipped, constant
     @property
     def stakes(self) -> Stakes:
         """The stakes of the certificates; without certificates the level is infinite."""
-        low, high = self.span
-        tolerance = self.tolerance / (high - low)
-        return state.stakes(self.scaled_bar, tolerance, self.contenders, self.confidence, ranks=self.ranks)
+        return state.stakes_of(self.spec)
 
     @cached_property
     def mean_ranges(self) -> tuple[Reals, Reals]:
@@ -279,25 +239,9 @@ bernoulli, beta, normal, clipped, constant
         return _ranges("spreads", self.spreads, self.arms)
 
     @property
-    def scaled_bar(self) -> float:
-        """The bar on the kernel's scale."""
-        low, high = self.span
-        return (self.asked.bar - low) / (high - low)
-
-    @property
-    def span(self) -> tuple[float, float]:
-        """The range of what counts."""
-        return self.asked.limits or self.bounds
-
-    @property
     def contenders(self) -> int:
         """How many arms are asked about: all but the baseline."""
-        return self.arms - (self.baseline is not None)
-
-    @property
-    def base(self) -> int:
-        """The baseline, as compiled code takes it; −1: there is none."""
-        return -1 if self.baseline is None else int(self.baseline)
+        return self.spec.contenders
 
     @property
     def certifies(self) -> bool:
@@ -312,7 +256,7 @@ bernoulli, beta, normal, clipped, constant
     @property
     def counts(self) -> bool:
         """Whether a reward counts as something else than itself."""
-        return self.asked.measure != PLAIN
+        return self.spec.measure != PLAIN
 
     def but(self, **changes: Any) -> "Setup":
         """The same setup with some things changed. A bar or a baseline replaces the one before."""

@@ -13,7 +13,7 @@ import numpy as np
 from ..core import checks, state
 from ..core.certificate import CHARGED, LEFT_OUT
 from ..core.kernel import Board, Rule
-from ..core.policies import second_rule, settling_constant
+from ..core.policies import second_rule
 from ..errors import InvalidInput
 from ..text.machine import available_cores
 from . import compiler, families, scores
@@ -231,9 +231,9 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
 
 def rules(setup: Setup) -> tuple[Rule, Rule]:
     """The initial rule of each tournament."""
-    constant = settling_constant(setup.contenders, setup.confidence)
+    constant = setup.spec.settling_constant
     first = setup.rules.rule(
-        setup.scaled_bar,
+        setup.spec.scaled_bar,
         arms=setup.arms,
         budget=setup.budget,
         constant=constant,
@@ -283,7 +283,7 @@ def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]
 def _proof(setup: Setup, certifies: bool) -> Proof:
     lost = LEFT_OUT if setup.failure == "ignore" else CHARGED
     arms, budget = (setup.arms, setup.budget) if certifies else (0, 0)
-    asked: dict[str, int] = {"base": setup.base, "cases": setup.cases, "find": setup.find or 0}
+    asked: dict[str, int] = {"base": setup.spec.base, "cases": setup.cases, "find": setup.find or 0}
     return blank_proof(arms, budget, setup.stakes, lost, ranks=setup.ranks, **asked)
 
 
@@ -292,17 +292,23 @@ def blank_arms(setup: Setup) -> Arms:
     size = setup.arms
     samples = setup.recorded.samples if setup.recorded is not None else np.zeros(0)
     drawn = (np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size))
-    (low, high), (least, most) = setup.bounds, setup.span
+    (low, high), (least, most) = setup.bounds, setup.spec.span
     ends = (
         float(low),
         float(high),
-        float(setup.asked.reach(cases=setup.cases > 0)),
+        float(setup.spec.reach),
         float(least),
         float(most),
         float(setup.tolerance),
     )
     counts = {"order": np.zeros(3, np.int64), "asked": np.zeros(size, np.int64)}
-    more = {"measure": setup.asked.measure, "base": setup.base, "drawn": np.zeros(3), "common": setup.common, **counts}
+    more = {
+        "measure": setup.spec.measure,
+        "base": setup.spec.base,
+        "drawn": np.zeros(3),
+        "common": setup.common,
+        **counts,
+    }
     family = families.NAMES.index(setup.family)
     return Arms(*setup.mean_ranges, *setup.spread_ranges, family, samples, *drawn, *ends, **more)  # type: ignore[arg-type]
 

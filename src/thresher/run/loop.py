@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ..core import checks
 from ..core.events import Cause
-from ..core.parameters import named_arguments
+from ..core.checks import named_arguments
 from ..core.state import State
 from ..core.verdict import Verdict
 from ..errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds, shown, told_of

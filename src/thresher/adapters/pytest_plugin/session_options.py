@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, cast, get_args
 import pytest
 
 from ...core.checks import MAX_SECONDS
-from ...core.spec import MAX_SEED, Guarantee
+from ...core.parameters import MAX_SEED, Guarantee
 from ...errors import shown
 from ...text.phrasing import either
 from ...text.quantities import DURATIONS, read, seconds
