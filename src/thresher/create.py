@@ -44,7 +44,7 @@ def create_study(
         lease: seconds after which the pulls of a process whose heartbeat stopped count as lost.
 
     Arms and cases are names, ``{name: params}``, or rows: a list of dicts or a pandas DataFrame, each with its name in
-    ``"name"`` or ``"id"`` (or ``"arm"``, ``"case"``), and parameters. Rows without names are numbered from 1; those of a
+    ``"name"``, ``"arm"`` (``"case"``) or ``"id"``, and parameters. Rows without names are numbered from 1; those of a
     DataFrame are named by its index. Or the `Path` of a file, as ``--arms`` reads. Cases that are only counted are
     numbered from 0.
 

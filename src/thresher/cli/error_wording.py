@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from ..core.parameters import PARAMETERS
 from ..errors import UNSAID, CannotGoOn, InvalidInput, ThresherError
 from ..text.naming import Naming, worded
 from ..text.quantities import Quantity
@@ -33,7 +34,7 @@ def spelled(name: str, value: str | None = None) -> str:
     if value is None or value == "True" or name in NAMES:
         return option
     if value == "None":
-        return f"{option} {'off' if name == 'confidence' else 'none'}"
+        return f"{option} {PARAMETERS[name].none if name in PARAMETERS else 'none'}"
     return f"{option} {as_written(literal_eval(value))}"
 
 

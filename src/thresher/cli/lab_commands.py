@@ -13,7 +13,7 @@ from ..text.phrasing import plural
 from ..text.quantities import duration
 from . import lab_options as lab
 from .error_wording import naming_options
-from .options import Number, PolicyName, Whole, guarantee_option
+from .options import Number, PolicyName, Whole, of_parameter
 from .output import put, say, standard_output
 
 if TYPE_CHECKING:
@@ -170,8 +170,7 @@ def print_plan(plan: "Plan") -> None:
 @click.option(
     "--cases", type=Whole(1), help="Each arm meets this many cases, each once; drawn again in each repetition."
 )
-@guarantee_option
-@click.option("--find", type=Whole(), help="End when this many arms are settled above.")
+@of_parameter("find")
 @click.option("--budget", type=Whole(), help="Pulls [default: 20000; with cases, all cases of all arms].")
 @lab.CHECKPOINTS
 @click.option("--repetitions", type=Whole(), default=100, help="How many studies to simulate.")
@@ -181,7 +180,6 @@ def print_plan(plan: "Plan") -> None:
     "--confidence",
     help="off, or a number: settle arms at this confidence [default: off; with cases, a rate or --find 0.95].",
 )
-@lab.TOLERANCE
 @click.option(
     "--lost",
     type=lab.PAIR,
@@ -273,8 +271,6 @@ def simulate(
     help="The policy to plan for, or module:function [default: balanced; anytime-evt with --confidence off].",
 )
 @click.option("--confidence", default="0.95", help="Settle arms at this confidence, or off.")
-@lab.TOLERANCE
-@guarantee_option
 @click.option("--workers", type=Whole(), default=1, help="How many pulls run at once.")
 @click.option("--seconds-per-pull", type=Number(), default=1.0, help="How long a pull takes.")
 @click.option("--service", default="constant", help="constant, exponential, lognormal:0.5, failures:5.")

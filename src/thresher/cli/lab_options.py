@@ -14,7 +14,7 @@ from ..run.signals import until_stopped
 from ..text.phrasing import listed, plural
 from ..text.quantities import read
 from .error_wording import option_of
-from .options import Number, Whole, format_option, option, together
+from .options import Whole, format_option, of_parameter, option, together
 from .output import say
 
 if TYPE_CHECKING:
@@ -88,17 +88,10 @@ PAIR, RANGE = Read(pair_in), Read(range_in)
 OUTPUT = format_option("table", "json", "csv", text="How to print.")
 SEED = click.option("--seed", type=Whole(), default=0, help="The same seed gives the same numbers.")
 THREADS = click.option("--threads", type=Whole(), help="Threads [default: one per core]; results do not depend on it.")
-TOLERANCE = click.option(
-    "--tolerance", type=Number(), default=0.0, help="An arm provably within this distance of the bar is close."
-)
 QUESTION = together(
-    click.option("--at-least", type=Number(), help="The bar that an arm's mean must reach."),
-    click.option("--at-most", type=Number(), help="The bar that an arm's mean must stay within."),
-    click.option("--share", type=Number(), help="Ask whether this share of an arm's pulls is within the bar."),
-    click.option("--baseline", help="Instead of a bar: the arm to compare with, a number from 0 or a recorded name."),
-    click.option("--margin", type=Number(), help="How much better than the baseline an arm must be [default: 0]."),
-    click.option("--ratio", type=Number(), help="Or how many times the baseline's reward, in a share of pairs."),
-    click.option("--lower-is-better", is_flag=True, help="With a baseline: lower rewards are better."),
+    *(of_parameter(name, units=False) for name in (*BARS, "share")),
+    of_parameter("baseline", "Instead of a bar: the arm to compare with, a number from 0 or a recorded name."),
+    *(of_parameter(name, units=False) for name in ("margin", "ratio", "lower_is_better", "tolerance", "guarantee")),
 )
 ARMS = click.option("--arms", type=Whole(), default=100, help="How many arms.")
 MEANS = option(

@@ -8,21 +8,23 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
 import click
 
 from ..core import policies
 from ..core.checks import MAX_SECONDS, nearest
-from ..core.parameters import DEFAULTS
+from ..core.parameters import PARAMETERS, TYPES
 from ..core.policies import Policy
 from ..create import open_study
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy, shown, told_of
 from ..log.reader import unknown
 from ..log.store import MemoryStore, Store, open_store
 from ..study import Study
+from ..text.naming import Naming, worded
 from ..text.phrasing import listed
 from ..text.quantities import DURATIONS, UNITS, Quantity, read, seconds
+from .error_wording import as_written, option_of, spelled
 
 DEFAULT = "sqlite:///thresher.db"
 VARIABLE = "THRESHER_STORAGE"
@@ -201,6 +203,32 @@ def option(usage: str, text: str, *, to: str = "", **more: Any) -> Callable[[Com
     return click.option(*names, help=text, **more)
 
 
+def of_parameter(name: str, text: str = "", *, units: bool = True) -> Callable[[Command], Command]:
+    """The option of a question's parameter, from its row of the table; ``text`` replaces its help."""
+    parameter = PARAMETERS[name]
+    text = text or worded(Naming(parameter.help), spelled)
+    if not parameter.metavar:
+        return option(option_of(name), text)
+    default = as_written(parameter.default) if parameter.none else worded(Naming(parameter.without), spelled)
+    settings: dict[str, Any] = {"type": _type_of(name, units=units)}
+    if default:  # whether the option was given matters, so click has no default of its own
+        return option(f"{option_of(name)} {parameter.metavar}", f"{text}  [default: {default}]", **settings)
+    return option(f"{option_of(name)} {parameter.metavar}", text, default=parameter.default, **settings)
+
+
+def _type_of(name: str, *, units: bool) -> click.ParamType[Any]:
+    """What reads the text of a parameter's option: numbers of some scale may have units."""
+    kinds = TYPES[name], *get_args(TYPES[name])
+    if any(get_origin(kind) is Literal for kind in kinds) or kinds[1:2] == (str,):
+        return click.STRING
+    if Policy in kinds:
+        return PolicyName()
+    if int in kinds:
+        return Whole()
+    number = Bounds() if tuple[float, float] in kinds else Amount() if units and PARAMETERS[name].scale else Number()
+    return Or(PARAMETERS[name].none, number) if PARAMETERS[name].none else number
+
+
 def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Several options as one, in this order."""
 
@@ -223,12 +251,6 @@ scores_option = option(
     to="scores",
     type=PolicyName(),
     multiple=True,
-)
-
-guarantee_option = option(
-    "--guarantee [all|rate]",
-    "Certify that no label is wrong, or that few are on average, which takes far fewer pulls for many arms.",
-    default=DEFAULTS["guarantee"],
 )
 
 

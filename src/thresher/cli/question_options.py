@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ..core import policies
 from ..core.named_items import ARMS, CASES, Params, checked
-from ..core.parameters import BARS, DEFAULTS, SpecArguments
+from ..core.parameters import BARS, DEFAULTS, PARAMETERS
 from ..core.question import HALF
 from ..core.spec import Spec
 from ..create import read_items
@@ -16,76 +16,37 @@ from ..run.command.process import PULL_FIELDS
 from ..run.command.reward import MEASURED, SECONDS
 from ..text.quantities import PERCENT, Quantity
 from .error_wording import as_written, naming_options, option_of
-from .options import Amount, Bounds, Number, Or, PolicyName, Whole, guarantee_option, option, together
+from .options import of_parameter, option, together
 from .output import say
 from .run_checks import Cases, arms_caution
 
 UNIT = DEFAULTS["bounds"]
-NONE, OFF = "none", "off"  # no bounds, no certificates
+NONE, OFF = PARAMETERS["bounds"].none, PARAMETERS["confidence"].none
 SHARE = 0.95  # of measured times without bounds or a baseline, unless another is asked about
 ARMS_OF_COMMANDS = ARMS._replace(reserved=PULL_FIELDS)
-ON_REWARDS = (*BARS, "margin", "tolerance")  # numbers on the scale of rewards
 
+FORMS = {  # of parameters that a command line takes in other forms
+    "arms": (
+        option(
+            "--arms FILE",
+            "A file of arms: one name per line (# begins a comment line), or CSV, JSON or JSON lines; - is stdin.",
+            to="file",
+        ),
+        option("--arm NAME", "An arm; repeat it for more.", to="names", multiple=True),
+    ),
+    "baseline": (
+        of_parameter("baseline"),
+        option(
+            "--baseline-results FILE",
+            "With --cases: results of the baseline that you already have, with case and reward.",
+        ),
+    ),
+    "cases": (option("--cases FILE|N", "An eval set: a file of cases, written like --arms, or how many there are."),),
+    "unit": (),  # --reward says it
+    "evaluator": (),  # COMMAND
+}
 arm_options = together(  # what defines a study's question
-    option("--at-least B", "The bar that an arm's mean must reach, such as 0.9 or 90%.", type=Amount()),
-    option("--at-most B", "The bar that an arm's mean must stay within, such as 5%, or 50ms.", type=Amount()),
-    option(
-        "--share S",
-        "Ask about pulls, not means: at least this share of them must reach the bar. It needs no --bounds.",
-        type=Amount(),
-    ),
-    option("--baseline NAME", "Compare the other arms with this one, in pairs or on the same cases, not with a bar."),
-    option("--margin M", "By how much to beat the baseline; if negative, how much may be lost to it.", type=Amount()),
-    option(
-        "--ratio R",
-        "How many times the baseline's reward to reach, or stay within, in half of the pairs or a --share of them.",
-        type=Number(),
-    ),
-    option("--lower-is-better", "With a baseline: lower rewards are better."),
-    option(
-        "--baseline-results FILE", "With --cases: results of the baseline that you already have, with case and reward."
-    ),
-    option(
-        "--arms FILE",
-        "A file of arms: one name per line (# begins a comment line), or CSV, JSON or JSON lines; - is stdin.",
-        to="file",
-    ),
-    option("--arm NAME", "An arm; repeat it for more.", to="names", multiple=True),
-    option("--cases FILE|N", "An eval set: a file of cases, written like --arms, or how many there are."),
-    option(
-        "--tries N",
-        "How often to try a case that fails.",
-        type=Whole(),
-        default=DEFAULTS["tries"],
-    ),
-    option("--budget N", "Pulls in total.  [default: until every arm is settled]", type=Whole()),
-    option("--bounds LO:HI", "The range of rewards, or none.  [default: 0:1]", type=Or(NONE, Bounds())),
-    option("--clip", "Count a reward outside the bounds as the nearest bound. Without this, it retires its arm."),
-    option(
-        "--policy P",
-        f"How to choose the next arm: {', '.join(policies.CONSTRUCTORS)}; or module:function, a score of your own.",
-        type=PolicyName(),
-    ),
-    option("--confidence C", "How sure to be of all labels, or off.  [default: 0.95]", type=Or(OFF, Amount())),
-    guarantee_option,
-    option("--find M", "End when M arms are certified to reach the bar.", type=Whole()),
-    option(
-        "--tolerance T",
-        "An arm provably within ± T of the bar is settled as close.",
-        type=Amount(),
-        default=DEFAULTS["tolerance"],
-    ),
-    option(
-        "--failure REWARD", "What a failed pull counts as: worst, ignore, or a reward.", default=DEFAULTS["failure"]
-    ),
-    option(
-        "--max-failures N", "Retire an arm after N failures in a row.", type=Whole(), default=DEFAULTS["max_failures"]
-    ),
-    option(
-        "--seed S",
-        "The pulls' seeds and the order of cases follow from it.  [default: a new one for every new study]",
-        type=Whole(),
-    ),
+    *chain.from_iterable(FORMS[name] if name in FORMS else [of_parameter(name)] for name in PARAMETERS)
 )
 
 
@@ -133,7 +94,7 @@ def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str |
     for name, value in _units(given):
         _check_unit(name, value, given, of_shares=of_shares, measured=measured)
     _check_times(given, measured=measured)
-    asked = {name: given[name] for name in SpecArguments.__annotations__ if name in given} | {
+    asked = {name: given[name] for name in PARAMETERS if name in given} | {
         "arms": arms,
         "share": share,
         "lower_is_better": given["lower_is_better"] or (measured and given["baseline"] is not None),
@@ -198,11 +159,9 @@ def _check_bars(given: dict[str, Any]) -> None:
 
 def _units(given: dict[str, Any]) -> Iterator[tuple[str, Quantity]]:
     """The numbers that were given with a unit."""
-    for name in ("share", "confidence", *ON_REWARDS):
-        if isinstance(given[name], Quantity):
-            yield name, given[name]
-    ends = given["bounds"] if isinstance(given["bounds"], tuple) else ()
-    yield from (("bounds", end) for end in ends if isinstance(end, Quantity))
+    for name in (name for name, parameter in PARAMETERS.items() if parameter.scale):
+        numbers = given[name] if isinstance(given[name], tuple) else [given[name]]
+        yield from ((name, number) for number in numbers if isinstance(number, Quantity))
 
 
 def _check_unit(name: str, value: Quantity, given: dict[str, Any], *, of_shares: bool, measured: bool) -> None:
@@ -210,7 +169,7 @@ def _check_unit(name: str, value: Quantity, given: dict[str, Any], *, of_shares:
 
     A percentage also fits rewards between 0 and 1.
     """
-    is_share = name in ("share", "confidence") or (name == "tolerance" and of_shares)
+    is_share = PARAMETERS[name].scale == "share" or (name == "tolerance" and of_shares)
     if value.unit == PERCENT and value >= 1.0:
         rule = "must be less than 100%"
         remedy = "write one such as 95%" if is_share else "write one such as 90%, or the number without a unit"

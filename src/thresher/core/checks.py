@@ -9,7 +9,7 @@ import math
 import numbers
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
 
@@ -234,10 +234,10 @@ def _unpacked(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
 
 def _explained(text: str | None, signature: inspect.Signature) -> str | None:
     """A docstring with a text about each of the unpacked arguments."""
-    unpacked = [one.annotation for one in signature.parameters.values() if one.kind is inspect.Parameter.VAR_KEYWORD]
+    unpacked = [each.annotation for each in signature.parameters.values() if each.kind is each.VAR_KEYWORD]
     if text is None or "{arguments}" not in text:
         return text
-    lines = {"initial_indent": " " * 8, "subsequent_indent": " " * 12, "break_on_hyphens": False}
+    lines = textwrap.TextWrapper(LINE, " " * 8, " " * 12, break_on_hyphens=False)
     table = {name: row for kind in unpacked for name, row in table_of(*get_args(kind)).items()}
-    texts = (textwrap.fill(f"{name}: {row.text}", LINE, **lines) for name, row in table.items())
+    texts = (lines.fill(f"{name}: {row.text}") for name, row in table.items())
     return text.replace("        {arguments}", "\n".join(texts))

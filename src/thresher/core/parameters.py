@@ -173,7 +173,7 @@ class SpecArguments(TypedDict, total=False):
         float | None,
         Parameter(
             "Ask about pulls, not means: at least this share of them must reach the bar. It needs no {bounds}.",
-            "The bar is a limit then.",
+            "The bar is then a limit for single pulls.",
             check=_share,
             metavar="S",
             scale="share",
@@ -218,8 +218,8 @@ class SpecArguments(TypedDict, total=False):
     bounds: Annotated[
         tuple[float, float] | None,
         Parameter(
-            "The range of rewards, or none.",
-            "Without bounds, nothing is certified unless a share is asked about.",
+            "The range of rewards; {bounds=None} takes them as they are.",
+            "Then nothing is certified unless a {share} is asked about.",
             check=check_bounds,
             default=(0.0, 1.0),
             metavar="LO:HI",
@@ -244,7 +244,7 @@ class SpecArguments(TypedDict, total=False):
         Parameter(
             f"How to choose the next arm: {', '.join(policies.CONSTRUCTORS)}; or {{thresher.custom}}, a score of your"
             " own.",
-            without="balanced with certificates (cheapest with {find}), anytime-evt without",
+            without="balanced with certificates ({find}: cheapest), anytime-evt without",
             metavar="P",
             always_stored=True,
         ),
@@ -252,8 +252,7 @@ class SpecArguments(TypedDict, total=False):
     confidence: Annotated[
         float | None,
         Parameter(
-            "How sure to be of all labels, or off.",
-            "Off (None) certifies nothing.",
+            "How sure to be of all labels together; {confidence=None} certifies nothing.",
             check=_sure,
             default=0.95,
             metavar="C",
@@ -265,7 +264,7 @@ class SpecArguments(TypedDict, total=False):
     tolerance: Annotated[
         float,
         Parameter(
-            "An arm provably within ± T of the bar is settled as close.",
+            "An arm provably within this distance of the bar is settled as close.",
             check=partial(checks.number, low=0.0, high=MAX_REWARD),
             default=0.0,
             metavar="T",
@@ -286,7 +285,7 @@ class SpecArguments(TypedDict, total=False):
         int | None,
         Parameter(
             "The pulls' seeds and the order of cases follow from it.",
-            "So an arm that was mended where it failed does not meet just that again.",
+            "An arm that was mended where it failed should not meet just that again.",
             check=partial(checks.whole, least=0, most=MAX_SEED),
             without="a new one for every new study",
             metavar="S",
@@ -296,7 +295,7 @@ class SpecArguments(TypedDict, total=False):
     max_failures: Annotated[
         int | None,
         Parameter(
-            "Retire an arm after N failures in a row.",
+            "Retire an arm after this many failures in a row.",
             "None: never. With cases, only cases that failed for good, or could not begin, count.",
             check=_count,
             default=3,
@@ -354,7 +353,7 @@ class SpecArguments(TypedDict, total=False):
     find: Annotated[
         int | None,
         Parameter(
-            "End when M arms are certified to reach the bar.",
+            "End when this many arms are certified to reach the bar.",
             "It also ends when there cannot be that many.",
             check=_count,
             metavar="M",

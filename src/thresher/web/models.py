@@ -1,10 +1,23 @@
 """Requests and replies, as the OpenAPI document describes them. The library checks the values."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool, StrictFloat, StrictInt, StrictStr
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    create_model,
+)
 
 from ..core.events import CallersCause
+from ..core.named_items import Params
+from ..core.parameters import PARAMETERS, TYPES, SpecArguments
 from ..core.pulls import TICKET
 from ..core.spec import Spec
 
@@ -42,48 +55,46 @@ class Problem(BaseModel):
     remedy: str
 
 
-class NewStudy(Strict):
+class Named(Strict):
+    """A study to create."""
+
+    name: StrictStr
+    if_exists: Literal["error", "join"] = "error"
+
+
+STRICT: dict[object, Any] = {  # what JSON has for the types of `SpecArguments`; the others have no form in JSON
+    float: Number,
+    int: StrictInt,
+    str: StrictStr,
+    bool: StrictBool,
+    tuple[float, float]: tuple[Number, Number],
+    Iterable[str]: list[StrictStr],
+    Mapping[str, Params]: dict[str, dict[str, Any]],
+    type(None): None,
+}
+
+
+def _field(name: str) -> tuple[Any, Any]:
+    """The type and the description of a parameter's field."""
+    parameter, kinds = PARAMETERS[name], get_args(TYPES[name]) or (TYPES[name],)
+    if get_origin(TYPES[name]) in (Literal, tuple):
+        kinds = (TYPES[name],)
+    strict = [STRICT.get(kind, kind) for kind in kinds if kind in STRICT or get_origin(kind) is Literal]
+    default = ... if name in SpecArguments.__required_keys__ else parameter.default
+    return Union[tuple(strict)], Field(default, description=parameter.text)  # noqa: UP007 - of a computed tuple
+
+
+_fields: dict[str, Any] = {name: _field(name) for name in PARAMETERS}
+Question: Any = create_model("Question", __base__=Named, **_fields)
+
+
+class NewStudy(Question):  # type: ignore[misc]  # its fields are the rows of the table
     """The question: a bar, or a baseline. The fields are those of `create_study`."""
 
     model_config = ConfigDict(json_schema_extra={"examples": QUESTIONS})
-    name: StrictStr
-    arms: list[StrictStr] | dict[str, dict[str, Any]] = Field(description="Names, or names with parameters.")
-    at_least: Number | None = Field(None, description="The bar. An arm reaches it if its mean is at least this.")
-    at_most: Number | None = Field(None, description="The bar where lower is better: the mean is at most this.")
-    share: Number | None = Field(
-        None, description="The bar is a limit, and this share of pulls must be within it: 0.95. It needs no bounds."
-    )
-    baseline: StrictStr | None = Field(
-        None, description="One of the arms: the others are compared with it, and there is no bar."
-    )
-    margin: Number | None = Field(None, description="By how much an arm must beat the baseline; 0 if left out.")
-    ratio: Number | None = Field(
-        None, description="Instead of a margin: the ratio to the baseline in half of the pairs, or in `share`: 1.05."
-    )
-    lower_is_better: StrictBool = Field(False, description="With a baseline: whether a lower reward is a better one.")
-    unit: StrictStr | None = Field(None, description="The unit of rewards, for people; `s` is shown as s, ms or µs.")
-    bounds: tuple[Number, Number] | None = (0, 1)
-    budget: StrictInt | None = None
-    policy: StrictStr | None = None
-    confidence: Number | None = 0.95
-    tolerance: Number = 0
-    failure: Number | Literal["worst", "ignore"] = "worst"
-    seed: StrictInt | None = Field(
-        None, description="The pulls' seeds and the order of cases follow from it. Every new study draws its own."
-    )
-    max_failures: StrictInt | None = 3
-    clip: StrictBool = False
-    evaluator: StrictStr | None = None
-    cases: StrictInt | list[StrictStr] | dict[str, dict[str, Any]] | None = Field(
-        None, description="An eval set: how many cases, their names, or names with parameters."
-    )
-    tries: StrictInt = 1
-    guarantee: Literal["all", "rate"] = "all"
-    find: StrictInt | None = None
-    if_exists: Literal["error", "join"] = "error"
 
     def spec(self) -> Spec:
-        return Spec(**self.model_dump(exclude={"name", "if_exists"}))
+        return Spec(**self.model_dump(include=PARAMETERS.keys()))
 
 
 class Ask(Strict):
