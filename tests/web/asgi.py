@@ -9,8 +9,7 @@ import pytest
 
 import thresher
 from thresher.log.store import MemoryStore, Store
-from thresher.web.access import Access
-from thresher.web.request_checks import CheckedApp
+from thresher.web.request_checks import Access, CheckedApp
 from thresher.web.served_studies import ServedStudies
 from thresher.web.server import create_app
 

@@ -245,7 +245,7 @@ def test_the_question_is_on_the_page_before_the_log_is_read(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     thresher.create_study("coins", arms=["a", "b"], at_least=0.5, storage=store)
-    monkeypatch.setattr("thresher.web.served_studies.Live", None)  # reading would fail
+    monkeypatch.setattr("thresher.web.served_studies.LiveStudy", None)  # reading would fail
     page = request(server(store), "GET", "/study/coins", headers={**BEARER, "accept": "text/html"})
     assert (page.status, b"Which of 2 arms reach 0.5?" in page.body) == (200, True)
 

@@ -10,7 +10,7 @@ import thresher
 from thresher.log.store import MemoryStore
 from thresher.text.quantities import amount
 from thresher.web.json_shapes import COLUMNS
-from thresher.web.live_study import Live
+from thresher.web.live_study import LiveStudy
 from thresher.web.log_follower import Follower
 from thresher.web.request_checks import CheckedApp
 
@@ -144,8 +144,8 @@ def test_arms_that_the_baseline_opens_are_news() -> None:
         "evals", arms=["old", "new", "other"], baseline="old", cases=4, budget=12, storage=store
     )
     study.add_many([("new", 1, case) for case in range(4)])
-    live = Live("evals", store)
-    known = live.seq
+    live = LiveStudy("evals", store)
+    known = live.follower.seq
     study.add_many([("old", case % 2, case) for case in range(4)])
     live.catch_up()
     rows = {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in live.since(known)["rows"]}

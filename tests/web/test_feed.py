@@ -14,13 +14,13 @@ from thresher.log.store import MemoryStore
 from thresher.study import give_up
 from thresher.web.event_stream import Feed
 from thresher.web.json_shapes import encoded
-from thresher.web.live_study import Live
+from thresher.web.live_study import LiveStudy
 
 
 def test_what_is_sent_is_what_changed() -> None:
     store = MemoryStore()
     study = thresher.create_study("big", arms=[f"arm {k}" for k in range(2000)], at_least=0.5, storage=store)
-    live = Live("big", store)
+    live = LiveStudy("big", store)
     pull = study.ask()
     assert pull
     study.tell(pull, 1)
@@ -37,7 +37,7 @@ def test_what_is_sent_is_what_changed() -> None:
 def test_cases_make_no_update_larger() -> None:
     store, names = MemoryStore(), [f"a long name of a case {k}" for k in range(2000)]
     study = thresher.create_study("evals", arms=["a", "b"], at_least=0.5, cases=names, storage=store)
-    live = Live("evals", store)
+    live = LiveStudy("evals", store)
     assert live.head()["cases"] == 2000
     pull = study.ask()
     assert pull
@@ -50,7 +50,7 @@ def test_the_cases_of_a_large_study_are_cut() -> None:
     store, arms = MemoryStore(), [f"arm {k}" for k in range(300)]
     study = thresher.create_study("evals", arms=arms, at_least=0.5, cases=40, storage=store)
     study.add_many([(arm, (k + case) % 7 / 7, case) for k, arm in enumerate(arms) for case in range(40)])
-    live = Live("evals", store)
+    live = LiveStudy("evals", store)
     found = json.loads(live.cases(10))
     assert (found["cases"], found["seen"], len(found["rows"])) == (40, 40, 10)
     for row in found["rows"]:
@@ -62,7 +62,7 @@ def test_the_cases_of_a_large_study_are_cut() -> None:
 def test_failures_and_the_guarantee_are_sent_when_they_change() -> None:
     store = MemoryStore()
     study = thresher.create_study("coins", arms=["a", "b"], at_least=0.5, budget=300, storage=store)
-    live = Live("coins", store)
+    live = LiveStudy("coins", store)
     first = study.ask()
     assert first
     study.drop(first, cause="failed", reason="boom" * 200)
@@ -70,7 +70,7 @@ def test_failures_and_the_guarantee_are_sent_when_they_change() -> None:
     head = live.since(1)["head"]
     assert [(each["arm"], len(each["reason"])) for each in head["troubles"]] == [("a", 300)]
     assert "guarantee" not in head
-    known = live.seq
+    known = live.follower.seq
     while live.head()["settled"] == 0 and (pull := study.ask()):
         study.tell(pull, 1)
         live.catch_up()
@@ -82,7 +82,7 @@ def test_failures_and_the_guarantee_are_sent_when_they_change() -> None:
 def test_an_evaluation_that_could_not_begin_is_shown_as_a_failure() -> None:
     store = MemoryStore()
     study = thresher.create_study("coins", arms=["a"], at_least=0.5, cases=9, storage=store)
-    live, first = Live("coins", store), study.ask()
+    live, first = LiveStudy("coins", store), study.ask()
     assert first
     give_up(study, first, cause="refused", reason="connection refused")
     live.catch_up()
@@ -93,23 +93,23 @@ def test_the_first_ask_after_an_import_changes_every_arm() -> None:
     store = MemoryStore()
     study = thresher.create_study("coins", arms=["a", "b", "c"], at_least=0.5, storage=store)
     study.add_many([(arm, 1) for arm in "ab" for _ in range(30)])
-    live = Live("coins", store)
+    live = LiveStudy("coins", store)
     assert "weighed all together" in live.head()["guarantee"]
     assert live.head()["certified"]["above"] == 0
-    known = live.seq
+    known = live.follower.seq
     study.ask()
     live.catch_up()
     change = live.since(known)
     assert [row[0] for row in change["rows"]] == [0, 1, 2]
     assert change["head"]["certified"]["above"] == 2
     assert "both certified labels are right" in change["head"]["guarantee"]
-    assert live.table() == Live("coins", store).table()
+    assert live.table() == LiveStudy("coins", store).table()
 
 
 def test_a_reward_outside_the_bounds_changes_the_guarantee() -> None:
     store = MemoryStore()
     study = thresher.create_study("coins", arms=["a", "b"], at_least=0.5, storage=store)
-    live = Live("coins", store)
+    live = LiveStudy("coins", store)
     with pytest.raises(thresher.InvalidInput):
         study.tell(study.ask_many(1)[0], 2)
     live.catch_up()
@@ -118,7 +118,7 @@ def test_a_reward_outside_the_bounds_changes_the_guarantee() -> None:
     assert [each["arm"] for each in head["troubles"]] == ["a"]
 
 
-def moved(study: thresher.Study, live: Live | None, every: int) -> None:
+def moved(study: thresher.Study, live: LiveStudy | None, every: int) -> None:
     """A study with failures, lost pulls and rewards that come in another order than they were asked for."""
     waiting = []
     for at in range(1500):
@@ -140,16 +140,16 @@ def moved(study: thresher.Study, live: Live | None, every: int) -> None:
 def test_a_followed_study_equals_one_read_from_the_start(every: int) -> None:
     store = MemoryStore()
     study = thresher.create_study("coins", arms=["a", "b", "c", "d"], at_least=0.7, budget=1500, storage=store)
-    live = Live("coins", store)
+    live = LiveStudy("coins", store)
     moved(study, live, every)
-    assert live.table() == Live("coins", store).table()
+    assert live.table() == LiveStudy("coins", store).table()
 
 
 def test_the_history_is_what_happened_and_ends_with_the_verdict() -> None:
     store = MemoryStore()
     study = thresher.create_study("coins", arms=["a", "b", "c", "d"], at_least=0.7, budget=1500, storage=store)
     moved(study, None, 1)
-    history = json.loads(Live("coins", store).table())["history"]
+    history = json.loads(LiveStudy("coins", store).table())["history"]
     step, points = history["step"], history["points"]
     assert (step, len(points) > 100) == (4, True)
     then = MemoryStore()  # the log as it was when pull 800 was issued
@@ -166,7 +166,7 @@ def test_the_history_is_what_happened_and_ends_with_the_verdict() -> None:
 def test_a_page_that_was_away_gets_the_points_of_the_history_that_it_lacks() -> None:
     store = MemoryStore()
     study = thresher.create_study("coins", arms=["a", "b", "c", "d"], at_least=0.7, budget=1500, storage=store)
-    live = Live("coins", store)
+    live = LiveStudy("coins", store)
     moved(study, live, 100)
     whole = json.loads(live.table())["history"]
     asked = [event.seq for event in store.read("coins") if event.kind == "asked"]
@@ -190,7 +190,7 @@ def test_viewers_share_one_watch_and_a_latecomer_misses_nothing() -> None:
     store.read = counted  # type: ignore[method-assign]
 
     async def watch() -> list[bytes]:
-        feed = Feed(Live("coins", store))
+        feed = Feed(LiveStudy("coins", store))
         viewers = [feed.view(1) for _ in range(20)]
         for viewer in viewers:
             assert await anext(viewer) == b"retry: 1000\n\n"
@@ -222,7 +222,7 @@ def test_a_long_first_message_is_made_once_for_all_and_sent_in_pieces() -> None:
     store = MemoryStore()
     study = thresher.create_study("big", arms=[f"arm {k}" for k in range(3000)], at_least=0.5, storage=store)
     study.ask_many(3000)
-    live, made = Live("big", store), []
+    live, made = LiveStudy("big", store), []
     since = live.since
     live.since = lambda after: made.append(after) or since(after)  # type: ignore[func-returns-value,method-assign]
 
@@ -254,7 +254,7 @@ def test_what_viewers_are_sent_is_made_off_the_event_loop(monkeypatch: pytest.Mo
     store = MemoryStore()
     thresher.create_study("coins", arms=["a"], at_least=0.5, storage=store)
     monkeypatch.setattr("thresher.web.event_stream.SLOWING", (0.0,))
-    live, threads = Live("coins", store), set[int]()
+    live, threads = LiveStudy("coins", store), set[int]()
     head = live.head
     live.head = lambda: threads.add(threading.get_ident()) or head()  # type: ignore[func-returns-value,method-assign]
 
@@ -272,7 +272,7 @@ def test_what_viewers_are_sent_is_made_off_the_event_loop(monkeypatch: pytest.Mo
 def test_viewers_learn_when_a_study_is_deleted_or_replaced() -> None:
     async def watch(store: MemoryStore, *, again: bool) -> bytes:
         thresher.create_study("coins", arms=["a"], at_least=0.5, storage=store)
-        viewer = Feed(Live("coins", store)).view(1)
+        viewer = Feed(LiveStudy("coins", store)).view(1)
         await anext(viewer)
         store.delete("coins")
         if again:
@@ -296,7 +296,7 @@ def test_a_store_that_fails_for_a_moment_ends_no_stream(monkeypatch: pytest.Monk
 
     async def watch() -> bytes:
         nonlocal failing
-        viewer = Feed(Live("coins", store)).view(1)
+        viewer = Feed(LiveStudy("coins", store)).view(1)
         await anext(viewer)
         store.read = flaky  # type: ignore[method-assign]
         told = asyncio.create_task(anext(viewer))

@@ -31,7 +31,7 @@ def study() -> thresher.Study:
 
 
 def drawn(whiskers: Any) -> Iterator[tuple[str, str, str]]:
-    labels = {colour: name for name, colour in charts.look()["themes"]["light"].items()}
+    labels = {colour: name for name, colour in charts.figure_styles()["themes"]["light"].items()}
     for shape in whiskers:
         for low, high in re.findall(r"M\d+,([-.e\d]+)V([-.e\d]+)", shape.path):
             yield labels[shape.line.color], low, high

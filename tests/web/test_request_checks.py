@@ -8,8 +8,7 @@ from asgi import BEARER, HOST, READER, TOKEN, WRITE_TOKEN, Reply, an_app, reques
 from thresher.errors import InvalidInput
 from thresher.log.store import MemoryStore
 from thresher.web import server as web_server
-from thresher.web.access import Access
-from thresher.web.request_checks import CheckedApp
+from thresher.web.request_checks import Access, CheckedApp
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"]
 PATHS = [

@@ -132,4 +132,4 @@ def test_studies_that_were_deleted_or_not_requested_for_long_are_forgotten(
         await viewer.aclose()
 
     asyncio.run(day())
-    assert served.live("old").seq == 1  # and read again when somebody asks
+    assert served.live("old").follower.seq == 1  # and read again when somebody asks

@@ -63,7 +63,7 @@ def test_a_session_cannot_be_made_or_changed_by_others(app: CheckedApp, monkeypa
         assert request(app, "GET", "/api/studies", headers={"cookie": f"thresher={cookie}"}).status == 401, cookie
     now = time.time()
     for hours, status in ((11.9, 200), (12.1, 401)):
-        monkeypatch.setattr("thresher.web.access.time.time", lambda hours=hours: now + 3600 * hours)
+        monkeypatch.setattr("thresher.web.request_checks.time.time", lambda hours=hours: now + 3600 * hours)
         assert request(app, "GET", "/api/studies", headers={"cookie": f"thresher={mine}"}).status == status
 
 

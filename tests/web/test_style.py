@@ -53,4 +53,4 @@ def test_a_label_has_one_colour_in_text_and_pictures(scheme: str) -> None:
 
 def test_every_file_that_a_page_names_is_served() -> None:
     text = "".join(file.read_text() for file in STATIC.glob("*.html"))
-    assert set(re.findall(r"/static/([\w.]+)", text)) <= set(pages.SHELF)
+    assert set(re.findall(r"/static/([\w.]+)", text)) <= set(pages.FILES)

@@ -2,13 +2,12 @@
 
 Where to look:
 
-- `connections` accepts connections, `request_checks` checks every request, and `access` knows tokens and sessions.
-  `app` is the application that they protect, and `refusals` is what a client gets instead of an answer.
-- `api` answers programs, with the `models` of requests and replies. `pages` answers browsers.
-- `served_studies` keeps the server's studies. For each there is a `watched` study, which adds to `follow` what pages
-  show, and a `feed`, which sends changes to viewers. `shapes` and `arm` say what a study looks like as JSON.
-- `standalone` writes a report, with `charts`. `assets` are the files that pages and reports are made of.
-- `serving` starts the server.
+- `server` starts the server. `request_checks` checks every request, and knows tokens and sessions. `refusals` are the
+  replies to requests that are refused.
+- `api` answers programs, with the `models` of requests and replies. `pages` answers browsers, with the files in
+  `assets`.
+- `served_studies` keeps the server's studies and queues their writes. Each has a `live_study`, which adds the data of
+  pages to a `log_follower`, and an `event_stream`, which sends changes to viewers. `json_shapes` are a study's parts as
+  JSON.
+- `report` writes a report, with `charts`.
 """
-
-from ..text.logs import log as log  # it masks secrets in everything that the server logs

@@ -1,6 +1,6 @@
-"""The HTTP interface: what the library does, by the same rules.
+"""The HTTP interface: the functions of the library, with the same rules.
 
-Handlers that read run on their own threads; writes go through `ServedStudies.write`. A study is thread-safe.
+Handlers that read run on their own threads. Writes go through `ServedStudies.write`. A study is thread-safe.
 """
 
 import json
@@ -23,30 +23,30 @@ from .event_stream import pieces
 from .json_shapes import event_json
 from .live_study import arm_json
 from .refusals import Refusal, only_known_parameters
-from .request_checks import segment
+from .request_checks import unescape_slashes
 from .served_studies import ServedStudies
 
 MOST_EVENTS = 10_000  # in one reply
 MOST_CASES = 1000
 LONGEST_NAME = 100  # characters of an agent's name
 Name = Annotated[
-    str, Path(description="The study's name; slashes in it as %2F.", min_length=1), AfterValidator(segment)
+    str, Path(description="The study's name; slashes in it as %2F.", min_length=1), AfterValidator(unescape_slashes)
 ]
-Arm = Annotated[str, Path(description="The arm's name.", min_length=1), AfterValidator(segment)]
+Arm = Annotated[str, Path(description="The arm's name.", min_length=1), AfterValidator(unescape_slashes)]
 
 
 class Json(JSONResponse):
-    """A reply in ASCII: parameters may hold half characters, which JSON can carry and UTF-8 cannot."""
+    """A reply in ASCII, because parameters may have lone surrogates, which JSON can carry and UTF-8 cannot."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
 def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:
-    """Error replies in the description. Only one names the model: FastAPI makes a validator of each that does."""
+    """Error replies in the description. Only one names the model, because FastAPI makes a validator for each."""
     common = (400, 401, 403, 404, 408, 413, 415, 421, 429, 500, 503)
-    named = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}
-    return {422: {"model": models.Problem}, **dict.fromkeys((*common, *codes), named)}
+    schema = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    return {422: {"model": models.Problem}, **dict.fromkeys((*common, *codes), schema)}
 
 
 def agent_name(
@@ -54,7 +54,7 @@ def agent_name(
         str | None, Header(description="The agent's name: the log has it as http:NAME.", max_length=4 * LONGEST_NAME)
     ] = None,
 ) -> str | None:
-    """The agent's name for the log; None: the server's own."""
+    """The agent's name for the log. None means the server's own."""
     if thresher_agent is None:
         return None
     try:
@@ -100,10 +100,10 @@ def _reading(api: APIRouter, served: ServedStudies) -> None:
         limit: Annotated[int, Query(ge=1, le=MOST_EVENTS)] = 1000,
     ) -> Any:
         """The log after an event, oldest first."""
-        live = served.live(study)
-        found = section(live.store, live.name, after, limit)
-        last = found[-1].seq if found else after
-        return Json({"format": 1, "events": [event_json(each, live.arms) for each in found], "next": last})
+        arms = served.live(study).arms
+        page = section(served.reader, study, after, limit)
+        last = page[-1].seq if page else after
+        return Json({"format": 1, "events": [event_json(event, arms) for event in page], "next": last})
 
     @api.get("/studies/{study}/arms")
     def arms(study: Name) -> Any:
@@ -137,14 +137,14 @@ def _reading(api: APIRouter, served: ServedStudies) -> None:
         return StreamingResponse(messages, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
-def _event_id(given: str | None, after: int) -> int:
+def _event_id(last_event_id: str | None, after: int) -> int:
     """The last event that the client of an interrupted stream knows."""
-    if not given:
+    if not last_event_id:
         return after
-    if not (given.isascii() and given.isdecimal() and len(given) <= 15):
+    if not (last_event_id.isascii() and last_event_id.isdecimal() and len(last_event_id) <= 15):
         remedy = "send the id of the last message, or none"
-        raise Refusal(400, "Last-Event-ID", given, "must be the number of an event", remedy)
-    return int(given)
+        raise Refusal(400, "Last-Event-ID", last_event_id, "must be the number of an event", remedy)
+    return int(last_event_id)
 
 
 def _writing(api: APIRouter, served: ServedStudies) -> None:
@@ -158,18 +158,18 @@ def _writing(api: APIRouter, served: ServedStudies) -> None:
     async def ask(
         study: Name,
         agent: Agent,
-        wanted: Annotated[models.Ask | None, Body()] = None,
+        body: Annotated[models.Ask | None, Body()] = None,
         idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
     ) -> Any:
         """Hand out pulls, of an arm if one is named. Repeating an Idempotency-Key returns the same pulls.
 
         The guarantee then says that these evaluations may have been repeated.
         """
-        given = wanted or models.Ask()
+        request = body or models.Ask()
 
         def act() -> Any:
-            found = served.study(study)
-            asked = ask_for_reply(found, given.n, lease=float(given.lease), key=idempotency_key, arm=given.arm)
+            opened, lease = served.study(study), float(request.lease)
+            asked = ask_for_reply(opened, request.n, lease=lease, key=idempotency_key, arm=request.arm)
             return {"pulls": list(map(pull_json, asked.pulls)), "done": asked.done, "wait": asked.wait}
 
         return Json(await served.write(act, agent))
@@ -184,37 +184,36 @@ def _writing(api: APIRouter, served: ServedStudies) -> None:
         """
 
         def act() -> bool:
-            given = Telling(told.pull, told.reward, told.repeatable, told.note, told.cost)
-            return tell_for_reply(served.study(study), given)
+            telling = Telling(told.pull, told.reward, told.repeatable, told.note, told.cost)
+            return tell_for_reply(served.study(study), telling)
 
         late = await served.write(act, agent)
-        both = told.reward if isinstance(told.reward, list) else [told.reward]
-        numbers = [finite(checks.as_float(each) or 0.0) for each in both]  # JSON has no infinity
+        rewards = told.reward if isinstance(told.reward, list) else [told.reward]
+        numbers = [finite(checks.as_float(reward) or 0.0) for reward in rewards]  # JSON has no infinity
         return Json({"pull": told.pull, "reward": numbers if len(numbers) > 1 else numbers[0], "late": late})
 
     @api.post("/studies/{study}/renew", response_model=models.Pulls)
-    async def renew(study: Name, these: models.Renew, agent: Agent) -> Any:
+    async def renew(study: Name, body: models.Renew, agent: Agent) -> Any:
         """Renew the leases of pulls that are still being worked on."""
-        await served.write(lambda: served.study(study).renew(these.pulls, float(these.lease)), agent)
-        return Json({"pulls": these.pulls})
+        await served.write(lambda: served.study(study).renew(body.pulls, float(body.lease)), agent)
+        return Json({"pulls": body.pulls})
 
     @api.post("/studies/{study}/drop", response_model=models.Pulls, responses=_problems(409))
-    async def drop(study: Name, these: models.Drop, agent: Agent) -> Any:
+    async def drop(study: Name, body: models.Drop, agent: Agent) -> Any:
         """Drop pulls. A reward that still arrives is late: it counts in the statistics, not in the certificate."""
 
         def act() -> None:
-            found = served.study(study)
-            peek(
-                found, lambda ledger: [ledger.state_of(id_in(ledger, pull)) for pull in these.pulls]
-            )  # first: all must be its pulls
-            for pull in these.pulls:
-                found.drop(pull, cause=these.cause, reason=these.reason)
+            opened = served.study(study)
+            # drop none unless all are pulls of this study
+            peek(opened, lambda ledger: [ledger.state_of(id_in(ledger, pull)) for pull in body.pulls])
+            for pull in body.pulls:
+                opened.drop(pull, cause=body.cause, reason=body.reason)
 
         await served.write(act, agent)
-        return Json({"pulls": these.pulls})
+        return Json({"pulls": body.pulls})
 
     @api.post("/studies/{study}/extend", response_model=models.Summary)
-    async def extend(study: Name, to: models.Extend, agent: Agent) -> Any:
+    async def extend(study: Name, body: models.Extend, agent: Agent) -> Any:
         """Give the study a larger budget: the new total."""
-        await served.write(lambda: served.study(study).extend(budget=to.budget), agent)
+        await served.write(lambda: served.study(study).extend(budget=body.budget), agent)
         return Json(await run_in_threadpool(lambda: served.live(study).head()))

@@ -18,7 +18,7 @@ from .assets import STATIC
 from .json_shapes import axis_of, hover_of, lines_of, short, ticks_of
 from .log_follower import Follower, Point
 
-MANY = 500  # arms; with more, whiskers are thin and points small
+MANY = 500  # arms; with more, whiskers are thin and points are small
 DATA = "application/vnd.plotly.v1+json"
 CROWD = 2000  # arms; with more, a line replaces the points
 LINE = 28  # characters of a name in a line of a hover text
@@ -27,14 +27,14 @@ LINE = 28  # characters of a name in a line of a hover text
 class Figure(go.Figure):  # type: ignore[misc]
     """A plotly figure that an exported notebook shows, too.
 
-    Plotly's own leaves only data in a notebook, which Jupyter draws and an exported page does not. This one adds HTML
-    with plotly's JavaScript in it, so that the page works offline. It takes 5 MB for each figure.
+    Plotly's own figure leaves only data in a notebook, which Jupyter draws and an exported page does not. This one adds
+    HTML with plotly's JavaScript, so that the page works offline. This takes 5 MB for each figure.
     """
 
     _ipython_display_ = None  # this would display only the data
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None, **_: object) -> dict[str, Any]:
-        """What a notebook keeps; a viewer shows the first kind that it knows."""
+        """The forms that a notebook keeps. A viewer shows the first one that it knows."""
         config = {"displayModeBar": False, "responsive": True}
         page = self.to_html(full_html=False, include_plotlyjs=True, config=config)
         return {DATA: json.loads(self.to_json()), "text/html": page, "text/plain": repr(self)}
@@ -54,22 +54,22 @@ def figure(study: Study, kind: str = "arms") -> Figure:
 
 
 def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
-    """Every arm, the best first, with its interval, against the bar; below it the pulls of each.
+    """Every arm against the bar, the best first, with its interval; below them the pulls of each arm.
 
-    With a baseline, differences from it are drawn, against zero and the margin.
+    With a baseline, the chart shows differences from it, against zero and the margin.
     """
     look = verdict.look
     sign = -1.0 if look.lower_is_better and look.asks != "share" else 1.0
     rows = [row for row in verdict.rows if row.label != "baseline"]
     rows.sort(key=lambda row: float("inf") if row.estimate is None else -sign * row.estimate)
     ranked = list(enumerate(rows, start=1))
-    many = len(rows) > MANY
+    is_many = len(rows) > MANY
     styles = [label for label in LABELS if label != "baseline"]
-    whiskers = [_whiskers(style, ranked, 1 if many else 2) for style in styles]
+    whiskers = [_whiskers(style, ranked, 1 if is_many else 2) for style in styles]
     waiting = [(rank, row.estimate) for rank, row in ranked if row.pending and row.estimate is not None]
     ranks, seen = [rank for rank, _ in ranked], [row.seen for row in rows]
     traces = [
-        *(_points_of(style, ranked, 4 if many else 7, hover_of(look)) for style in styles),
+        *(_points_of(style, ranked, 4 if is_many else 7, hover_of(look)) for style in styles),
         _part("ring", x=[rank for rank, _ in waiting], y=[value for _, value in waiting]),
         _part("pulls", x=ranks, y=seen, hovertemplate="%{y:,} rewards<extra></extra>"),
         _part("pending", x=ranks, y=[row.seen + row.pending for row in rows]),
@@ -126,26 +126,26 @@ def _styled(style: str, ranked: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
 
 
 def _whiskers(style: str, ranked: list[tuple[int, Row]], width: float) -> dict[str, Any]:
-    """All intervals of a colour as one path: plotly would make a node for every piece of a line with gaps."""
-    found = [(rank, row) for rank, row in _styled(style, ranked) if row.low is not None]
-    path = "".join(f"M{rank},{short(row.low)}V{short(row.high)}" for rank, row in found)
+    """All intervals of a colour as one path, because plotly makes a node for every piece of a line with gaps."""
+    rows = [(rank, row) for rank, row in _styled(style, ranked) if row.low is not None]
+    path = "".join(f"M{rank},{short(row.low)}V{short(row.high)}" for rank, row in rows)
     return _part("whisker", path=path, line={"color": f"@{style}", "width": width}) if path else {}
 
 
 def _points_of(style: str, ranked: list[tuple[int, Row]], size: float, hover: str) -> dict[str, Any]:
-    found = _styled(style, ranked)
-    label = found[0][1].label if found else style
+    rows = _styled(style, ranked)
+    label = rows[0][1].label if rows else style
     marker = {
         "color": f"@{style}",
         "size": size,
-        "symbol": ["diamond" if row.certified else "circle" for _, row in found],
+        "symbol": ["diamond" if row.certified else "circle" for _, row in rows],
     }
-    crowd = {"mode": "lines", "line": {"color": f"@{style}", "width": 3}}  # each point would be a node, too
+    crowd = {"mode": "lines", "line": {"color": f"@{style}", "width": 3}}  # because each point would be a node
     return _part(
         "point",
-        x=[rank for rank, _ in found],
-        y=[row.estimate for _, row in found],
-        text=[_hover(row.arm) for _, row in found],
+        x=[rank for rank, _ in rows],
+        y=[row.estimate for _, row in rows],
+        text=[_hover(row.arm) for _, row in rows],
         name=label,
         hovertemplate=f"%{{text}}<br>{hover}<extra>{label}</extra>",
         **(crowd if len(ranked) > CROWD else {"marker": marker}),
@@ -153,28 +153,28 @@ def _points_of(style: str, ranked: list[tuple[int, Row]], size: float, hover: st
 
 
 def _hover(name: str) -> str:
-    """A name in lines that fit a phone; plotly takes < for markup."""
+    """A name in lines that fit a phone, escaped because plotly takes < for markup."""
     return "<br>".join(html.escape(line, quote=False) for line in folded(name, LINE))
 
 
 @cache
-def look() -> dict[str, Any]:
-    look: dict[str, Any] = json.loads((STATIC / "figures.json").read_text())
-    return look
+def figure_styles() -> dict[str, Any]:
+    styles: dict[str, Any] = json.loads((STATIC / "figures.json").read_text())
+    return styles
 
 
 def _part(kind: str, /, **more: Any) -> dict[str, Any]:
-    """A part of a figure as figures.json describes it, with more."""
-    return _merged(look()[kind], more)
+    """A part of a figure as figures.json describes it, with more settings."""
+    return _merged(figure_styles()[kind], more)
 
 
 def _drawn(traces: list[dict[str, Any]], layout: dict[str, Any], theme: str) -> Figure:
-    colours, layout = look()["themes"][theme], _part("layout", **layout)
+    colours, layout = figure_styles()["themes"][theme], _part("layout", **layout)
     return Figure(data=[_painted(trace, colours) for trace in traces], layout=_painted(layout, colours))
 
 
 def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Both; where both have a value, the second one's.
+    """Both mappings together. Where both have a value, ``more`` counts.
 
     >>> _merged({"a": {"b": 1, "c": 2}}, {"a": {"c": 3}})
     {'a': {'b': 1, 'c': 3}}
@@ -187,7 +187,7 @@ def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _painted(value: Any, colours: Mapping[str, str]) -> Any:
-    """Colours are names that begin with @ until the theme is known."""
+    """Replace names of colours, which begin with @, by the theme's colours."""
     if isinstance(value, str):
         return colours[value[1:]] if value.startswith("@") else value
     if isinstance(value, Mapping):

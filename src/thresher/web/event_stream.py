@@ -1,4 +1,4 @@
-"""The change feed: one watch per study for all its viewers. Without viewers, the store is not polled."""
+"""The changes of a study as server-sent events. All viewers share one poll; without viewers, nothing is polled."""
 
 import asyncio
 import threading
@@ -11,17 +11,17 @@ from starlette.concurrency import run_in_threadpool
 from ..errors import ThresherError, UnknownStudy
 from ..text.logs import log
 from .json_shapes import encoded
-from .live_study import Live
+from .live_study import LiveStudy
 
 TICK = 0.15  # seconds between two polls of the store while nothing is new
-PAUSE = 0.5  # seconds between two messages, at least: people do not read faster
-SHARE = 0.01  # of a second more for each viewer, so that many viewers do not slow the agents down
-BEHIND = 50  # messages queued for one viewer; a slower one must reconnect
+PAUSE = 0.5  # seconds between two messages, because people do not read faster
+SHARE = 0.01  # more seconds between messages for each viewer, so that many viewers do not slow the agents down
+BEHIND = 50  # messages queued for a viewer; one that reads more slowly must reconnect
 SLOWING = (5.0, 15.0, 60.0)  # seconds without news after which the rate is sent again, because it falls
-BEAT = 15.0  # seconds of silence after which a stream sends a sign of life
+BEAT = 15.0  # seconds without a message after which a stream sends a sign of life
 AWAY = 2.0  # seconds between two polls of a store that failed
 PIECE = 1 << 16  # bytes of a long message that are sent at once
-ALWAYS = 0  # the number of a message for all viewers, whatever they know
+ALWAYS = 0  # the number of a message that all viewers get, whatever they know
 
 
 class Message(NamedTuple):
@@ -42,7 +42,7 @@ def message(kind: str, data: object, seq: int | None = None) -> bytes:
 
 
 async def pieces(text: bytes) -> AsyncGenerator[bytes]:
-    """A long text in parts, with turns for others. A connection buffers a part, instead of a copy of the whole."""
+    """A long text in parts, so that others get turns, and a connection does not buffer a copy of the whole text."""
     for at in range(0, len(text), PIECE):
         yield text[at : at + PIECE]
         await asyncio.sleep(0)
@@ -51,111 +51,113 @@ async def pieces(text: bytes) -> AsyncGenerator[bytes]:
 class Feed:
     """The viewers of one study."""
 
-    def __init__(self, live: Live, forget: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, live: LiveStudy, forget: Callable[[], None] = lambda: None) -> None:
         self.live, self._forget = live, forget
         self._viewers: set[asyncio.Queue[Message | None]] = set()
-        self._watch: asyncio.Task[None] | None = None
-        self._mark = live.seq  # the last event that was sent to all viewers
-        self._quiet = self._said = time.monotonic()  # when the last news came, and when the last message was sent
-        self._slowed = 0  # how often the rate was sent since then
-        self._trouble = ""  # why the last poll failed
-        self._catching_up = threading.Lock()
-        self._first = Message(-1, b"")  # the last first message, for viewers who knew the events up to `_first_after`
+        self._polling: asyncio.Task[None] | None = None
+        self._sent_seq = live.follower.seq  # the last event that was sent to all viewers
+        self._changed_at = self._sent_at = (
+            time.monotonic()
+        )  # when the study last changed, and the last message was sent
+        self._rates_sent = 0  # since the last change
+        self._failure = ""  # why the last poll failed
+        self._first_lock = threading.Lock()
+        self._first = Message(-1, b"")  # the last first message to a viewer, who knew the events up to `_first_after`
         self._first_after = -1
 
     @property
     def viewers(self) -> int:
-        """How many follow this study. One who reads too slowly no longer counts."""
+        """How many viewers the study has. One who reads too slowly no longer counts."""
         return len(self._viewers)
 
     async def view(self, after: int) -> AsyncGenerator[bytes]:
-        """What changes after event ``after``, until the viewer leaves."""
+        """The changes after event ``after``, until the viewer leaves."""
         queue: asyncio.Queue[Message | None] = asyncio.Queue(BEHIND)
         self._viewers.add(queue)
         try:
             yield b"retry: 1000\n\n"
-            if self._watch is None or self._watch.done():
-                self._mark = self.live.seq  # each viewer catches up with this on its own
-                self._watch = asyncio.create_task(self._look_on())
-            known, text = await run_in_threadpool(self._missed, after)
+            if self._polling is None or self._polling.done():
+                self._sent_seq = self.live.follower.seq  # `_first_message` brings this viewer up to it
+                self._polling = asyncio.create_task(self._poll())
+            known, text = await run_in_threadpool(self._first_message, after)
             async for piece in pieces(text):
                 yield piece
-            while (news := await queue.get()) is not None:
-                if news.seq > known or news.seq == ALWAYS:
-                    async for piece in pieces(news.text):
+            while (queued := await queue.get()) is not None:
+                if queued.seq > known or queued.seq == ALWAYS:
+                    async for piece in pieces(queued.text):
                         yield piece
         finally:
             self._viewers.discard(queue)
 
-    def _missed(self, after: int) -> Message:
-        """The first message to a new viewer; empty if it knows all.
+    def _first_message(self, after: int) -> Message:
+        """The first message to a new viewer, empty if the viewer knows everything.
 
-        It is the same for all who know the same events, as long as nothing was sent to all after it.
+        Viewers who know the same events get the same message, until a later one is sent to all.
         """
-        with self._catching_up:
-            if after != self._first_after or self._first.seq < self._mark:
+        with self._first_lock:
+            if after != self._first_after or self._first.seq < self._sent_seq:
                 self._first, self._first_after = self._changed_since(after), after
             return self._first
 
     def _changed_since(self, after: int) -> Message:
-        seq = self.live.seq
-        if after > seq:  # it knows another log
+        seq = self.live.follower.seq
+        if after > seq:  # the viewer knows another log
             return Message(seq, message("reset", {}))
         return Message(seq, b"") if after == seq else self._changed(after)
 
-    async def _look_on(self) -> None:
+    async def _poll(self) -> None:
         try:
             while self._viewers:
                 await asyncio.sleep(await self._step())
         except UnknownStudy:
             self._forget()
-            there = await run_in_threadpool(self.live.store.read, self.live.name, 0, 1)
-            self._send(Message(ALWAYS, message("reset" if there else "gone", {})))
-        finally:  # however the watch ended: remaining pages reconnect, and start another
+            follower = self.live.follower
+            events = await run_in_threadpool(follower.store.read, follower.name, 0, 1)
+            self._send(Message(ALWAYS, message("reset" if events else "gone", {})))
+        finally:  # remaining viewers reconnect, and the first of them starts to poll again
             self._send(None)
 
     async def _step(self) -> float:
-        """Poll once and tell all viewers; returns the seconds until the next poll."""
-        now = time.monotonic()
+        """Poll once and send the changes to all viewers. Returns the seconds until the next poll."""
+        now, news = time.monotonic(), None
         try:
-            found = await run_in_threadpool(self._news)
+            news = await run_in_threadpool(self._news)
+            self._failure = ""
         except UnknownStudy:
             raise
-        except ThresherError as error:  # a store that is briefly away, or a damaged log
-            if str(error) != self._trouble:
+        except ThresherError as error:  # the store is briefly unavailable, or the log is damaged
+            if str(error) != self._failure:
                 log.warning(str(error))
-            self._trouble, found = str(error), None
-        else:
-            self._trouble = ""
-        if found is not None:
-            self._quiet, self._slowed = now, 0
-        elif self._slowed < len(SLOWING) and now - self._quiet >= SLOWING[self._slowed]:
-            self._slowed += 1
-            found = Message(ALWAYS, message("head", await run_in_threadpool(self.live.head)))
-        elif now - self._said >= BEAT:
-            found = Message(ALWAYS, message("beat", {}))
-        if found is not None:
-            self._said = now
-            self._send(found)
+            self._failure = str(error)
+        if news is not None:
+            self._changed_at, self._rates_sent = now, 0
+        elif self._rates_sent < len(SLOWING) and now - self._changed_at >= SLOWING[self._rates_sent]:
+            self._rates_sent += 1
+            news = Message(ALWAYS, message("head", await run_in_threadpool(self.live.head)))
+        elif now - self._sent_at >= BEAT:
+            news = Message(ALWAYS, message("beat", {}))
+        if news is not None:
+            self._sent_at = now
+            self._send(news)
             return PAUSE + SHARE * len(self._viewers)
-        return AWAY if self._trouble else TICK
+        return AWAY if self._failure else TICK
 
     def _news(self) -> Message | None:
-        if self.live.catch_up() == self._mark:
+        if self.live.catch_up() == self._sent_seq:
             return None
-        found = self._changed(self._mark)
-        self._mark = found.seq
-        return found
+        news = self._changed(self._sent_seq)
+        self._sent_seq = news.seq
+        return news
 
     def _changed(self, after: int) -> Message:
         change = self.live.since(after)
         return Message(change["seq"], message("change", change, change["seq"]))
 
-    def _send(self, text: Message | None) -> None:
+    def _send(self, news: Message | None) -> None:
         for queue in list(self._viewers):
             try:
-                queue.put_nowait(text)
-            except asyncio.QueueFull:  # it reads too slowly: end the connection, and let it reconnect
+                queue.put_nowait(news)
+            except asyncio.QueueFull:  # the viewer reads too slowly: end the connection, and let it reconnect
                 self._viewers.discard(queue)
                 while not queue.empty():
                     queue.get_nowait()

@@ -1,7 +1,7 @@
-"""A study as the server watches it: read once, then followed. Every viewer shares this one watch.
+"""A study as the server shows it: read once, then followed. All viewers share one `LiveStudy`.
 
-Each arm remembers its last event, so the changes since any event are known at any time. Reading and sending cost in
-proportion to what has changed.
+Each arm has the number of its last event, so the changes since any event are known at any time. The cost of reading and
+sending is proportional to the number of changes.
 """
 
 import threading
@@ -46,62 +46,61 @@ WINDOW = 60.0  # seconds over which the rate is measured
 Answer = TypeVar("Answer")
 
 
-class Live(Follower):
-    """One study: its rows as they go over the wire, and its history. Thread-safe."""
+class LiveStudy:
+    """One study: its rows as JSON, and its history. Thread-safe."""
 
     def __init__(self, name: str, store: Store) -> None:
-        super().__init__(name, store)
+        self.follower = follower = Follower(name, store)
+        self.arms = follower.ledger.spec.arms
         self._lock = threading.RLock()
-        self._told: deque[float] = deque(maxlen=5000)  # when rewards came
-        self.arms = self.ledger.spec.arms
-        self._look = sentences.look_of(self.ledger.spec)
-        self.last: deque[dict[str, Any]] = deque(maxlen=LAST)
+        self._look = sentences.look_of(follower.ledger.spec)
+        self._told_times: deque[float] = deque(maxlen=5000)
+        self._last_events: deque[dict[str, Any]] = deque(maxlen=LAST)
         self._rows: list[tuple[Any, ...]] = [()] * len(self.arms)
         self._rows_at = 0  # the event up to which the rows are known
-        self._failures_at = self._guarantee_at = self.seq  # the last events that changed them
-        self._guarantee = sentences.guarantee(self.ledger)
-        self.earlier = self.ledger.own_told
+        self._failures_at = self._guarantee_at = follower.seq  # the last events that changed them
+        self._guarantee = sentences.guarantee(follower.ledger)
+        self._earlier = follower.ledger.own_told
         self._table: tuple[int, bytes] = (0, b"")
-        self._cases: dict[int, tuple[float, bytes]] = {}  # by limit: until when it is fresh, and the cases
-        self._remember(section(store, name, max(1, self.seq - 2000), 2000))
-        self._renew()
+        self._cases: dict[int, tuple[float, bytes]] = {}  # by limit: the time until which they are fresh, and the JSON
+        self._remember(section(store, name, max(1, follower.seq - 2000), 2000))
+        self._update_rows()
 
     def catch_up(self) -> int:
-        """Read what is new; returns the number of the last event."""
+        """Read the new events. Returns the number of the last event."""
         with self._lock:
-            for page in self.pages():
-                self._remember(page)
-            return self.seq
+            for events in self.follower.catch_up():
+                self._remember(events)
+            return self.follower.seq
 
     def read(self, reader: Callable[[State], Answer]) -> Answer:
-        """What ``reader`` returns for the newest state, which it must not change."""
+        """Return ``reader`` of the newest state, which it must not change."""
         with self._lock:
             self.catch_up()
-            return reader(self.ledger)
+            return reader(self.follower.ledger)
 
     def _remember(self, events: Sequence[Event]) -> None:
-        self._told.extend(event.time for event in events if event.kind == "told" and event.time is not None)
-        self.last.extend(line_json(event, self.arms, self._look) for event in events[-LAST:])
-        failures = [each.seq for each in events if each.cause in BLAMED or each.kind in ("retired", "restored")]
-        self._failures_at = max([self._failures_at, *failures])
-        guarantee = sentences.guarantee(self.ledger)
+        self._told_times.extend(event.time for event in events if event.kind == "told" and event.time is not None)
+        self._last_events.extend(line_json(event, self.arms, self._look) for event in events[-LAST:])
+        for event in events:
+            if event.cause in BLAMED or event.kind in ("retired", "restored"):
+                self._failures_at = max(self._failures_at, event.seq)
+        guarantee = sentences.guarantee(self.follower.ledger)
         if self._guarantee != guarantee:
-            self._guarantee, self._guarantee_at = guarantee, self.seq
+            self._guarantee, self._guarantee_at = guarantee, self.follower.seq
 
     def verdict(self) -> Verdict:
-        """The verdict; earlier rewards are those that were there when the server first read the study."""
-        found = self.read(lambda ledger: verdicts.read(self.name, ledger))
-        return replace(found, earlier=self.earlier, since=self.created) if self.earlier else found
-
-    # -- what is shown ------------------------------------------------------------------------------------------
+        """The verdict. Its earlier rewards are those that were there when the server first read the study."""
+        verdict = self.read(lambda ledger: verdicts.read(self.follower.name, ledger))
+        return replace(verdict, earlier=self._earlier, since=self.follower.created) if self._earlier else verdict
 
     def head(self) -> dict[str, Any]:
-        """The question, the answer and the progress; its size does not grow with the study."""
+        """The question, the answer and the progress. Its size does not grow with the study."""
         with self._lock:
-            spec = self.ledger.spec
+            spec = self.follower.ledger.spec
             return {
                 "format": 1,
-                "study": self.name,
+                "study": self.follower.name,
                 "question": sentences.question_of(spec),
                 "arms": len(spec.arms),
                 **asked_json(self._look),
@@ -112,15 +111,16 @@ class Live(Follower):
                 "cases": spec.case_count or None,
                 **self._counts(),
                 "guarantee": self._guarantee,
-                "troubles": troubles(self.ledger),
+                "troubles": troubles(self.follower.ledger),
             }
 
     def _counts(self) -> dict[str, Any]:
-        """What changes with every pull."""
-        ledger, rate = self.ledger, self._rate()
-        over = ledger.done and not ledger.pending
-        left = None if ledger.left is None or rate <= 0 or over else ledger.left / rate
-        counts, certified = (dict(zip(LABELS, each, strict=True)) for each in (self.tally.counts, self.tally.sure))
+        """The fields of `head` that change with every pull."""
+        ledger, tally, rate = self.follower.ledger, self.follower.tally, self._rate()
+        is_over = ledger.done and not ledger.pending
+        seconds_left = None if ledger.left is None or rate <= 0 or is_over else ledger.left / rate
+        counts = dict(zip(LABELS, tally.counts, strict=True))
+        certified = dict(zip(LABELS, tally.certified, strict=True))
         answer = sentences.answer(
             counts,
             certified if ledger.certifies else None,
@@ -130,7 +130,7 @@ class Live(Follower):
             pending=ledger.pending,
         )
         if ledger.spec.find is not None:
-            answer += sentences.found([self.arms[arm] for arm in self.tally.found()], done=ledger.done)
+            answer += sentences.found([self.arms[arm] for arm in tally.certified_to_reach()], done=ledger.done)
         return {
             "seq": ledger.seq,
             "answer": answer,
@@ -139,89 +139,91 @@ class Live(Follower):
             "labels": counts,
             "certified": certified,
             "rate": short(rate),
-            "seconds_left": short(left),
-            "pace": [speed(rate) if rate else "–", "done" if over else duration(left)],
-            "origin": f"Rewards since {sentences.plain_time(self.created)}." if ledger.told else None,
+            "seconds_left": short(seconds_left),
+            "pace": [speed(rate) if rate else "–", "done" if is_over else duration(seconds_left)],
+            "origin": f"Rewards since {sentences.plain_time(self.follower.created)}." if ledger.told else None,
             "head": ledger.head and ledger.head[:SHORT],
-            "last_reward": self._told[-1] if self._told else None,
+            "last_reward": self._told_times[-1] if self._told_times else None,
         }
 
     def _rate(self) -> float:
         """Rewards per second over the last minute, or over the part of it that is known."""
         now = time.time()
-        recent = [when for when in self._told if when >= now - WINDOW]
+        recent = [told for told in self._told_times if told >= now - WINDOW]
         if len(recent) < 2:
             return 0.0
         return len(recent) / max(now - recent[0], 0.001)
 
     def table(self) -> bytes:
-        """What a page starts with, as JSON: all arms, one list per column, the history and the last events."""
+        """The data that a page starts with, as JSON: the arms as columns, the history and the last events."""
         with self._lock:
             self.catch_up()
-            if self._table[0] != self.seq:
-                self._renew()
+            seq = self.follower.seq
+            if self._table[0] != seq:
+                self._update_rows()
                 columns = dict(zip(COLUMNS, map(list, zip(*self._rows, strict=True)), strict=True))
-                history = {"step": self.history.step, "points": self.points}
-                head = {"format": 1, "seq": self.seq, "labels": LABELS, "columns": COLUMNS, "names": self.arms}
+                history = {"step": self.follower.history.step, "points": self.follower.points}
+                head = {"format": 1, "seq": seq, "labels": LABELS, "columns": COLUMNS, "names": self.arms}
                 head["ticks"] = ticks_of(self.arms)
-                self._table = self.seq, encoded({**head, **columns, "history": history, "events": list(self.last)})
+                self._table = seq, encoded({**head, **columns, "history": history, "events": list(self._last_events)})
             return self._table[1]
 
     def cases(self, limit: int) -> bytes:
-        """The hardest cases, as JSON. To count them takes time, so they may be a little old."""
+        """The hardest cases, as JSON. Counting them takes time, so they may be a little old."""
         with self._lock:
-            known = self._cases.get(limit)
-            if known is None or time.monotonic() >= known[0]:
-                began = time.monotonic()
+            began = time.monotonic()
+            fresh_until, text = self._cases.get(limit, (0.0, b""))
+            if not text or began >= fresh_until:
                 text = encoded(self.read(lambda ledger: cases_json(ledger, limit)))
-                now = time.monotonic()
-                known = self._cases[limit] = (now + SHARE * (now - began), text)
-            return known[1]
+                ended = time.monotonic()
+                self._cases[limit] = (ended + SHARE * (ended - began), text)
+            return text
 
     def since(self, after: int) -> dict[str, Any]:
-        """What is new since an event, for the pages that know the study up to it."""
+        """The changes after an event, for pages that know the study up to it."""
         with self._lock:
-            self._renew()
-            head = self._counts()
+            self._update_rows()
+            head, follower = self._counts(), self.follower
             if self._failures_at > after:
-                head["troubles"] = troubles(self.ledger)
+                head["troubles"] = troubles(follower.ledger)
             if self._guarantee_at > after:
                 head["guarantee"] = self._guarantee
             return {
-                "seq": self.seq,
-                "rows": [(arm, *self._rows[arm]) for arm in self.arms_since(after)],
-                "events": [event for event in self.last if event["seq"] > after],
-                "history": {"step": self.history.step, "points": self.points_since(after)},
+                "seq": follower.seq,
+                "rows": [(arm, *self._rows[arm]) for arm in follower.arms_since(after)],
+                "events": [event for event in self._last_events if event["seq"] > after],
+                "history": {"step": follower.history.step, "points": follower.points_since(after)},
                 "head": head,
             }
 
-    def _renew(self) -> None:
-        """Update the rows of arms that had events."""
-        for arm in self.arms_since(self._rows_at):
-            self._rows[arm] = columns_of(row_of(self.ledger, arm), self._look, outside=self.ledger.is_outside(arm))
-        self._rows_at = self.seq
+    def _update_rows(self) -> None:
+        """Compute the rows of arms that had events."""
+        ledger = self.follower.ledger
+        for arm in self.follower.arms_since(self._rows_at):
+            self._rows[arm] = columns_of(row_of(ledger, arm), self._look, outside=ledger.is_outside(arm))
+        self._rows_at = ledger.seq
 
 
 # One arm: its rewards, and how its evidence grew.
 
-MOST_REWARDS = 2000  # the last ones are sent
-MOST_REPLAYED = 20_000  # commits whose evidence is computed again
+MOST_REWARDS = 2000  # only the last ones are sent
+MOST_REPLAYED = 20_000  # commits for which the evidence is computed again
 MOST_POINTS = 400
 
 
-def arm_json(live: Live, name: str) -> dict[str, Any]:
-    """What the arm's page shows. The replay runs outside the lock."""
-    data, commits, stakes, spec = live.read(lambda ledger: _copied(ledger, ledger.spec.arm(name)))
-    points = list(_replayed(commits, stakes, spec))
+def arm_json(live: LiveStudy, name: str) -> dict[str, Any]:
+    """The data of an arm's page. The evidence is computed outside the lock."""
+    data, commits, stakes, spec = live.read(lambda ledger: _copy_arm(ledger, ledger.spec.arm(name)))
+    points = list(_evidence(commits, stakes, spec))
     data["evidence"] = points[: -1 : max(1, len(points) // MOST_POINTS)] + points[-1:]
     return data
 
 
-def _copied(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, Spec]:
+def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, Spec]:
     spec, look = ledger.spec, sentences.look_of(ledger.spec)
     row = row_of(ledger, arm)
     pulls = [pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm]
-    rewards = [_pull(ledger, arm, pull, look) for pull in pulls[-MOST_REWARDS:]]
+    rewards = [_pull_json(ledger, arm, pull, look) for pull in pulls[-MOST_REWARDS:]]
     commits = committed(ledger, arm)[:MOST_REPLAYED] if ledger.certifies else []
     commits = [commit._replace(pull=ledger.pull_number[commit.pull - 1]) for commit in commits]
     data = {
@@ -248,42 +250,45 @@ def _copied(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], Stak
 
 
 def facts(row: Row, look: Look) -> list[tuple[str, str]]:
-    """The numbers of an arm by what they are, as people read them."""
+    """The numbers of an arm with their headings, as people read them."""
     if row.label == "baseline":
         return [("mean", look.amount(row.mean))]
-    found = {head_of(look): look.estimate(row.estimate), "interval": look.span(row.low, row.high) or "–"}
-    found["bar"] = look.estimate(look.bar, exact=True)
+    texts = {head_of(look): look.estimate(row.estimate), "interval": look.span(row.low, row.high) or "–"}
+    texts["bar"] = look.estimate(look.bar, exact=True)
     if look.asks == "share" and look.baseline is None:
-        found["limit"] = look.amount(look.stated_bar, exact=True)
-    return [*found.items(), *((head, cells[0] or "–") for head, cells in details([row], look).items())]
+        texts["limit"] = look.amount(look.stated_bar, exact=True)
+    return [*texts.items(), *((head, cells[0] or "–") for head, cells in details([row], look).items())]
 
 
-def _pull(ledger: State, arm: int, pull: int, look: Look) -> dict[str, Any]:
-    """One pull: its reward, and as ``value`` what a picture shows against the bar or the limit."""
+def _pull_json(ledger: State, arm: int, pull: int, look: Look) -> dict[str, Any]:
+    """One pull and its reward. A picture shows ``value`` against the bar or the limit."""
     spec, state, case = ledger.spec, ledger.pull_state[pull - 1], ledger.case_of(pull)
-    told = ledger.pull_reward[pull - 1] if ledger.has_reward(pull) else None
-    found: dict[str, Any] = {"pull": pull, "number": ledger.pull_number[pull - 1], "state": STATES[state]}
-    found |= {"reward": told, "value": told, "text": look.amount(told)}
+    reward = ledger.pull_reward[pull - 1] if ledger.has_reward(pull) else None
+    data: dict[str, Any] = {"pull": pull, "number": ledger.pull_number[pull - 1], "state": STATES[state]}
+    data |= {"reward": reward, "value": reward, "text": look.amount(reward)}
     if case is not None:
-        found["case"] = spec.case_name(case)
+        data["case"] = spec.case_name(case)
     if ledger.base < 0 or arm == ledger.base:
-        return found if spec.share is None or told is None else {**found, "within": spec.counted(told) == 1.0}
-    known = None if state in (PENDING, DROPPED) else pull
-    other = ledger.table.get(case) if case is not None else ledger.pull_other[known - 1] if known else None
-    found |= {"baseline": other, "value": None, "baseline_text": look.amount(other)}
-    if told is None or other is None or state == OUTSIDE:
-        return found
+        return data if spec.share is None or reward is None else {**data, "within": spec.counted(reward) == 1.0}
+    if case is not None:
+        other = ledger.table.get(case)
+    else:
+        other = None if state in (PENDING, DROPPED) else ledger.pull_other[pull - 1]
+    data |= {"baseline": other, "value": None, "baseline_text": look.amount(other)}
+    if reward is None or other is None or state == OUTSIDE:
+        return data
     if spec.share is not None:
-        found["within"] = spec.counted(told, other) == 1.0
+        data["within"] = spec.counted(reward, other) == 1.0
     if spec.ratio is None:
-        return {**found, "value": told - other}
-    return {**found, "value": min(told / other, MOST) if other else None}
+        return {**data, "value": reward - other}
+    return {**data, "value": min(reward / other, MOST) if other else None}
 
 
-def _replayed(commits: list[Commit], stakes: Stakes, spec: Spec) -> Iterator[dict[str, Any]]:
-    """After each commit: the evidence for either side, as a share of what settles the arm, and the interval.
+def _evidence(commits: list[Commit], stakes: Stakes, spec: Spec) -> Iterator[dict[str, Any]]:
+    """After each commit: the evidence for either side, as a share of the amount that settles the arm, and the interval.
 
-    In people's terms: where lower is better, evidence in favour of an arm says that it lies below the bar.
+    Sides are named as users see them: where lower is better, evidence in favour of an arm says that it lies below the
+    bar.
     """
     if not commits:
         return
@@ -294,7 +299,9 @@ def _replayed(commits: list[Commit], stakes: Stakes, spec: Spec) -> Iterator[dic
         certificate.bet(capital, stakes, commit.low, commit.high, *bars)
         interval.feed(commit, stakes.bar)
         ends = sorted(spec.shown(spec.unscale(side.end)) for side in (interval.low, interval.high))
-        ways = [short(way(capital, side, stakes.level)) for side in (0, BETS)]  # of reaching the bar, and of not
-        above, below = reversed(ways) if spec.lower_is_better else ways
+        shares = [
+            short(way(capital, side, stakes.level)) for side in (0, BETS)
+        ]  # for reaching the bar, and for missing it
+        above, below = reversed(shares) if spec.lower_is_better else shares
         span = {"low": short(ends[0]), "high": short(ends[1])}
         yield {"number": commit.pull, "above": above, "below": below, **span}

@@ -1,7 +1,7 @@
-"""Following a log: events are folded one by one as they come, so that what happened between two looks is not lost.
+"""Follows a study's log: folds its events one by one, and keeps a history of the answer.
 
-The history is how many arms had which label when pull ``step``, ``2 step``, … was issued, never more points than a
-chart can show. It depends on the log alone: the same log always gives the same points.
+The history says how many arms had which label when pull ``step``, ``2 step``, … was issued. It never has more points
+than a chart can show. It depends on the log alone: the same log always gives the same points.
 """
 
 from array import array
@@ -36,41 +36,41 @@ class Tally:
 
     def __init__(self, spec: Spec) -> None:
         arms = len(spec.arms)
-        ways: tuple[Label, Label] = ("below", "above") if spec.lower_is_better else ("above", "below")
-        self._reached, self._missed = (CODES[label] for label in ways)
-        self._label = bytearray([CODES["undecided"]]) * arms
-        self._sure = bytearray(arms)
-        self.counts = [0] * len(LABELS)
+        sides: tuple[Label, Label] = ("below", "above") if spec.lower_is_better else ("above", "below")
+        self._reached, self._missed = (CODES[label] for label in sides)
+        self._codes = bytearray([CODES["undecided"]]) * arms  # by arm
+        self._is_certified = bytearray(arms)
+        self.counts = [0] * len(LABELS)  # by label
         self.counts[CODES["undecided"]] = arms
-        self.sure = [0] * len(LABELS)  # how many of them are certified
+        self.certified = [0] * len(LABELS)  # how many of them are certified
 
     def update(self, ledger: State, arm: int) -> None:
-        label, sure = label_of(ledger, arm)
-        code, before = CODES[label], self._label[arm]
-        if code == before and sure == self._sure[arm]:
+        label, is_certified = label_of(ledger, arm)
+        code, before = CODES[label], self._codes[arm]
+        if code == before and is_certified == self._is_certified[arm]:
             return
         self.counts[before] -= 1
         self.counts[code] += 1
-        self.sure[before] -= self._sure[arm]
-        self.sure[code] += sure
-        self._label[arm], self._sure[arm] = code, sure
+        self.certified[before] -= self._is_certified[arm]
+        self.certified[code] += is_certified
+        self._codes[arm], self._is_certified[arm] = code, is_certified
 
-    def found(self) -> list[int]:
+    def certified_to_reach(self) -> list[int]:
         """The arms that are certified to reach the bar."""
-        return [arm for arm, sure in enumerate(self._sure) if sure and self._label[arm] == self._reached]
+        return [arm for arm, code in enumerate(self._codes) if code == self._reached and self._is_certified[arm]]
 
     def point(self, issued: int) -> Point:
-        return Point(issued, self.counts[self._reached], self.counts[self._missed], sum(self.sure))
+        return Point(issued, self.counts[self._reached], self.counts[self._missed], sum(self.certified))
 
 
 class History:
-    """Points in the order of the pulls, and the events that they follow."""
+    """Points in the order of the pulls, with the events that they follow."""
 
     def __init__(self) -> None:
         self.step = 1
         self.points, self._seqs = [Point(0, 0, 0, 0)], [1]
 
-    def issued(self, count: int, tally: Tally, seq: int) -> None:
+    def add_issued(self, count: int, tally: Tally, seq: int) -> None:
         """Pull number ``count`` has just been issued, by event ``seq``."""
         if count % self.step:
             return
@@ -81,7 +81,7 @@ class History:
             self.points, self._seqs = self.points[::2], self._seqs[::2]
 
     def since(self, seq: int) -> list[Point]:
-        """The points that follow later events."""
+        """The points after event ``seq``."""
         return self.points[bisect(self._seqs, seq) :]
 
 
@@ -123,16 +123,16 @@ class Follower:
         return [*self.history.since(seq), self.tally.point(self.ledger.issued)]
 
     def arms_since(self, seq: int) -> list[int]:
-        """The arms that had events after this one."""
+        """The arms that had events after event ``seq``."""
         return [arm for arm, last in enumerate(self.changed) if last > seq]
 
-    def pages(self) -> Iterator[Sequence[Event]]:
-        """What is new in the log, page by page; each page is folded first."""
+    def catch_up(self) -> Iterator[Sequence[Event]]:
+        """Fold the new events of the log, and yield them page by page."""
         try:
             for page in pages(self.store, self.name, self.ledger.last):
                 self._fold(page)
                 yield page
-        except (DamagedStudy, UnknownStudy):  # another study, an end lost in a crash, or damage: start over
+        except (DamagedStudy, UnknownStudy):  # another study, an end lost in a crash, or damage
             raise UnknownStudy("study", self.name, "was deleted or replaced", "reload the page") from None
 
     def _fold(self, page: Sequence[Event]) -> None:
@@ -149,16 +149,17 @@ class Follower:
             arm = ledger.pull_arm[event.pull - 1]
         if event.kind == "asked" and arm is not None:
             self.changed[arm] = event.seq
-            self.history.issued(ledger.issued, tally, event.seq)
+            self.history.add_issued(ledger.issued, tally, event.seq)
             return
         if arm is not None:
             self.changed[arm] = event.seq
             tally.update(ledger, arm)
         if event.kind == "told" and ledger.spec.pairs:  # its reward changes the baseline's row
             self.changed[ledger.base] = event.seq
-        turns = arm == ledger.base and event.kind in ("retired", "restored")
-        if turns or event.kind == "weighed" or ledger.awaits != self._awaits or ledger.certified != sum(tally.sure):
+        baseline_turned = arm == ledger.base and event.kind in ("retired", "restored")
+        settled = ledger.certified != sum(tally.certified)
+        if baseline_turned or settled or event.kind == "weighed" or ledger.awaits != self._awaits:
             self._awaits = ledger.awaits
-            for each in range(len(self.changed)):  # one event that changes many arms
-                self.changed[each] = event.seq
-                tally.update(ledger, each)
+            for other in range(len(self.changed)):  # the event changed many arms
+                self.changed[other] = event.seq
+                tally.update(ledger, other)

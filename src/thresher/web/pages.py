@@ -1,4 +1,4 @@
-"""The pages: plain files with a few blanks to fill in. All values are escaped: names are text."""
+"""The pages: templates with a few values. All values are escaped, because names are text."""
 
 from typing import Any
 from urllib.parse import quote
@@ -17,18 +17,18 @@ from .json_shapes import intervals_of
 from .refusals import Refusal
 from .served_studies import ServedStudies
 
-KINDS = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
-SHELF = {file.name: file for file in STATIC.iterdir() if file.suffix in KINDS}
-KEEP = {"Cache-Control": "private, max-age=86400"}
+MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".json": "application/json", ".svg": "image/svg+xml"}
+FILES = {file.name: file for file in STATIC.iterdir() if file.suffix in MEDIA_TYPES}
+ONE_DAY = {"Cache-Control": "private, max-age=86400"}
 SCRIPT = f"/static/plotly.js?v={PLOTLY_VERSION}"  # a new version has a new address, so this file never changes
 FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 
 
 def _spec(store: Store, name: str) -> Spec | None:
-    """The specification of a study, from its first event; None: there is none, or it is invalid."""
+    """The specification of a study, from its first event. None if there is none, or it is invalid."""
     try:
-        found = section(store, name, 0, 1)
-        return from_json(found[0].spec) if found and found[0].spec else None
+        events = section(store, name, 0, 1)
+        return from_json(events[0].spec) if events and events[0].spec else None
     except (InvalidInput, DamagedStudy):
         return None
 
@@ -47,13 +47,13 @@ def router(served: ServedStudies, *, write: bool) -> APIRouter:
     @pages.get("/study/{study}")
     def study(study: Name) -> Response:
         spec = None if served.known(study) else _spec(served.reader, study)
-        words = {"answer": "Reading the log; the answer follows.", "origin": ""}
+        texts = {"answer": "Reading the log; the answer follows.", "origin": ""}
         if spec is None:  # it was read before, or something is wrong with it
             live = served.live(study)
-            spec, head = live.ledger.spec, live.head()
-            words = {"answer": head["answer"], "origin": head["origin"] or ""}
-        words |= {"question": sentences.question_of(spec), "intervals": intervals_of(spec)}
-        return page("study", study=study, address=quote(study, safe=""), **words)
+            spec, head = live.follower.ledger.spec, live.head()
+            texts = {"answer": head["answer"], "origin": head["origin"] or ""}
+        texts |= {"question": sentences.question_of(spec), "intervals": intervals_of(spec)}
+        return page("study", study=study, address=quote(study, safe=""), **texts)
 
     @pages.get("/study/{study}/arm/{arm}")
     def arm(study: Name, arm: Arm) -> Response:
@@ -70,12 +70,14 @@ def router(served: ServedStudies, *, write: bool) -> APIRouter:
 
     @pages.get("/static/{file}")
     def static(file: Name) -> Response:
-        if file not in SHELF:
+        if file not in FILES:
             raise Refusal(404, "file", file, "is not here", "reload the page")
-        return FileResponse(SHELF[file], media_type=KINDS[SHELF[file].suffix], headers={"Cache-Control": "no-cache"})
+        return FileResponse(
+            FILES[file], media_type=MEDIA_TYPES[FILES[file].suffix], headers={"Cache-Control": "no-cache"}
+        )
 
     @pages.get("/favicon.ico")
     def icon() -> Response:
-        return FileResponse(SHELF["icon.svg"], media_type=KINDS[".svg"], headers=KEEP)
+        return FileResponse(FILES["icon.svg"], media_type=MEDIA_TYPES[".svg"], headers=ONE_DAY)
 
     return pages

@@ -1,4 +1,4 @@
-"""Errors as clients see them: the same four fields everywhere, with a fitting status."""
+"""Errors as clients see them: the same four fields everywhere, with a status."""
 
 import json
 from ast import literal_eval
@@ -18,7 +18,7 @@ from ..text.masking import masked
 from ..text.naming import worded
 from .assets import filled
 
-STATUS: dict[type[ThresherError], int] = {  # the first that fits
+STATUS: dict[type[ThresherError], int] = {  # the first class that fits counts
     errors.DamagedStudy: 500,
     errors.UnknownStudy: 404,
     errors.UnknownArm: 404,
@@ -31,8 +31,8 @@ STATUS: dict[type[ThresherError], int] = {  # the first that fits
 }
 DOCS = "/docs describes what to send"
 JOIN = 'choose another name, or send "if_exists": "join"'
-LISTED = "the page / and GET /api/studies list those that are there"
-LARGE = 10**30  # larger whole numbers are shown as text, and shortened
+SEE_LIST = "the page / and GET /api/studies list those that are there"
+LARGE = 10**30  # whole numbers from here on are shown as text, and shortened
 
 
 class Refusal(Exception):
@@ -47,19 +47,19 @@ class Refusal(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        found = {"Retry-After": str(self.retry)} if self.retry is not None else {}
-        return found | ({"WWW-Authenticate": 'Bearer realm="thresher"'} if self.status == 401 else {})
+        headers = {} if self.retry is None else {"Retry-After": str(self.retry)}
+        return headers | ({"WWW-Authenticate": 'Bearer realm="thresher"'} if self.status == 401 else {})
 
     def to_json(self) -> dict[str, Any]:
-        rest = {"rule": whole(self.rule), "remedy": whole(self.remedy)}
-        return {"error": whole(self.what), "value": plain(self.value), **rest}
+        texts = {"rule": printable(self.rule), "remedy": printable(self.remedy)}
+        return {"error": printable(self.what), "value": plain(self.value), **texts}
 
 
 SURPRISE = Refusal(500, "server", None, "something went wrong", "its log says more; try again")
 
 
 def refusal_of(error: ThresherError) -> Refusal:
-    """An error of the library as clients see it."""
+    """An error of the library as a client sees it."""
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
     rule = worded(error.rule, _field)
     if status >= 500 and "/" in rule:
@@ -68,13 +68,13 @@ def refusal_of(error: ThresherError) -> Refusal:
         return Refusal(500, error.what, error.value, rule, "run thresher verify and thresher doctor")
     if isinstance(error, errors.StoreFailed):  # it names files and servers, which the client must not see
         return Refusal(503, "store", None, "is not available now", "try again; the server's log says more", retry=5)
-    return Refusal(status, error.what, error.value, rule, _remedy(error))
+    return Refusal(status, error.what, error.value, rule, _remedy_of(error))
 
 
-def _remedy(error: ThresherError) -> str:
-    """What a client of the service can do; the library's own words may be about Python or the command line."""
+def _remedy_of(error: ThresherError) -> str:
+    """What a client can do. The library's own remedy may be about Python or the command line."""
     if isinstance(error, errors.UnknownStudy):
-        return LISTED
+        return SEE_LIST
     if isinstance(error, errors.StudyExists) and error.rule == "already exists":
         return JOIN
     return worded(error.remedy, _field) or DOCS
@@ -92,21 +92,21 @@ def _field(name: str, value: str | None) -> str:
 
 
 def plain(value: object) -> object:
-    """A value as JSON, and not endless."""
+    """A value as JSON, shortened if it is long."""
     if value is None or (isinstance(value, int) and abs(value) < LARGE):
         return value
     if isinstance(value, float):
         return value if abs(value) < float("inf") else repr(value)  # NaN and infinity are not JSON
     if isinstance(value, str):
         text = masked(value)
-        return whole(text if len(text) <= 200 else f"{text[:199]}…")
-    return whole(shown(value, 200))
+        return printable(text if len(text) <= 200 else f"{text[:199]}…")
+    return printable(shown(value, 200))
 
 
-def whole(text: str) -> str:
-    r"""Text without secrets, and without half characters: JSON can hold them, UTF-8 cannot.
+def printable(text: str) -> str:
+    r"""Text without secrets and without lone surrogates, which JSON can hold and UTF-8 cannot.
 
-    >>> whole("a\ud800")
+    >>> printable("a\ud800")
     'a\\ud800'
     """
     return masked(text).encode("utf-8", "backslashreplace").decode()
@@ -116,20 +116,20 @@ def reply(refusal: Refusal, scope: Mapping[str, Any], *, is_page: bool = True) -
     """The reply to a request that is refused: a page for a browser that asks for one, otherwise JSON."""
     accepts = b",".join(value for name, value in scope["headers"] if name.lower() == b"accept")
     if is_page and scope["method"] == "GET" and b"text/html" in accepts:
-        named = f" “{plain(refusal.value)}”" if isinstance(refusal.value, str) else ""
-        what = whole(f"{refusal.what}{named}: {refusal.rule}")
-        remedy = whole(refusal.remedy[:1].upper() + refusal.remedy[1:])
-        page = filled("refused", status=refusal.status, what=what, remedy=remedy)
+        value = f" “{plain(refusal.value)}”" if isinstance(refusal.value, str) else ""
+        problem = printable(f"{refusal.what}{value}: {refusal.rule}")
+        remedy = printable(refusal.remedy[:1].upper() + refusal.remedy[1:])
+        page = filled("refused", status=refusal.status, problem=problem, remedy=remedy)
         return HTMLResponse(page, refusal.status, refusal.headers)
     body = json.dumps(refusal.to_json(), separators=(",", ":"))
     return Response(body, refusal.status, refusal.headers, "application/json")
 
 
-# Requests of the wrong shape: what pydantic found wrong, in our four fields.
+# Malformed requests: the errors of pydantic in our four fields.
 
-OBJECT = ("model_attributes_type", "model_type", "dict_type")  # pydantic's names for what is no JSON object
+OBJECT = ("model_attributes_type", "model_type", "dict_type")  # pydantic's errors about bodies that are no JSON objects
 NAMED = "a list of names, or an object with the parameters of each name"
-RULES = {  # of fields that take several types: pydantic has an error for each
+RULES = {  # of fields that take several types, because pydantic has an error for each type
     "arms": f"must be {NAMED}",
     "bounds": "must be two numbers, or null",
     "cases": f"must be a whole number, {NAMED}",
@@ -142,44 +142,43 @@ RULES = {  # of fields that take several types: pydantic has an error for each
 
 
 def malformed(request: Request, error: RequestValidationError) -> Refusal:
-    """The first thing that is wrong. A misspelt field comes before the one that is missing because of it."""
-    found: list[dict[str, Any]] = list(error.errors())
-    first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
-    where, value = first["loc"], first.get("input")
-    field = str(where[1]) if len(where) > 1 else "body"
-    if first["type"] == "json_invalid":
+    """The first error. A misspelt field comes before the one that is missing because of it."""
+    problems: list[dict[str, Any]] = list(error.errors())
+    first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
+    kind, path, value = first["type"], first["loc"][1:], first.get("input")
+    field = str(path[0]) if path else "body"
+    if kind == "json_invalid":
         return Refusal(422, "body", None, "must be JSON", "send an object with Content-Type: application/json")
     if isinstance(value, bytes):
         return Refusal(415, "Content-Type", None, "must be application/json", "send it with the body")
-    if first["type"] == "extra_forbidden":
+    if kind == "extra_forbidden":
         remedy = nearest(field, _fields(request)) or DOCS
         return Refusal(422, field, value, "is not a field that this request has", remedy)
-    if first["type"] == "missing":
+    if kind == "missing":
         return Refusal(422, field, None, "is needed", DOCS)
-    if len(where) == 1 and first["type"] in OBJECT:
+    if not path and kind in OBJECT:
         return Refusal(422, "body", value, "must be a JSON object", DOCS)
     if field in RULES and isinstance(error.body, dict):
         return Refusal(422, field, error.body.get(field), RULES[field], DOCS)
-    if where[2:] == ("int",):  # and its error for "float" follows
+    if path[1:] == ("int",):  # the error for "float" follows
         return Refusal(422, field, value, "must be a number", DOCS)
     rule = first["msg"].replace("Input should be", "must be")
-    return Refusal(422, ".".join(map(str, where[1:])) or "body", value, rule[:1].lower() + rule[1:], DOCS)
+    return Refusal(422, ".".join(map(str, path)) or "body", value, rule[:1].lower() + rule[1:], DOCS)
 
 
 async def only_known_parameters(request: Request) -> None:
     """Refuse query parameters that the address does not take: a misspelt one must not be ignored."""
-    known = [each.alias for each in request.scope["route"].dependant.query_params]
+    known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
     for name in request.query_params:
         if name not in known:
-            takes = f"it takes {' and '.join(known)}" if known else "leave it out"
-            remedy = nearest(name, known) or takes
+            remedy = nearest(name, known) or (f"it takes {' and '.join(known)}" if known else "leave it out")
             raise Refusal(422, name, request.query_params[name], "is not a parameter of this address", remedy)
 
 
 def _fields(request: Request) -> Iterable[str]:
     """The fields of the body that the address takes."""
     for body in request.scope["route"].dependant.body_params:
-        kind = body.field_info.annotation
-        for each in (kind, *get_args(kind)):
-            if isinstance(each, type) and issubclass(each, BaseModel):
-                yield from each.model_fields
+        annotation = body.field_info.annotation
+        for model in (annotation, *get_args(annotation)):
+            if isinstance(model, type) and issubclass(model, BaseModel):
+                yield from model.model_fields

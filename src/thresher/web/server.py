@@ -1,8 +1,8 @@
-"""The server: how many connections there may be and how long they may say nothing, its application, and its start.
+"""The server: its connections, its application, and its start.
 
-uvicorn would wait for ever for the first request of a connection, and asyncio accepts until the file descriptors have
-run out. Here a request's head has ten seconds, and a full server closes the connection that has been idle longest, but
-none that is being answered. Against more than that, put a reverse proxy in front.
+uvicorn waits for the first request of a connection without a time limit, and asyncio accepts connections until file
+descriptors run out. Here the head of a request must arrive within ten seconds. A full server closes the connection that
+has been idle longest, but none that is being answered. For more protection, put a reverse proxy in front.
 """
 
 import asyncio
@@ -33,16 +33,15 @@ from ..errors import InvalidInput, StoreFailed, ThresherError, UnknownStudy
 from ..log.store import Store
 from ..text.logs import log
 from . import api, pages
-from .access import Access, Rarely, ip_of
 from .refusals import SURPRISE, Refusal, malformed, refusal_of, reply
-from .request_checks import CheckedApp, segment
+from .request_checks import Access, CheckedApp, RareWarning, ip_of, unescape_slashes
 from .served_studies import ServedStudies
 
-MOST = 4096  # connections, however many descriptors there are
-ROOM = 100  # descriptors that stores, logs and files need, at least
+MOST = 4096  # connections, even if more descriptors are available
+RESERVED = 100  # the least number of descriptors that is left to stores, logs and files
 HEAD = 10.0  # seconds for the head of a request
 IDLE = 60  # seconds between two requests
-FULL, OUT = Rarely(), Rarely()
+TOO_MANY, NO_DESCRIPTORS = RareWarning(), RareWarning()
 
 
 class Connection(H11Protocol):
@@ -51,32 +50,32 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.idle_since = self.loop.time()
-        self._end = self._timer()
-        # without it, the second write of a reply waits 40 ms for the client's delayed acknowledgement of the first
+        self._timeout = self._start_timeout()
+        # otherwise, the second write of a reply waits 40 ms for the client's delayed acknowledgement of the first
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if len(self.connections) > most():
-            FULL.warn(f"{len(self.connections):,} connections: idle ones are closed to make room")
-            mine: set[Any] = self.connections
-            idle = [connection for connection in mine if not connection.is_answering]
+        if len(self.connections) > most_connections():
+            TOO_MANY.log(f"{len(self.connections):,} connections: idle ones are closed to make room")
+            connections: set[Any] = self.connections
+            idle = [connection for connection in connections if not connection.is_answering]
             if idle:
-                longest = min(idle, key=lambda connection: connection.idle_since)
-                longest.transport.abort()
-                mine.discard(longest)  # it is told only in the loop's next turn that it is closed
+                idle_longest = min(idle, key=lambda connection: connection.idle_since)
+                idle_longest.transport.abort()
+                connections.discard(idle_longest)  # the loop tells it only in its next turn that it is closed
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end.cancel()
+        self._timeout.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """The first bytes of a later request start its time; more bytes do not extend it."""
-        if self._end.cancelled() and not self.is_answering:
-            self._end = self._timer()
+        """The first bytes of a later request start its time limit, and more bytes do not extend it."""
+        if self._timeout.cancelled() and not self.is_answering:
+            self._timeout = self._start_timeout()
         super().data_received(data)
 
     def handle_events(self) -> None:
         super().handle_events()
         if self.is_answering:
-            self._end.cancel()
+            self._timeout.cancel()
 
     def on_response_complete(self) -> None:
         self.idle_since = self.loop.time()
@@ -86,86 +85,84 @@ class Connection(H11Protocol):
     def is_answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _timer(self) -> asyncio.TimerHandle:
+    def _start_timeout(self) -> asyncio.TimerHandle:
         return self.loop.call_later(HEAD, self.transport.abort)
 
 
-def most() -> int:
+def most_connections() -> int:
     """As many connections as this process may open files, without those that stores, logs and files need."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return MOST if files == resource.RLIM_INFINITY else max(1, min(MOST, files - max(ROOM, files // 8)))
+    return MOST if files == resource.RLIM_INFINITY else max(1, min(MOST, files - max(RESERVED, files // 8)))
 
 
-def complain(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log once a minute that descriptors have run out: asyncio would log a traceback for each of 512 tries."""
+def log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log once a minute that descriptors have run out. asyncio would log a traceback for each of 512 attempts."""
     if isinstance(context.get("exception"), OSError) and "socket" in context:
-        OUT.warn("out of file descriptors: new connections wait; raise ulimit -n")
+        NO_DESCRIPTORS.log("out of file descriptors: new connections wait; raise ulimit -n")
     else:
         loop.default_exception_handler(context)
 
 
-# The application: routes, error replies, and the checks in front of them.
+# The application.
 
-DIGITS = sys.get_int_max_str_digits()  # of a whole number that Python reads
-NOT_JSON = f"must be JSON in UTF-8, not nested too deeply, with whole numbers of at most {DIGITS:,} digits"
+MOST_DIGITS = sys.get_int_max_str_digits()  # of a whole number that Python reads
+NOT_JSON = f"must be JSON in UTF-8, not nested too deeply, with whole numbers of at most {MOST_DIGITS:,} digits"
 
 
 def create_app(served: ServedStudies, access: Access) -> CheckedApp:
     """A server for the studies of a store, as an ASGI application."""
-    inner = FastAPI(
+    app = FastAPI(
         title="thresher",
         version=__version__,
         description="Which of K noisy options clear a bar? Ask for pulls, tell rewards, read the verdict.",
         docs_url=None,  # FastAPI's pages load scripts from another host
         redoc_url=None,
     )
-    inner.include_router(api.router(served))
-    inner.include_router(pages.router(served, write=access.write_token is not None))
-    _handle(inner, served)
-    return CheckedApp(inner, access)
+    app.include_router(api.router(served))
+    app.include_router(pages.router(served, write=access.may_write))
 
-
-def _handle(app: FastAPI, served: ServedStudies) -> None:
     @app.exception_handler(ThresherError)
-    def library(request: Request, error: ThresherError) -> Response:
+    def library_error(request: Request, error: ThresherError) -> Response:
         if isinstance(error, StoreFailed):
             log.warning(str(error))
         if isinstance(error, UnknownStudy):
-            served.forget(segment(request.path_params.get("study", "")))
-        return _answer(request, refusal_of(error))
+            served.forget(unescape_slashes(request.path_params.get("study", "")))
+        return _error_reply(request, refusal_of(error))
 
-    app.add_exception_handler(Refusal, _answer)  # type: ignore[arg-type]  # it is called only with these
-    app.add_exception_handler(Exception, lambda request, _: _answer(request, SURPRISE))  # `CheckedApp` logs it
+    app.add_exception_handler(Refusal, _error_reply)  # type: ignore[arg-type]  # it is called only with these
+    app.add_exception_handler(Exception, lambda request, _: _error_reply(request, SURPRISE))  # `CheckedApp` logs it
 
     @app.exception_handler(RequestValidationError)
-    def shape(request: Request, error: RequestValidationError) -> Response:
-        return _answer(request, malformed(request, error))
+    def malformed_request(request: Request, error: RequestValidationError) -> Response:
+        return _error_reply(request, malformed(request, error))
 
     @app.exception_handler(HTTPException)
-    def other(request: Request, error: HTTPException) -> Response:
+    def http_error(request: Request, error: HTTPException) -> Response:
         status = error.status_code
         if status == 404:
-            where = "/docs lists the addresses of the interface"
-            refusal = Refusal(status, "path", segment(request.url.path), "is not here", where)
+            path, remedy = unescape_slashes(request.url.path), "/docs lists the addresses of the interface"
+            refusal = Refusal(status, "path", path, "is not here", remedy)
         elif status == 405:
             rule = "is not a method that this address takes"
             refusal = Refusal(status, "method", request.method, rule, "/docs lists the methods of each address")
         else:
             rule = NOT_JSON if status == 400 else str(error.detail)
             refusal = Refusal(status, "body", None, rule, "/docs describes the interface")
-        answer = _answer(request, refusal)
-        answer.headers.update(error.headers or {})
-        return answer
+        response = _error_reply(request, refusal)
+        response.headers.update(error.headers or {})
+        return response
+
+    return CheckedApp(app, access)
 
 
-def _answer(request: Request, refusal: Refusal) -> Response:
+def _error_reply(request: Request, refusal: Refusal) -> Response:
     return reply(refusal, request.scope, is_page=not request.url.path.startswith("/api/"))
 
 
-# Starting the server: its socket, its names, its tokens.
+# Starting the server.
 
 TOKEN = re.compile(r"[A-Za-z0-9._~-]{8,200}")
-LAST = 2.0  # seconds after Ctrl-C in which threads must have ended
+SHUTDOWN = 2.0  # seconds after Ctrl-C within which threads must end
 TIDY = 60  # seconds between two checks for studies to forget
 
 
@@ -183,10 +180,10 @@ class Options(NamedTuple):
 
 
 def serve(store: Store, options: Options, announce: Callable[[str], None], *, reader: Store | None = None) -> None:
-    """Serve until a signal comes. ``announce`` gets the address with the token, once the server listens.
+    """Serve until a signal comes. Once the server listens, ``announce`` gets the address with the token.
 
-    With ``write`` it then gets the address with the token that writes. ``reader`` is the same store, opened a second
-    time, so that no reader waits for a writer.
+    With ``write`` it then gets the address with the write token. ``reader`` is the same store, opened a second time, so
+    that no reader waits for a writer.
     """
     token, write_token = tokens(options)
     names = [checked_name(name) for name in options.allowed]
@@ -231,14 +228,14 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which ends soon after Ctrl-C even if threads are waiting."""
+    """uvicorn's server, but it ends soon after Ctrl-C even if threads are waiting."""
 
     def __init__(self, config: uvicorn.Config, served: ServedStudies) -> None:
         super().__init__(config)
         self._served, self._is_interrupted = served, False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        asyncio.get_running_loop().set_exception_handler(complain)
+        asyncio.get_running_loop().set_exception_handler(log_loop_error)
         await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -246,18 +243,18 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop soon: only writes that were not acknowledged may be lost."""
+        """Stop soon. Only writes that were not acknowledged may be lost."""
         self._served.end()
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # asyncio may try to accept once more
         if self._is_interrupted:  # SIGTERM ends the process after the shutdown anyway
-            last = threading.Timer(LAST, os._exit, [128 + signal.SIGINT])
-            last.daemon = True
-            last.start()
+            exit_timer = threading.Timer(SHUTDOWN, os._exit, [128 + signal.SIGINT])
+            exit_timer.daemon = True
+            exit_timer.start()
         await super().shutdown(sockets)
 
 
 def tokens(options: Options) -> tuple[str, str | None]:
-    """The token that reads and, with ``write``, the one that writes; random ones if none were chosen."""
+    """The read token and, with ``write``, the write token. Tokens that were not chosen are random."""
     token = checked_token(options.token)
     if not options.write:
         return token, None
@@ -269,10 +266,10 @@ def tokens(options: Options) -> tuple[str, str | None]:
 
 
 def checked_token(token: str | None, option: str = "--token") -> str:
-    """The token; a random one if none was chosen."""
+    """Check a chosen token, or make a random one."""
     if token is None:
         return secrets.token_urlsafe(24)
-    if not TOKEN.fullmatch(token):  # the value is not shown: it may be nearly right
+    if not TOKEN.fullmatch(token):  # the value is not shown, because it may be nearly right
         rule = "must have 8 to 200 characters of letters, digits and . _ ~ -"
         raise InvalidInput(option, rule=rule, remedy="without the option a random one is made")
     return token
@@ -288,10 +285,10 @@ def tls_of(options: Options) -> ssl.SSLContext | None:
     try:
         context.load_cert_chain(options.tls_cert, options.tls_key, password=_no_password)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         files = " and ".join(file for file in (options.tls_cert, options.tls_key) if file)
         remedy = "give --tls-cert a certificate and --tls-key its key, both as PEM files"
-        raise InvalidInput("tls certificate", files, f"cannot be used ({why})", remedy) from None
+        raise InvalidInput("tls certificate", files, f"cannot be used ({reason})", remedy) from None
     context.set_alpn_protocols(["http/1.1"])
     return context
 
@@ -315,10 +312,10 @@ def host_headers(host: str, port: int, allowed: Iterable[str]) -> set[str]:
     ['127.0.0.1:8000', '[::1]:8000', 'box', 'box:8000', 'localhost:8000']
     """
     own = {"127.0.0.1", "localhost", "[::1]"} | (set() if is_any(host) else {bracketed(host)})
-    found = {f"{name}:{port}" for name in own} | (own if port == 80 else set())
+    headers = {f"{name}:{port}" for name in own} | (own if port == 80 else set())
     for name in allowed:
-        found |= {name, with_port(name, port)}
-    return {name.lower() for name in found}
+        headers |= {name, with_port(name, port)}
+    return {header.lower() for header in headers}
 
 
 def bracketed(host: str) -> str:
@@ -327,32 +324,32 @@ def bracketed(host: str) -> str:
     >>> bracketed("::1"), bracketed("127.0.0.1")
     ('[::1]', '127.0.0.1')
     """
-    found = ip_of(host)
-    return f"[{host}]" if found and found.version == 6 else host
+    ip = ip_of(host)
+    return f"[{host}]" if ip and ip.version == 6 else host
 
 
 def is_any(address: str) -> bool:
-    """Whether it means all addresses of the machine.
+    """Whether the address means all addresses of the machine.
 
     >>> is_any("0.0.0.0"), is_any("::"), is_any("127.0.0.1"), is_any("box")
     (True, True, False, False)
     """
-    found = ip_of(address)
-    return any(each.is_unspecified for each in (found, getattr(found, "ipv4_mapped", None)) if each)
+    ip = ip_of(address)
+    return ip is not None and (getattr(ip, "ipv4_mapped", None) or ip).is_unspecified
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine can reach it.
+    """Whether only this machine can reach the address.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("10.0.0.5")
     (True, True, False, False)
     """
-    found = ip_of(address)
-    return found is not None and found.is_loopback
+    ip = ip_of(address)
+    return ip is not None and ip.is_loopback
 
 
 def shown(host: str, address: str, port: int, names: list[str]) -> str:
-    """The server's name in the printed address; an allowed name may include a proxy's port.
+    """The server's name in the printed address. An allowed name may include a proxy's port.
 
     >>> shown("0", "0.0.0.0", 80, ["box:8000"]), shown("::1", "::1", 9000, [])
     ('box:8000', '[::1]:9000')
@@ -361,18 +358,18 @@ def shown(host: str, address: str, port: int, names: list[str]) -> str:
 
 
 def with_port(name: str, port: int) -> str:
-    """A name as it is if it names a port, otherwise with this one."""
+    """A name with this port, unless it already has one."""
     return name if re.search(r":\d+$", name) else f"{name}:{port}"
 
 
 def resolved(host: str) -> tuple[socket.AddressFamily, str]:
-    """The address of a name. ``0`` and the like mean every address of the machine, and must be recognised."""
+    """Resolve a name. ``0`` and similar names mean every address of the machine, and must be recognised."""
     try:
-        found = socket.getaddrinfo(host or "?", None, type=socket.SOCK_STREAM)[0]
+        family, *_, address = socket.getaddrinfo(host or "?", None, type=socket.SOCK_STREAM)[0]
     except (OSError, UnicodeError):
         rule = "is neither an address nor a name that this machine can resolve"
         raise InvalidInput("host", host, rule, "write 127.0.0.1, or an address of this machine") from None
-    return found[0], str(found[4][0])
+    return family, str(address[0])
 
 
 def _listening(family: socket.AddressFamily, host: str, address: str, port: int) -> socket.socket:

@@ -1,4 +1,4 @@
-// One arm: its rewards and its evidence. It is fetched again when the stream says that it changed.
+// The page of one arm: its rewards and its evidence. It is fetched again when the stream says that the arm changed.
 import * as charts from "./charts.js";
 import { follow } from "./stream.js";
 import { at, breakable, fetched, figure, grouped, make, say, seen, set } from "./tools.js";
@@ -6,10 +6,10 @@ import { at, breakable, fetched, figure, grouped, make, say, seen, set } from ".
 const study = `/api/studies/${document.body.dataset.study}`;
 const address = `${study}/arms/${document.body.dataset.arm}`;
 const counts = [...at("facts").children];
-let [data, index, seq, busy, stale] = [null, -1, 0, false, false];
+let [data, index, seq, reading, stale] = [null, -1, 0, false, false];
 
 function show() {
-  const [{ row }, pairs] = [data, data.baseline !== null && data.row.label !== "baseline"];
+  const [{ row }, hasPairs] = [data, data.baseline !== null && data.row.label !== "baseline"];
   if (at("answer").textContent !== data.answer) say(data.answer);
   set("answer", data.answer);
   at("facts").replaceChildren(...data.facts.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", { "data-fact": name }, text))), ...counts);
@@ -17,14 +17,14 @@ function show() {
   set("f-seen", `${seen(row.seen, data.cases)}${row.exact ? ", exact" : ""}`);
   for (const name of ["pending", "failures", "charged"]) set(`f-${name}`, grouped(row[name]));
   at("h-case").hidden = at("counting").hidden = data.cases === null;
-  at("last-pulls").classList.toggle("cards", data.cases !== null || pairs);
-  at("h-base").hidden = !pairs;
+  at("last-pulls").classList.toggle("cards", data.cases !== null || hasPairs);
+  at("h-base").hidden = !hasPairs;
   at("evidence-card").hidden = data.confidence === null || row.label === "baseline";
   at("params-card").hidden = Object.keys(data.params).length === 0;
   at("params").replaceChildren(...breakable(JSON.stringify(data.params, null, 2)));
-  at("pulls").replaceChildren(...data.rewards.slice(-20).reverse().map((each) => make("tr", {},
-    make("td", { "data-head": "pull" }, grouped(each.pull)), make("td", { "data-head": "number" }, grouped(each.number)), make("td", { class: "label" }, each.state),
-    ...(each.case === undefined ? [] : [make("td", { class: "name" }, ...breakable(String(each.case)))]), figure("reward", each.text, "key"), ...(pairs ? [figure("baseline", each.baseline_text)] : []))));
+  at("pulls").replaceChildren(...data.rewards.slice(-20).reverse().map((pull) => make("tr", {},
+    make("td", { "data-head": "pull" }, grouped(pull.pull)), make("td", { "data-head": "number" }, grouped(pull.number)), make("td", { class: "label" }, pull.state),
+    ...(pull.case === undefined ? [] : [make("td", { class: "name" }, ...breakable(String(pull.case)))]), figure("reward", pull.text, "key"), ...(hasPairs ? [figure("baseline", pull.baseline_text)] : []))));
 }
 
 async function draw() {
@@ -33,14 +33,14 @@ async function draw() {
 }
 
 async function read() {
-  if (busy) { stale = true; return; }
-  busy = true;
+  if (reading) { stale = true; return; }
+  reading = true;
   try {
     data = await fetched(address);
     show();
     await draw();
   } finally {
-    setTimeout(() => { busy = false; if (stale) { stale = false; read().catch(() => {}); } }, 1000);
+    setTimeout(() => { reading = false; if (stale) { stale = false; read().catch(() => {}); } }, 1000);
   }
 }
 
@@ -51,7 +51,7 @@ async function load() {
 
 function change(news) {
   seq = news.seq;
-  if (news.rows.some((row) => row[0] === index)) read().catch(() => {}); // the stream notices a lost connection
+  if (news.rows.some((row) => row[0] === index)) read().catch(() => {}); // an error shows in the stream, too
 }
 
 charts.onScheme(() => data && draw());

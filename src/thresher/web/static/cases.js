@@ -1,14 +1,14 @@
-// The tab of cases: fetched when it is opened, and again now and then while it is open.
+// The tab of cases. It is fetched when it is opened, and again from time to time while it is open.
 import { at, breakable, fetched, figure, grouped, make, set } from "./tools.js";
 
-const some = 100; // cases at once
+const first = 100; // cases that are shown at first
 const most = 1000; // that the server sends
-const longest = 300; // letters of their arms' names: a phone shows few
+const longest = 300; // letters of the names of a case's arms, because a phone shows few
 const pause = 5000; // milliseconds between two reads
 
 export class Cases {
   constructor(address, armAddress) {
-    Object.assign(this, { address, armAddress, limit: some, open: false, waiting: false, seq: 0, latest: 0, names: [], head: null });
+    Object.assign(this, { address, armAddress, limit: first, open: false, waiting: false, seq: 0, latest: 0, names: [], head: null });
     for (const name of ["arms", "cases"]) at(`tab-${name}`).addEventListener("click", () => this.choose(name));
     at("tabs").addEventListener("keydown", (event) => {
       if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
@@ -22,15 +22,15 @@ export class Cases {
 
   choose(name) {
     this.open = name === "cases";
-    for (const each of ["arms", "cases"]) {
-      at(`tab-${each}`).setAttribute("aria-selected", each === name);
-      at(`tab-${each}`).tabIndex = each === name ? 0 : -1;
-      at(`panel-${each}`).hidden = each !== name;
+    for (const tab of ["arms", "cases"]) {
+      at(`tab-${tab}`).setAttribute("aria-selected", tab === name);
+      at(`tab-${tab}`).tabIndex = tab === name ? 0 : -1;
+      at(`panel-${tab}`).hidden = tab !== name;
     }
     if (this.open) this.read();
   }
 
-  // The study changed, or its table came.
+  // Take a change of the study, or its first table.
   change({ names, seq }, head) {
     at("tabs").hidden = head.cases === null;
     at("arms-title").classList.toggle("hidden", head.cases !== null);
@@ -38,7 +38,7 @@ export class Cases {
     this.readSoon();
   }
 
-  // What the server sends may be a little old: read again until it is the latest.
+  // The server's answer may be a little old: read again until it is the latest.
   readSoon() {
     if (!this.open || this.waiting || document.hidden || this.seq >= this.latest) return;
     this.waiting = true;
@@ -46,12 +46,12 @@ export class Cases {
   }
 
   async read() {
-    const found = await fetched(`${this.address}/cases?limit=${this.limit}`).catch((error) => { set("cases-note", error.message); });
-    if (!found) return;
-    this.seq = found.seq;
-    const { rows, seen, cases } = found;
-    const which = rows.length < seen ? `The ${grouped(rows.length)} hardest of ${grouped(seen)} cases with a reward` : `${grouped(seen)} cases with a reward, the hardest first`;
-    set("cases-note", `${which}${seen < cases ? `; ${grouped(cases - seen)} have none yet` : ""}. ${this.head.failing}`);
+    const answer = await fetched(`${this.address}/cases?limit=${this.limit}`).catch((error) => { set("cases-note", error.message); });
+    if (!answer) return;
+    this.seq = answer.seq;
+    const { rows, seen, cases } = answer;
+    const title = rows.length < seen ? `The ${grouped(rows.length)} hardest of ${grouped(seen)} cases with a reward` : `${grouped(seen)} cases with a reward, the hardest first`;
+    set("cases-note", `${title}${seen < cases ? `; ${grouped(cases - seen)} have none yet` : ""}. ${this.head.failing}`);
     at("cases").replaceChildren(...rows.map((row) => this.row(row)));
     at("more-cases").hidden = rows.length >= seen || this.limit >= most;
     this.readSoon();

@@ -1,14 +1,14 @@
-// The charts. Their look is defined in figures.json, which the library's own figures use, too.
+// The charts. Their styles are in figures.json, which the library's own figures use, too.
 import { pieces, style } from "./tools.js";
 
-const CROWD = 2000; // arms
-const ROOM = 20; // pixels that an arm's name needs on an axis, where it may be turned
+const CROWD = 2000; // arms; with more, a line replaces the points
+const ROOM = 20; // pixels that an arm's name needs on an axis, where it may be rotated
 const LINE = 28; // characters of a name in a line of a hover text
 
 let shared;
 const dark = matchMedia("screen and (prefers-color-scheme: dark)");
 
-// Plotly is loaded after the text, from this server.
+// Load plotly from this server, after the text of the page.
 export function ready() {
   shared ??= Promise.all([
     fetch("/static/figures.json").then((reply) => reply.json()),
@@ -25,7 +25,7 @@ export function onScheme(redraw) {
   dark.addEventListener("change", redraw);
 }
 
-// Colours are names that begin with @ until the theme is known.
+// Replace names of colours, which begin with @, by the theme's colours.
 function painted(value, theme) {
   if (typeof value === "string") return value.startsWith("@") ? theme[value.slice(1)] : value;
   if (Array.isArray(value) && value[0] && typeof value[0] === "object") return value.map((part) => painted(part, theme));
@@ -35,8 +35,8 @@ function painted(value, theme) {
 
 const merged = (...parts) => parts.reduce((all, part) => {
   for (const [key, value] of Object.entries(part)) {
-    const both = value && all[key] && typeof value === "object" && typeof all[key] === "object" && !Array.isArray(value);
-    all[key] = both ? merged(structuredClone(all[key]), value) : value;
+    const isNested = value && all[key] && typeof value === "object" && typeof all[key] === "object" && !Array.isArray(value);
+    all[key] = isNested ? merged(structuredClone(all[key]), value) : value;
   }
   return all;
 }, {});
@@ -50,33 +50,33 @@ async function draw(node, build) {
   await Plotly.react(node, traces.map((trace) => painted(trace, theme)), painted(layout, theme), config);
 }
 
-// Plotly takes some text for markup: escape names in hover texts.
-const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+// Escape names in hover texts, because plotly takes < and & for markup.
+const escaped = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
 // A name in lines that fit a phone.
 function hover(name) {
-  if (name.length <= LINE) return plain(name);
+  if (name.length <= LINE) return escaped(name);
   const lines = [""];
   for (const piece of pieces(name)) {
-    for (const part of piece.length <= LINE ? [piece] : piece) { // a piece that is too long is broken anywhere
+    for (const part of piece.length <= LINE ? [piece] : piece) { // a piece that is too long may be broken anywhere
       if (lines.at(-1) && lines.at(-1).length + part.length > LINE) lines.push("");
       lines.push(lines.pop() + part);
     }
   }
-  return lines.map(plain).join("<br>");
+  return lines.map(escaped).join("<br>");
 }
 
-// The best first: what is compared with the bar is a mean, a share or a difference.
+// The best arms first, by their means, shares or differences.
 export const byEstimate = ({ names, estimate }, { asks, lower_is_better }) => {
   const sign = lower_is_better && asks !== "share" ? -1 : 1;
   const worth = (arm) => (estimate[arm] === null ? -Infinity : sign * estimate[arm]);
   return names.map((_, arm) => arm).sort((a, b) => (worth(a) === worth(b) ? a - b : worth(b) - worth(a)));
 };
 
-// The bar, and where differences are drawn, the baseline.
+// The line at the bar and, where differences are drawn, the line at the baseline.
 const lines = (look, head) => head.lines.map(([kind, line]) => merged(look[kind], line));
 
-// All intervals of a colour are one path: plotly makes a node for every piece of a line with gaps, which takes seconds.
+// All intervals of a colour are one path, because plotly makes a node for every piece of a line with gaps, which takes seconds.
 function whiskers(look, table, order, width, lower) {
   const paths = table.labels.map(() => []);
   order.forEach((arm, rank) => { if (table.low[arm] !== null && table.estimate[arm] !== null) paths[table.label[arm]].push(`M${rank + 1},${table.low[arm]}V${table.high[arm]}`); });
@@ -84,23 +84,23 @@ function whiskers(look, table, order, width, lower) {
 }
 
 function dots(look, table, order, size, { lower_is_better, hover: number }) {
-  const crowd = order.length > CROWD; // each point would be a node, too; the points are sorted, so draw a line through them
+  const crowd = order.length > CROWD; // each point would be a node; the points are sorted, so a line through them looks the same
   return table.labels.flatMap((label, code) => {
     const ranks = [];
     order.forEach((arm, rank) => { if (table.label[arm] === code && table.estimate[arm] !== null) ranks.push(rank); });
     if (!ranks.length) return [];
     const colour = `@${style(label, lower_is_better)}`;
     const symbol = ranks.map((rank) => (table.certified[order[rank]] ? "diamond" : "circle"));
-    const looks = crowd ? { mode: "lines", line: { color: colour, width: 3 } } : { marker: { color: colour, size, symbol } };
+    const marks = crowd ? { mode: "lines", line: { color: colour, width: 3 } } : { marker: { color: colour, size, symbol } };
     const [x, y, text] = [ranks.map((rank) => rank + 1), ranks.map((rank) => table.estimate[order[rank]]), ranks.map((rank) => hover(table.names[order[rank]]))];
-    return [merged(look.point, { x, y, text, name: label, hovertemplate: `%{text}<br>${number}<extra>${label}</extra>`, ...looks })];
+    return [merged(look.point, { x, y, text, name: label, hovertemplate: `%{text}<br>${number}<extra>${label}</extra>`, ...marks })];
   });
 }
 
 // The names of the arms, if there are few and the screen is wide enough; otherwise their ranks.
-function below(look, node, table, order) {
+function armAxis(look, node, table, order) {
   if (!table.ticks || node.clientWidth < ROOM * order.length) return { title: { text: "rank" }, tickvals: null, ticktext: null };
-  return { ...look.names, title: { text: "" }, tickvals: order.map((_, rank) => rank + 1), ticktext: order.map((arm) => table.ticks[arm].split("\n").map(plain).join("<br>")) };
+  return { ...look.names, title: { text: "" }, tickvals: order.map((_, rank) => rank + 1), ticktext: order.map((arm) => table.ticks[arm].split("\n").map(escaped).join("<br>")) };
 }
 
 export function arms(node, table, head) {
@@ -119,7 +119,7 @@ export function arms(node, table, head) {
       merged(look.pending, { x, y: order.map((arm) => table.seen[arm] + table.pending[arm]), hovertemplate: "%{y:,} with pending ones<extra></extra>" }),
     ];
     const layout = merged(look.layout, {
-      xaxis: merged(look.axis, { range: [0.5, order.length + 0.5], anchor: "y2", showgrid: false }, below(look, node, table, order)),
+      xaxis: merged(look.axis, { range: [0.5, order.length + 0.5], anchor: "y2", showgrid: false }, armAxis(look, node, table, order)),
       yaxis: merged(look.axis, { domain: [0.3, 1] }, head.axis, seen ? {} : { range: empty }),
       yaxis2: merged(look.axis, { domain: [0, 0.2], title: { text: "pulls" }, rangemode: "tozero", nticks: 3 }),
       annotations: seen ? [] : [merged(look.empty, { text: "No reward has come back yet." })],
@@ -139,32 +139,32 @@ export function history(node, points) {
   });
 }
 
-// Rewards against the limit, or what is compared with the bar: the difference from the baseline, or its multiple. Where
-// a share is asked about, it has an axis of its own, with its interval.
+// Rewards against the limit or the bar. With a baseline, they are differences from it, or its multiples. A share has an
+// axis of its own, with its interval.
 export function rewards(node, data) {
   return draw(node, (look) => {
-    const base = data.row.label === "baseline";
-    const told = data.rewards.filter((each) => each.value !== null && each.state !== "outside");
+    const isBaseline = data.row.label === "baseline";
+    const told = data.rewards.filter((pull) => pull.value !== null && pull.state !== "outside");
     const hue = `@${style(data.row.label, data.lower_is_better)}`;
-    const shares = data.asks === "share" && !base;
+    const shares = data.asks === "share" && !isBaseline;
     let [sum, count] = [0, 0];
-    const running = told.map((each) => (sum += shares ? Number(each.within) : each.value) / (count += 1));
-    const x = told.map((each) => each.number);
+    const running = told.map((pull) => (sum += shares ? Number(pull.within) : pull.value) / (count += 1));
+    const x = told.map((pull) => pull.number);
     const axis = shares ? { yaxis: "y2" } : {};
-    const end = (side) => merged(look.line, { x: data.evidence.map((e) => e.number), y: data.evidence.map((e) => e[side]), name: "interval", line: { color: hue, width: 1, dash: "dot" }, hoverinfo: "skip", ...axis });
+    const end = (side) => merged(look.line, { x: data.evidence.map((point) => point.number), y: data.evidence.map((point) => point[side]), name: "interval", line: { color: hue, width: 1, dash: "dot" }, hoverinfo: "skip", ...axis });
     const traces = [
-      merged(look.point, { x, y: told.map((each) => each.value), name: "reward", marker: { color: hue, size: 5, opacity: 0.35 }, hovertemplate: "pull %{x}: %{y:.4g}<extra></extra>" }),
+      merged(look.point, { x, y: told.map((pull) => pull.value), name: "reward", marker: { color: hue, size: 5, opacity: 0.35 }, hovertemplate: "pull %{x}: %{y:.4g}<extra></extra>" }),
       end("low"), end("high"),
       merged(look.line, { x, y: running, name: "mean", line: { color: hue }, hovertemplate: `${shares ? "share" : "mean"} of the rewards shown ${shares ? "%{y:.2%}" : "%{y:.4g}"}<extra></extra>`, ...axis }),
     ];
-    const what = data.ratio !== null ? "times the baseline" : data.baseline !== null && !base ? "difference" : "reward";
-    const line = (y, text, more = {}) => merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: y, y1: y, label: { text: plain(text), yanchor: "top" } }, more);
+    const title = data.ratio !== null ? "times the baseline" : data.baseline !== null && !isBaseline ? "difference" : "reward";
+    const line = (y, text, more = {}) => merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: y, y1: y, label: { text: escaped(text), yanchor: "top" } }, more);
     const limit = data.ratio ?? data.at_least ?? data.at_most ?? (data.lower_is_better ? -data.margin : data.margin);
     const layout = merged(look.layout, {
       xaxis: merged(look.axis, { title: { text: "pulls of this arm" }, rangemode: "tozero" }, shares ? { anchor: "y2" } : {}),
-      yaxis: merged(look.axis, { title: { text: what } }, data.amounts, shares ? { domain: [0.45, 1] } : {}),
-      shapes: base ? [] : shares ? [line(limit, "limit"), line(data.bar, `bar ${data.bar_text}`, { yref: "y2" })] : lines(look, data),
-      annotations: base && !told.length ? [merged(look.empty, { text: "Its rewards are in the pairs of the other arms." })] : [],
+      yaxis: merged(look.axis, { title: { text: title } }, data.amounts, shares ? { domain: [0.45, 1] } : {}),
+      shapes: isBaseline ? [] : shares ? [line(limit, "limit"), line(data.bar, `bar ${data.bar_text}`, { yref: "y2" })] : lines(look, data),
+      annotations: isBaseline && !told.length ? [merged(look.empty, { text: "Its rewards are in the pairs of the other arms." })] : [],
     });
     if (shares) layout.yaxis2 = merged(look.axis, { title: { text: "share within" }, tickformat: ".0%", domain: [0, 0.36], range: [-0.03, 1.03] });
     return { traces, layout };
@@ -173,8 +173,8 @@ export function rewards(node, data) {
 
 export function evidence(node, data) {
   return draw(node, (look) => {
-    const x = data.evidence.map((each) => each.number);
-    const line = (side) => merged(look.line, { x, y: data.evidence.map((each) => 100 * each[side]), name: `for ${side}`, line: { color: `@${style(side, data.lower_is_better)}` }, hovertemplate: `%{y:.0f} % of the evidence for ${side}<extra></extra>` });
+    const x = data.evidence.map((point) => point.number);
+    const line = (side) => merged(look.line, { x, y: data.evidence.map((point) => 100 * point[side]), name: `for ${side}`, line: { color: `@${style(side, data.lower_is_better)}` }, hovertemplate: `%{y:.0f} % of the evidence for ${side}<extra></extra>` });
     const layout = merged(look.layout, { showlegend: true, legend: { orientation: "h", y: 1.18, x: 0 }, margin: { t: 26 }, xaxis: merged(look.axis, { title: { text: "pulls of this arm" } }), yaxis: merged(look.axis, { title: { text: "%" }, range: [0, 105] }) });
     return { traces: [line("above"), line("below")], layout };
   });

@@ -1,16 +1,16 @@
-// The interface, as /openapi.json describes it.
+// The HTTP interface, made from /openapi.json.
 import { at, breakable, fetched, make, set } from "./tools.js";
 
 const spec = await fetched("/openapi.json");
 set("lead", spec.info.description);
 
-const named = (schema) => (schema?.$ref ? spec.components.schemas[schema.$ref.split("/").at(-1)] : schema);
+const resolved = (schema) => (schema?.$ref ? spec.components.schemas[schema.$ref.split("/").at(-1)] : schema);
 
 function kind(schema) {
   if (!schema) return "";
-  if (schema.$ref) return named(schema).title;
+  if (schema.$ref) return resolved(schema).title;
   if (schema.anyOf) return [...new Set(schema.anyOf.map(kind))].join(" or ");
-  if (schema.enum) return schema.enum.map((each) => JSON.stringify(each)).join(" or ");
+  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" or ");
   if (schema.const) return JSON.stringify(schema.const);
   if (schema.type === "array") return schema.prefixItems ? `(${schema.prefixItems.map(kind).join(", ")})` : `list of ${kind(schema.items)}`;
   return schema.type ?? "anything";
@@ -28,15 +28,15 @@ function fields(schema) {
 for (const [path, methods] of Object.entries(spec.paths)) {
   for (const [method, operation] of Object.entries(methods)) {
     const parts = [make("summary", {}, make("span", { class: "method" }, method.toUpperCase()), make("code", {}, path), make("span", { class: "gist" }, (operation.description ?? "").split(/[.:;] |[.]$/)[0])), make("p", { class: "note" }, operation.description ?? "")];
-    for (const each of (operation.parameters ?? []).filter((found) => found.in !== "path"))
-      parts.push(make("p", { class: "note" }, make("code", {}, each.name), ` (${each.in}): ${kind(each.schema)}`));
+    for (const parameter of (operation.parameters ?? []).filter((parameter) => parameter.in !== "path"))
+      parts.push(make("p", { class: "note" }, make("code", {}, parameter.name), ` (${parameter.in}): ${kind(parameter.schema)}`));
     let body = operation.requestBody?.content["application/json"].schema;
     body = body?.anyOf ? body.anyOf[0] : body;
-    if (body) parts.push(make("h2", {}, "Body"), ...fields(named(body)));
+    if (body) parts.push(make("h2", {}, "Body"), ...fields(resolved(body)));
     const replies = Object.entries(operation.responses).filter(([status]) => status < 300);
     for (const [status, reply] of replies) {
       const schema = reply.content?.["application/json"]?.schema;
-      if (schema?.$ref) parts.push(make("h2", {}, `Reply ${status}`), ...fields(named(schema)));
+      if (schema?.$ref) parts.push(make("h2", {}, `Reply ${status}`), ...fields(resolved(schema)));
     }
     at("operations").append(make("details", {}, ...parts));
   }

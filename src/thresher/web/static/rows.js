@@ -1,9 +1,9 @@
-// The table of arms: which ones, in which order, and what a row looks like.
+// The table of arms: its selection, its order and its rows.
 import { SIGNS, at, breakable, figure, grouped, labelOf, make, seen, set, style } from "./tools.js";
 import { byEstimate } from "./charts.js";
 
 const OTHERS = ["retired", "baseline"]; // labels of arms that take no pulls
-const isBase = (table, arm) => labelOf(table, arm) === "baseline";
+const isBaselineArm = (table, arm) => labelOf(table, arm) === "baseline";
 const TESTS = {
   certified: (t, arm) => t.certified[arm] === 1,
   open: (t, arm) => !t.certified[arm] && !t.outside[arm] && !OTHERS.includes(labelOf(t, arm)),
@@ -18,7 +18,7 @@ export function chosen(table, head, { text, label, sort }) {
   if (sort === "name") order.sort((a, b) => (table.names[a] < table.names[b] ? -1 : 1));
   if (sort === "seen" || sort === "progress") order.sort((a, b) => (table[sort][b] ?? 0) - (table[sort][a] ?? 0) || a - b);
   order = order.filter((arm) => fits(table, arm));
-  if (head.baseline !== null) order = [...order.filter((arm) => isBase(table, arm)), ...order.filter((arm) => !isBase(table, arm))];
+  if (head.baseline !== null) order = [...order.filter((arm) => isBaselineArm(table, arm)), ...order.filter((arm) => !isBaselineArm(table, arm))];
   return wanted ? order.filter((arm) => table.names[arm].toLowerCase().includes(wanted)) : order;
 }
 
@@ -29,8 +29,8 @@ function shape(tag, attributes) {
   return node;
 }
 
-// All rows share one scale: all shares, the bounds, or without bounds the range of the means. Differences are small
-// against the bounds: theirs is the range of what is drawn, with zero.
+// All rows share one scale: 0 to 1 for shares, the bounds for means, or without bounds the range of the means. Differences
+// are small compared with the bounds, so their scale is the range of the intervals, with zero.
 export function scale(table, head) {
   if (head.asks === "share") return [0, 1];
   if (head.bounds && head.asks === "mean") return head.bounds;
@@ -57,38 +57,38 @@ function whisker(table, arm, head, [low, high]) {
 
 function armRow(table, arm, head, ends, address) {
   const label = labelOf(table, arm);
-  const sure = table.certified[arm] ? ` ✓ ${table.qualifier[arm]}`.trimEnd() : "";
-  const way = make("span", { class: "way", title: "evidence, as a share of what settles the arm" });
-  if (table.progress[arm] !== null && !sure && !table.outside[arm] && !OTHERS.includes(label)) {
+  const certified = table.certified[arm] ? ` ✓ ${table.qualifier[arm]}`.trimEnd() : "";
+  const progress = make("span", { class: "way", title: "evidence, as a share of what settles the arm" });
+  if (table.progress[arm] !== null && !certified && !table.outside[arm] && !OTHERS.includes(label)) {
     const fill = make("i");
     fill.style.width = `${Math.round(100 * table.progress[arm])}%`;
-    way.append(fill);
+    progress.append(fill);
   }
-  const cell = make("td", { class: "label" }, make("span", { class: "sign" }, `${SIGNS[label]} ${label}${sure} `));
-  if (way.firstChild) cell.append(way);
+  const cell = make("td", { class: "label" }, make("span", { class: "sign" }, `${SIGNS[label]} ${label}${certified} `));
+  if (progress.firstChild) cell.append(progress);
   if (table.outside[arm] && label !== "baseline") cell.append(make("span", { class: "quiet", title: "a reward lay outside the bounds" }, "not certified"));
-  if (sure) cell.append(make("span", { class: "hidden" }, "certified"));
-  const base = label === "baseline"; // it is compared with nothing
+  if (certified) cell.append(make("span", { class: "hidden" }, "certified"));
+  const isBaseline = label === "baseline"; // which the other arms are compared with
   const [key, ...numbers] = table.texts[arm].map((text) => parts(text, head.unit));
-  const more = Object.values(head.details).map((title, index) => figure(title, numbers[index]));
+  const details = Object.values(head.details).map((title, index) => figure(title, numbers[index]));
   return make("tr", { class: style(label, head.lower_is_better) },
     make("td", { class: "name" }, make("a", { href: address }, ...breakable(table.names[arm]))), cell,
-    base ? make("td", { class: "n key" }) : figure(head.estimate_head, key, "key"),
-    make("td", { class: "line" }, ...(base && head.asks === "share" ? [] : [whisker(table, arm, head, ends)])), ...more,
+    isBaseline ? make("td", { class: "n key" }) : figure(head.estimate_head, key, "key"),
+    make("td", { class: "line" }, ...(isBaseline && head.asks === "share" ? [] : [whisker(table, arm, head, ends)])), ...details,
     figure(head.cases === null ? "pulls" : "cases", seen(table.seen[arm], head.cases)),
     figure("pending", table.pending[arm] ? grouped(table.pending[arm]) : "", "minor"), figure("failed", table.failures[arm] ? grouped(table.failures[arm]) : "", "minor"));
 }
 
-// The unit can be left out where it is said once, over the table.
+// The unit has its own element: where it stands above the table, it is hidden here.
 function parts(text, unit) {
   return unit && text.endsWith(` ${unit}`) ? [text.slice(0, -1 - unit.length), make("span", { class: "unit" }, ` ${unit}`)] : [text];
 }
 
-// Rows that did not change are left alone, so that selection, focus and hover survive.
+// Rows that did not change stay as they are, so that the selection, the focus and the pointer are not lost.
 export class Rows {
   constructor(body, address) { Object.assign(this, { body, address, made: new Map() }); }
 
-  // The columns that only some questions have; units take room.
+  // The headings. Some questions have more columns, and long units need wide ones.
   headings(head) {
     const [table, titles] = [this.body.parentNode, Object.values(head.details)];
     const text = JSON.stringify([titles, head.estimate_head, head.cases === null, head.unit]);
@@ -100,7 +100,7 @@ export class Rows {
     table.querySelector("thead tr").replaceChildren(...[["arm"], ["label"], [head.estimate_head, "n"], ["against the bar", "line"], ...titles.map((title) => [title, "n"]),
       [head.cases === null ? "pulls" : "cases", "n"], ["pending", "n minor"], ["failed", "n minor"]].map(([title, kind]) => make("th", { scope: "col", ...(kind ? { class: kind } : {}) }, title)));
     const [unit, numbers] = [head.unit === "s" ? "" : head.unit ?? "", titles.length + (head.asks !== "share")];
-    const bare = unit.length * numbers > 16; // it would leave no room for names
+    const bare = unit.length * numbers > 16; // with units in all cells, there would be no room for names
     table.classList.toggle("bare", bare);
     set("unit", bare ? `in ${unit}` : "");
     const wide = unit && !bare ? `calc(5.2rem + ${unit.length}ch)` : head.unit === "s" ? "6rem" : "";
@@ -122,7 +122,7 @@ export class Rows {
     this.made = made;
   }
 
-  // Keep the cell with the link: it may have the focus.
+  // Keep the cell with the link, because it may have the focus.
   renewed(old, fresh) {
     if (!old) return fresh;
     old.className = fresh.className;

@@ -1,4 +1,4 @@
-// The page of one study: text first, then the charts; after that only changes arrive.
+// The page of one study: first its text, then the charts. After that, only changes arrive.
 import { Cases } from "./cases.js";
 import * as charts from "./charts.js";
 import { Rows, chosen } from "./rows.js";
@@ -6,13 +6,13 @@ import { follow } from "./stream.js";
 import { SIGNS, at, breakable, fetched, figure, grouped, make, say, set, showProgress, style } from "./tools.js";
 
 const address = `/api/studies/${document.body.dataset.study}`;
-const page = 100; // rows at once
+const page = 100; // rows that are shown at first
 const armAddress = (name) => `/study/${document.body.dataset.study}/arm/${encodeURIComponent(name)}`;
 const rows = new Rows(at("rows"), armAddress);
 const cases = new Cases(address, armAddress);
 const state = { head: null, table: null, arms: [], limit: page, drawn: 0, cost: 0, waiting: false };
 
-// What never changes comes once; later heads hold the rest.
+// Fields that never change come once. Later heads have only the others.
 function showHead(news) {
   const head = { ...state.head, ...news };
   state.head = head;
@@ -22,7 +22,7 @@ function showHead(news) {
     say(head.answer);
   }
   set("origin", head.origin ?? "");
-  for (const key of ["above", "below", "close", "retired"]) { // those that reach the bar first, in the colour of above
+  for (const key of ["above", "below", "close", "retired"]) { // arms that reach the bar come first, in the colour of "above"
     const label = style(key, head.lower_is_better);
     set(`l-${key}`, `${SIGNS[label]} ${label}`);
     set(`n-${key}`, grouped(head.labels[label]));
@@ -49,13 +49,13 @@ function showTroubles(troubles) {
   const text = JSON.stringify(troubles);
   if (state.troubles === text) return;
   state.troubles = text;
-  set("troubles-note", !troubles.length ? "None so far." : troubles.some((each) => each.retired) ? "Retired arms first." : "The arms with the most failures first.");
-  at("troubles").replaceChildren(...troubles.map((each) => make("tr", {},
-    make("td", { class: "name" }, make("a", { href: armAddress(each.arm) }, ...breakable(each.arm)), each.retired ? " ✕\u00a0retired" : ""),
-    figure("failures", grouped(each.failures)), make("td", { class: "wrap" }, each.reason))));
+  set("troubles-note", !troubles.length ? "None so far." : troubles.some((trouble) => trouble.retired) ? "Retired arms first." : "The arms with the most failures first.");
+  at("troubles").replaceChildren(...troubles.map(({ arm, failures, retired, reason }) => make("tr", {},
+    make("td", { class: "name" }, make("a", { href: armAddress(arm) }, ...breakable(arm)), retired ? " ✕\u00a0retired" : ""),
+    figure("failures", grouped(failures)), make("td", { class: "wrap" }, reason))));
 }
 
-// Put only new lines in front: rebuilding the list would lose the reader's selection.
+// Only add new lines at the top, because rebuilding the list would lose the reader's selection.
 function showEvents(news) {
   const list = at("events");
   const newest = Number(list.firstElementChild?.dataset.seq ?? 0);
@@ -65,7 +65,7 @@ function showEvents(news) {
   while (list.children.length > 30) list.lastChild.remove();
 }
 
-// While the pointer or the keyboard focus is on a row, rows keep their places.
+// Rows keep their places while the pointer or the keyboard focus is on one.
 function showRows({ force = false } = {}) {
   const held = !force && at("rows").matches(":hover, :focus-within");
   if (!held) state.arms = chosen(state.table, state.head, { text: at("search").value, label: at("filter").value, sort: at("sort").value });
@@ -85,7 +85,7 @@ function choose() {
 
 const painted = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
 
-// Draw a chart as often as is cheap: a large one must not keep the page busy.
+// Draw expensive charts less often, so that they do not keep the page busy.
 function drawSoon() {
   if (state.waiting) return;
   state.waiting = true;
@@ -114,7 +114,7 @@ function change(news) {
   drawSoon();
 }
 
-// The last point is the answer now. The others stay, except that every other one goes when there are too many.
+// The last point is the current answer. The other points stay; when there are too many, every second one is removed.
 function addPoints(history, { step, points }) {
   history.points.pop();
   const last = history.points.at(-1)?.[0] ?? -1;
@@ -123,7 +123,7 @@ function addPoints(history, { step, points }) {
 }
 
 async function load() {
-  const [head, table] = await Promise.all([fetched(address).then((found) => (showHead(found), found)), fetched(`${address}/arms`)]);
+  const [head, table] = await Promise.all([fetched(address).then((head) => (showHead(head), head)), fetched(`${address}/arms`)]);
   state.head = head;
   state.table = table;
   at("events").replaceChildren();

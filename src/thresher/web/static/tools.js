@@ -1,4 +1,4 @@
-// Small things that every page needs. Text goes into the page as text, never as markup; sentences and numbers come from the server.
+// Functions that every page needs. Text goes into the page as text, never as markup. Sentences and numbers come from the server.
 export const SIGNS = { above: "▲", below: "▼", close: "≈", undecided: "·", retired: "✕", baseline: "=" };
 export const at = (id) => document.getElementById(id);
 const numbers = new Intl.NumberFormat("en-US");
@@ -6,15 +6,15 @@ export const grouped = (n) => numbers.format(n ?? 0);
 export const EXPIRED = "Your session has expired: it lasts 12 hours, and ends when the server restarts. Open the address that the server printed";
 export const seen = (n, cases) => (cases === null ? grouped(n) : `${grouped(n)} of ${grouped(cases)}`);
 
-// How far a study has come: the share of its budget that is issued, or of its arms that are settled. One that is done needs no more of either.
+// The progress of a study: the share of its budget that is issued or, without a budget, of its arms that are settled.
 export function showProgress(bar, { done, budget, issued, settled, arms, baseline }) {
   bar.value = done ? 1 : budget ? issued / budget : settled / (arms - (baseline !== null));
   bar.setAttribute("aria-label", done ? "Done" : budget ? "Share of the budget that is issued" : "Share of the arms that are settled");
 }
 
-// The label of an arm in the table; the server sends its index among all labels.
+// The label of an arm in the table. The server sends its index among all labels.
 export const labelOf = (table, arm) => table.labels[table.label[arm]];
-// The colour of an arm: that of "above" for one that reaches the bar, whichever side of it that is.
+// The colour of an arm. Arms that reach the bar have the colour of "above", even where lower is better.
 export const style = (label, lower) => (lower ? { above: "below", below: "above" }[label] ?? label : label);
 
 export function set(id, text) {
@@ -29,14 +29,14 @@ export function make(tag, attributes = {}, ...children) {
   return node;
 }
 
-// A name that may be broken after a separator; text/phrasing.py has the same rule.
+// The pieces of a name, which a line may be broken between; text/phrasing.py has the same rule.
 export const pieces = (name) => name.match(/.{3,}?[-/_[,=:\\]+(?=.{2})|.+/gsu) ?? [];
 export const breakable = (name) => pieces(name).flatMap((piece, index) => (index ? [make("wbr"), piece] : [piece]));
 
-// A cell with a number. On a narrow screen, where a row is a card, its heading stands before it.
+// A cell with a number. On a narrow screen, a row is a card, and its heading stands before the number.
 export const figure = (head, text, kind = "") => make("td", { class: `n ${kind}`.trim(), "data-head": head }, ...[text].flat());
 
-// The server refused, or could not be reached; then the status is 0.
+// The server refused, or could not be reached: then the status is 0.
 export class Refused extends Error {
   constructor(status, text) { super(text); this.status = status; }
 }
@@ -48,10 +48,10 @@ export async function fetched(address) {
   return data;
 }
 
-// For screen readers: at most one sentence in half a minute, unless the person asked for it.
-let [spoken, speaking] = [-Infinity, 0];
+// Speak through a screen reader: at most one sentence in half a minute, unless the user asked for it.
+let [spokenAt, timer] = [-Infinity, 0];
 export function say(text, { now = false } = {}) {
-  clearTimeout(speaking);
-  const wait = now ? 600 : Math.max(600, spoken + 30000 - performance.now());
-  speaking = setTimeout(() => { spoken = performance.now(); set("spoken", text); }, wait);
+  clearTimeout(timer);
+  const wait = now ? 600 : Math.max(600, spokenAt + 30000 - performance.now());
+  timer = setTimeout(() => { spokenAt = performance.now(); set("spoken", text); }, wait);
 }
