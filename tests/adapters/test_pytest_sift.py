@@ -23,7 +23,7 @@ SIMULATIONS = 12
 WAYS: dict[str, Callable[[Sift, Ask], None]] = {  # what a test may do instead of failing
     "skip": lambda sift, ask: sift.tell(ask, Outcome(skipped="not now")),
     "error": lambda sift, ask: sift.tell(ask, Outcome(failure="error in teardown")),
-    "die": lambda sift, ask: sift.lost(ask, "worker crashed"),
+    "die": lambda sift, ask: sift.drop_lost(ask, "worker crashed"),
     "fail": lambda sift, ask: sift.tell(ask, FAILED),
 }
 
@@ -88,7 +88,7 @@ def test_runs_that_never_began_are_taken_back() -> None:
     sift = Sift({"a": 0.5}, Options(0.5))
     asks = sift.ask(3)
     sift.tell(asks[0], PASSED)
-    sift.unbegun(asks[1:])
+    sift.take_back(asks[1:])
     (result,) = sift.results()
     assert (result.row.seen, result.row.charged, result.row.pending) == (1, 0, 0)
 

@@ -34,8 +34,8 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
         config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugins=lambda: [object(), interactor]))
         monkeypatch.setattr(scheduling, "run_once", lambda item, **_: item.step(session))
         monkeypatch.setattr(scheduling, "describe", lambda *_: {})
-        monkeypatch.setattr(scheduling, "plain", lambda _: "")
-        monkeypatch.setattr(scheduling, "leave", lambda *_: None)
+        monkeypatch.setattr(scheduling, "nodeid_of", lambda _: "")
+        monkeypatch.setattr(scheduling, "tear_down", lambda *_: None)
         try:
             scheduling.Worker(config, Options(0.9)).pytest_runtestloop(session)
         except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""The evaluator's side of ``thresher run --stay``: a Python function that answers pulls, line by line."""
+"""The evaluator's side of ``thresher run --stay``: a Python function answers pulls, line by line."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from ..run.command.protocol import PROTOCOL
 from ..run.evaluator_errors import traceback_text
 from ..study import Pull
 
-FIELDS = ("reward", "note", "cost")  # that a function may return
+FIELDS = ("reward", "note", "cost")  # of a mapping that a function returns
 CHUNK = 1 << 16
 
 
@@ -47,9 +47,9 @@ def evaluator(function: Callable[[Pull], object], *, arms: Named | None = None, 
     if not callable(function):
         raise InvalidInput("function", function, "must be a function that takes a pull")
     checks.whole("workers", workers, least=1)
-    with _apart() as (incoming, outgoing):
+    with _own_streams() as (incoming, outgoing):
         answers = Answers(outgoing)
-        answers.put({"protocol": PROTOCOL} | ({} if arms is None else {"arms": _named(arms)}))
+        answers.put({"protocol": PROTOCOL} | ({} if arms is None else {"arms": _arms_json(arms)}))
         called = function if inspect.isroutine(function) else type(function).__call__
         if inspect.iscoroutinefunction(called):
             asyncio.run(_answer_together(function, incoming, answers))
@@ -76,8 +76,8 @@ class Answers:
 
 
 @contextlib.contextmanager
-def _apart() -> Iterator[tuple[int, int]]:
-    """The process's input and output, out of reach of what the function and its child processes read and print."""
+def _own_streams() -> Iterator[tuple[int, int]]:
+    """Take the process's input and output, so that the function and its child processes cannot read or write them."""
     sys.stdout.flush()
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -94,8 +94,8 @@ def _apart() -> Iterator[tuple[int, int]]:
         os.close(outgoing)
 
 
-def _named(arms: Named) -> list[object]:
-    """The arms as a greeting lists them."""
+def _arms_json(arms: Named) -> list[object]:
+    """The arms as the first line lists them."""
     named = read_items(arms, ARMS) if isinstance(arms, Path) else from_python(arms, ARMS)
     if not isinstance(named, Mapping):
         return named
@@ -115,7 +115,7 @@ def _pulls(file: int) -> Iterator[Pull]:
 
 
 def _pull(line: bytes) -> Pull:
-    """The pull on a line; fields that are missing, as in a line typed by hand, have defaults."""
+    """The pull on a line. Missing fields, as in a line that somebody typed, have defaults."""
     try:
         data = json.loads(line)
         return Pull(
@@ -134,9 +134,9 @@ def _pull(line: bytes) -> Pull:
 
 def _answer(function: Callable[[Pull], object], pull: Pull, answers: Answers) -> None:
     try:
-        answer = _answered(pull, function(pull))
+        answer = _answer_of(pull, function(pull))
     except BaseException as error:
-        answer = _failed(pull, error)
+        answer = _failure_of(pull, error)
     answers.put(answer)
 
 
@@ -147,9 +147,9 @@ async def _answer_together(function: Callable[[Pull], Any], incoming: int, answe
 
     async def evaluate(pull: Pull) -> None:
         try:
-            answer = _answered(pull, await function(pull))
+            answer = _answer_of(pull, await function(pull))
         except BaseException as error:
-            answer = _failed(pull, error)
+            answer = _failure_of(pull, error)
         answers.put(answer)
 
     def begin(pull: Pull) -> None:
@@ -172,15 +172,15 @@ async def _answer_together(function: Callable[[Pull], Any], incoming: int, answe
         await asyncio.wait(tasks)
 
 
-def _answered(pull: Pull, value: object) -> dict[str, Any]:
-    """What a function returned, as an answer."""
-    given = dict(value) if isinstance(value, Mapping) else {"reward": value}
-    unknown = [key for key in given if key not in FIELDS]
-    reward = checks.as_float(given.get("reward"))
+def _answer_of(pull: Pull, value: object) -> dict[str, Any]:
+    """The answer for a value that the function returned."""
+    fields = dict(value) if isinstance(value, Mapping) else {"reward": value}
+    unknown = [key for key in fields if key not in FIELDS]
+    reward = checks.as_float(fields.get("reward"))
     if unknown or reward is None:
-        what = f"has {unknown[0]!r}" if unknown else "has no number as its reward"
-        raise InvalidInput("result", value, what, 'return a number, or {"reward": …, "note": …, "cost": …}')
-    note, cost = given.get("note"), checks.as_float(given.get("cost"))
+        rule = f"has {unknown[0]!r}" if unknown else "has no number as its reward"
+        raise InvalidInput("result", value, rule, 'return a number, or {"reward": …, "note": …, "cost": …}')
+    note, cost = fields.get("note"), checks.as_float(fields.get("cost"))
     answer: dict[str, Any] = {"pull": pull.id, "reward": reward}
     if note is not None:
         answer["note"] = str(note)
@@ -189,10 +189,12 @@ def _answered(pull: Pull, value: object) -> dict[str, Any]:
     return answer
 
 
-def _failed(pull: Pull, error: BaseException) -> dict[str, Any]:
-    """What a function raised, as an answer; the traceback goes to standard error."""
+def _failure_of(pull: Pull, error: BaseException) -> dict[str, Any]:
+    """The answer for an error that the function raised. Its traceback goes to standard error."""
     is_main = threading.current_thread() is threading.main_thread()
-    if isinstance(error, KeyboardInterrupt | GeneratorExit) and is_main:  # in another thread, it would end nothing
+    if (
+        isinstance(error, KeyboardInterrupt | GeneratorExit) and is_main
+    ):  # in another thread, it would not end the process
         raise error
     if isinstance(error, Busy):
         return {"pull": pull.id, "busy": error.after}

@@ -1,12 +1,12 @@
-"""A gate between a study and a host that runs an arm's cases itself: which cases to run, and what became of each.
+"""A gate between a study and a host that runs an arm's cases itself. It says which cases to run, and takes the results.
 
 The host decides when a case has its turn. Evidence is committed in the order in which cases were *asked for*, so the
 gate asks in an order that does not depend on these turns: the study's own order of the arm or, if the host has shuffled
 the cases, the host's. When a case has its turn, the gate also asks for the cases before it, and holds their pulls until
 their own turn.
 
-A pull that is still held at the end never began, and is taken back. A pull whose case began is told, or dropped as
-failed or lost. Nothing here waits for another arm or for a case.
+At the end, pulls that are still held never began, and are taken back. A pull whose case began is told, or dropped as
+failed or lost. The gate never waits for another arm or for a case.
 """
 
 import contextlib
@@ -22,13 +22,13 @@ from ..study import Pull, Study, ask_for_cases, give_up, peek
 
 
 class Gate:
-    """One arm's gate. Cases are numbers here. Safe to use from several threads."""
+    """The gate of one arm. Cases are numbers. Thread-safe."""
 
     def __init__(self, study: Study, arm: str) -> None:
         self.study, self.arm = study, arm
-        self.held: dict[int, Pull] = {}  # by case: asked for, and not begun
+        self.held: dict[int, Pull] = {}  # by case: pulls that were asked for and have not begun
         self.begun: dict[int, Pull] = {}  # by case
-        self._ended: set[int] = set()  # cases that began and ended without a reward, if the host goes on
+        self._ended: set[int] = set()  # cases that began and ended without a reward; they failed if the host continues
         self._number = study.spec.arm(arm)
         self._order: list[int] | None = None  # the host's order; None: the study's own
         self._position: dict[int, int] = {}  # by case: its position in the host's order
@@ -40,14 +40,14 @@ class Gate:
         return peek(self.study, lambda ledger: ledger.cases.upcoming(self._number) if ledger.cases else [])
 
     def follow(self, order: Iterable[int]) -> None:
-        """From now on, ask in the order of a host that shuffled its cases, but first for cases that began earlier.
+        """From now on, ask in the order of a host that shuffled its cases, but first for cases asked for before.
 
-        Such a case has its place already, and evidence waits for it.
+        Such a case already has a place in the order of the evidence, which waits for it.
         """
         with self._lock:
             cases = list(order)
-            freed = peek(self.study, lambda ledger: [case for case in cases if self._was_tried(ledger, case)])
-            self._order = freed + [case for case in cases if case not in set(freed)]
+            tried = peek(self.study, lambda ledger: [case for case in cases if self._was_tried(ledger, case)])
+            self._order = tried + [case for case in cases if case not in set(tried)]
             self._position = {case: position for position, case in enumerate(self._order)}
             self._next = 0
 
@@ -71,7 +71,7 @@ class Gate:
             return None
 
     def tell(self, case: int, reward: object) -> None:
-        """The case has a reward. If it never had its turn, because its reward was known, it takes its place now."""
+        """The case has a reward. If it never had its turn, because its reward was known, it is asked for now."""
         with self._lock:
             pull = self.begun.pop(case, None)
             if pull is None:
@@ -81,13 +81,13 @@ class Gate:
             try:
                 self.study.tell(pull, reward)
             except (OutsideBounds, AlreadyTold):
-                return  # the study has retired the arm and says why, or another process was first and its reward counts
+                return  # the study has retired the arm, or the reward of another process was first and counts
             except InvalidInput:
                 self._drop(pull, "failed", "its reward is not a number")
                 raise
 
     def ended(self, case: int) -> None:
-        """The case ended without a reward. It has failed if another case begins later; otherwise the host stopped."""
+        """The case ended without a reward. It has failed if another case begins later. Otherwise the host stopped."""
         with self._lock:
             self._ended.add(case)
 
@@ -109,7 +109,7 @@ class Gate:
                     self._drop(self.begun.pop(case), "lost", "the host ended before the case did")
 
     def over(self) -> str | None:
-        """Why the arm needs no more rewards; None if it does."""
+        """Why the arm needs no more rewards, or None if it needs more."""
         return peek(self.study, self._over)
 
     def _over(self, ledger: State) -> str | None:
@@ -126,7 +126,7 @@ class Gate:
         return "the case is known, given up, or pending elsewhere"
 
     def _pull_for(self, case: int) -> Pull | None:
-        """The pull of this case. Pulls of the cases that come before it are asked for first, and held for later."""
+        """The pull of this case. Pulls of the cases before it are asked for first, and held until their turn."""
         if (held := self.held.pop(case, None)) is not None:
             return held
         if not peek(self.study, lambda ledger: ledger.cases and ledger.cases.is_free(self._number, case)):

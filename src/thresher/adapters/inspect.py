@@ -1,4 +1,4 @@
-"""inspect_ai: which tasks, or models, reach the bar on their samples? Each stops as soon as it is settled.
+"""inspect_ai: which tasks or models reach the bar on their samples? Each task stops as soon as it is settled.
 
     from thresher.adapters.inspect import sift
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from inspect_ai.util import EarlyStop
 
 
-# Which of a sample's scores is the reward, as a number. Nothing here imports inspect_ai.
+# The reward in the scores of a sample.
 
 Value = Callable[[Any], float]  # turns a score's value into a reward
 WORDS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
 
 def scorer_of(names: Iterable[str], wanted: str | None) -> str:
-    """Which of a task's scorers gives the reward.
+    """The task's scorer that gives the reward.
 
     >>> scorer_of(["match"], None), scorer_of(["match", "inspect_ai/includes"], "includes")
     ('match', 'includes')
@@ -63,17 +63,17 @@ def scorer_of(names: Iterable[str], wanted: str | None) -> str:
 
 
 def reward_of(scores: Mapping[str, Any], scorer: str, value: Value | None) -> float | None:
-    """The reward in a sample's scores; None if the scorer gave none, or says that the sample cannot be scored."""
+    """The reward in a sample's scores, or None if the scorer gave none, or says that the sample cannot be scored."""
     score = scores.get(scorer)
     if score is None:
         return None
-    found = score.score.value
-    reward = number_of(found) if value is None else value(found)
+    scored = score.score.value
+    reward = number_of(scored) if value is None else value(scored)
     return None if isinstance(reward, float) and math.isnan(reward) else reward
 
 
 def number_of(value: object) -> float:
-    """The number that inspect_ai's metrics make of a value. Values that they count as 0 with a warning are refused.
+    """The number that inspect_ai's metrics make of a value. Values that they count as 0 with a warning are errors here.
 
     >>> number_of("C"), number_of("P"), number_of(True), number_of("0.25"), number_of("no")
     (1.0, 0.5, 1.0, 0.25, 0.0)
@@ -92,16 +92,15 @@ def number_of(value: object) -> float:
         raise InvalidInput("score", value, "is not a number", remedy) from None
 
 
-# What measures the rewards of `sift`: a study is not resumed with another model, solver, scorer or dataset.
-#
-# The names of the arms do not show this. Of a solver or a scorer, only its name and arguments count, not its code.
+# The identity of the evaluator: a study resumes only with the same models, solvers, scorers and datasets. The names of
+# the arms do not show these. Of a solver or a scorer, only its name and its arguments count, not its code.
 
-MODEL = "INSPECT_EVAL_MODEL"  # the environment variable with the model, if none is given
-HARMLESS = {  # settings of how a model is called that change no answer
+MODEL = "INSPECT_EVAL_MODEL"  # the environment variable with the default model
+HARMLESS = {  # settings for calling a model that change no answer
     *("max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections"),
     *("cache", "cache_prompt", "batch"),
 }
-COUNTING = {  # options of eval that change scores, besides the settings of how a model is called
+COUNTING = {  # options of eval that change scores, besides the settings for calling a model
     *("model_base_url", "model_args", "model_roles", "task_args", "solver", "sandbox"),
     *("message_limit", "token_limit", "turn_limit", "time_limit", "working_limit", "cost_limit"),
 }
@@ -114,71 +113,73 @@ def identity(
     value: Callable[[Any], float] | None,
     scorer: str | None,
 ) -> str:
-    """A text that is the same for all calls that measure the same thing."""
+    """A text that is the same for all calls that measure the same rewards."""
     from inspect_ai.model import GenerateConfig
 
     counting = (COUNTING | GenerateConfig.model_fields.keys()) - HARMLESS
-    otherwise = options.get("model") or os.environ.get(MODEL)
+    default_model = options.get("model") or os.environ.get(MODEL)
     parts = {
         arm: [
-            task.model or otherwise,
+            task.model or default_model,
             task.config,
             [task.setup, task.solver, task.scorer, task.sandbox, task.model_roles],
             [_content(sample) for _, sample in sorted(samples[arm].items())],
         ]
         for arm, task in arms.items()
     }
-    given = {key: found for key, found in options.items() if key in counting}
-    text = json.dumps([parts, given, value, scorer], sort_keys=True, default=_plain)
-    models = sorted({str(task.model or otherwise) for task in arms.values()})
+    settings = {key: setting for key, setting in options.items() if key in counting}
+    text = json.dumps([parts, settings, value, scorer], sort_keys=True, default=_plain)
+    models = sorted({str(task.model or default_model) for task in arms.values()})
     return f"inspect_ai with {listed(models)}: {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _content(sample: "Sample") -> list[Any]:
-    """What a sample asks, without the ids of its messages, which are drawn at random."""
-    asked = sample.input if isinstance(sample.input, str) else [(each.role, each.text) for each in sample.input]
+    """The content of a sample, without the ids of its messages, which are random."""
+    asked = (
+        sample.input if isinstance(sample.input, str) else [(message.role, message.text) for message in sample.input]
+    )
     return [sample.id, asked, sample.target, sample.choices]
 
 
-def _plain(found: object) -> object:
-    """Objects that JSON does not know, without what differs from process to process."""
+def _plain(value: object) -> object:
+    """An object that JSON does not know, without anything that differs from process to process."""
     from inspect_ai._util.registry import is_registry_object, registry_log_name, registry_params
     from inspect_ai.model import Model
     from pydantic import BaseModel
 
-    if isinstance(found, Model):
-        return [str(found), found.config]
-    if is_registry_object(found):
-        return [registry_log_name(found), registry_params(found)]
-    if isinstance(found, Sequence):  # such as a chain of solvers
-        return list(found)
-    if isinstance(found, BaseModel):
-        return {key: given for key, given in found.model_dump(exclude_none=True).items() if key not in HARMLESS}
-    named = found if hasattr(found, "__qualname__") else type(found)
+    if isinstance(value, Model):
+        return [str(value), value.config]
+    if is_registry_object(value):
+        return [registry_log_name(value), registry_params(value)]
+    if isinstance(value, Sequence):  # such as a chain of solvers
+        return list(value)
+    if isinstance(value, BaseModel):
+        return {key: field for key, field in value.model_dump(exclude_none=True).items() if key not in HARMLESS}
+    named = value if hasattr(value, "__qualname__") else type(value)
     return f"{named.__module__}.{named.__qualname__}"
 
 
-# The EarlyStopping object of inspect_ai: asks an arm's gate about each sample, and tells it the scores.
+# The EarlyStopping object of inspect_ai. It asks an arm's gate about each sample, and tells it the scores.
 
 Answer = TypeVar("Answer")
 NUMBERED = 5  # a shuffled list of more samples than this is not in order by chance
-_last: "WeakKeyDictionary[Study, dict[str, Stopping]]" = WeakKeyDictionary()  # the last one that started, by arm
+_started: "WeakKeyDictionary[Study, dict[str, Stopping]]" = WeakKeyDictionary()  # the last to start, by arm
 
 
 class Stopping:
     """Stops a task's samples as soon as its arm of a study is settled: an ``EarlyStopping`` of inspect_ai.
 
-    `stopping` makes one. ``close()``, or the end of a ``with`` block, drops the pulls that an eval left pending when it
-    was cancelled or ended with an error. An eval that finishes leaves none.
+    `stopping` makes one. When an eval is cancelled or ends with an error, pulls may stay pending. ``close()``, or the end
+    of a ``with`` block, drops them.
     """
 
     def __init__(self, study: Study, arm: str, *, scorer: str | None, value: Value | None, shuffled: bool) -> None:
         self.gate = Gate(study, arm)
-        self.error: BaseException | None = None  # the first one, which inspect_ai only logs
+        self.error: BaseException | None = None  # the first error, which inspect_ai only logs
         self._study, self._arm, self._wanted, self._value = study, arm, scorer, value
         self._scorer = scorer or ""
-        self._tolerant = False  # whether the task goes on after an error
-        self._shuffled = shuffled  # by the study itself, not by the host
+        self._tolerant = False  # whether the task continues after an error
+        self._shuffled = shuffled  # whether the study, not the host, orders the samples
 
     async def start_task(self, task: "EvalSpec", samples: "list[Sample]", epochs: int) -> str:
         """Called by inspect_ai when the task begins."""
@@ -202,20 +203,20 @@ class Stopping:
         return {"study": self._study.name, "arm": self._arm, "label": row.label, "certified": row.certified}
 
     def cleanup(
-        self, theirs: "Callable[[TaskState], Awaitable[None]] | None"
+        self, own_cleanup: "Callable[[TaskState], Awaitable[None]] | None"
     ) -> "Callable[[TaskState], Awaitable[None]]":
-        """For `Task(cleanup=…)`: nothing else tells us about a sample whose error is tolerated."""
+        """The value for `Task(cleanup=…)`, which is called even for a sample whose error is tolerated."""
 
         async def clean(state: "TaskState") -> None:
             if self._tolerant and self._scorer not in (state.scores or {}):
                 self.gate.ended(self._study.spec.case(state.sample_id))
-            if theirs is not None:
-                await theirs(state)
+            if own_cleanup is not None:
+                await own_cleanup(state)
 
         return clean
 
     def close(self) -> None:
-        """Drop all pending pulls. Samples that began and have no score are lost; the others never began."""
+        """Drop all pending pulls. Samples that began and have no score are lost, and the others never began."""
         self.gate.end(finished=False)
 
     def __enter__(self) -> "Stopping":
@@ -225,21 +226,21 @@ class Stopping:
         self.close()
 
     def _start(self, task: "EvalSpec", ids: list[Any], epochs: int) -> str:
-        self.gate.end(finished=False)  # what an earlier attempt of the task left
-        if (earlier := _last.setdefault(self._study, {}).get(self._arm)) not in (None, self):
+        self.gate.end(finished=False)  # the pulls that an earlier attempt of the task left
+        if (earlier := _started.setdefault(self._study, {}).get(self._arm)) not in (None, self):
             earlier.close()
-        _last[self._study][self._arm] = self
+        _started[self._study][self._arm] = self
         check_eval(epochs, task.config.log_samples, task.config.sample_id)
         self._tolerant = task.config.fail_on_error not in (None, True) or task.config.continue_on_fail is True
-        self._scorer = scorer_of([each.name for each in task.scorers or []], self._wanted)
-        cases = [self._case(each) for each in ids]
+        self._scorer = scorer_of([known.name for known in task.scorers or []], self._wanted)
+        cases = [self._case(sample) for sample in ids]
         if not self._shuffled:
             self._check_shuffled(task, ids)
             self.gate.follow(cases)
         return "thresher"
 
     def _check_shuffled(self, task: "EvalSpec", ids: list[Any]) -> None:
-        """Whatever was seen before, each remaining sample must be equally likely to be next."""
+        """Check that each remaining sample is equally likely to be the next one, whatever was seen before."""
         name, count = task.dataset.name or task.task, self._study.spec.case_count
         if not task.dataset.shuffled:
             rule = "is not shuffled, and the first samples need not be like the others"
@@ -247,7 +248,9 @@ class Stopping:
         if task.dataset.samples != count:
             rule = f"has {task.dataset.samples} samples, and the study {count} cases"
             raise InvalidInput("dataset", name, rule, "they must be the same; limit= of eval is fine")
-        if len(ids) > NUMBERED and [str(each) for each in ids] == [str(at + 1) for at in range(len(ids))]:
+        if len(ids) > NUMBERED and [str(sample) for sample in ids] == [
+            str(number) for number in range(1, len(ids) + 1)
+        ]:
             rule = "is in order, so its samples were numbered after it was shuffled, in another way each time"
             raise InvalidInput("dataset", name, rule, "give the samples ids")
 
@@ -269,7 +272,7 @@ class Stopping:
             self.gate.tell(case, reward)
 
     async def _call(self, act: Callable[[], Answer]) -> Answer:
-        """Act, on a thread if the store may block, and remember the first error."""
+        """Call ``act``, on a thread if the store may block, and remember the first error."""
         import anyio
 
         try:
@@ -280,7 +283,7 @@ class Stopping:
 
 
 def check_eval(epochs: Any, log_samples: bool | None = None, sample_id: object = None) -> None:
-    """Refuse options of an eval that no study of its samples can be run with."""
+    """Refuse options of an eval with which no study of its samples can run."""
     if (getattr(epochs, "epochs", epochs) or 1) > 1:
         raise InvalidInput("epochs", epochs, "each sample is a case, and a case counts once", "run one epoch")
     if log_samples is False:
@@ -290,13 +293,13 @@ def check_eval(epochs: Any, log_samples: bool | None = None, sample_id: object =
         raise InvalidInput("sample_id", sample_id, rule, "leave it out; limit= is fine")
 
 
-# One call of `sift`: a study whose arms are tasks and whose cases are samples, and the tasks in the study's order.
+# One call of `sift`: a study whose arms are tasks and whose cases are samples.
 
 LONGEST = 300  # characters of an error of inspect_ai that are shown
 
 
 class Sifting:
-    """Within its ``with`` block, the caller evaluates ``tasks`` with ``options`` and sets ``logs``."""
+    """Within the ``with`` block, the caller evaluates ``tasks`` with ``options`` and sets ``logs``."""
 
     def __init__(
         self,
@@ -311,12 +314,12 @@ class Sifting:
         **question: Any,
     ) -> None:
         arms = arms_of(tasks, models)
-        self.options = _checked(options, len(arms))
+        self.options = _checked_options(options, len(arms))
         samples = {arm: samples_of(arm, task, scorer) for arm, task in arms.items()}
         self.study = create_study(
             name,
             arms=list(arms),
-            cases=common(samples),
+            cases=common_ids(samples),
             tries=1 + (options.get("retry_on_error") or 0),
             max_failures=None,  # fail_on_error says when errors end a task
             storage=storage,
@@ -339,10 +342,10 @@ class Sifting:
         from inspect_ai.dataset import MemoryDataset
 
         ordered = [samples[str(self.study.spec.case_name(case))] for case in order]
-        found = copy.copy(task)
-        found.dataset = MemoryDataset(ordered, task.dataset.name, task.dataset.location, shuffled=True)
-        found.early_stopping, found.cleanup = stop, stop.cleanup(task.cleanup)
-        return found
+        task = copy.copy(task)
+        task.dataset = MemoryDataset(ordered, task.dataset.name, task.dataset.location, shuffled=True)
+        task.early_stopping, task.cleanup = stop, stop.cleanup(task.cleanup)
+        return task
 
     def __enter__(self) -> "Sifting":
         return self
@@ -353,19 +356,19 @@ class Sifting:
         self.study.close()
 
     def verdict(self) -> Verdict:
-        """The answer, after the eval. Our own errors are raised; a task's error is a warning, unless nothing ran."""
+        """The verdict after the eval. Our own errors are raised. A task's error is a warning, unless nothing ran."""
         for stop in self.stops.values():
             if stop.error is not None:
                 raise stop.error
         with self.study:
-            found = self.study.verdict()
+            verdict = self.study.verdict()
         failed = [log for log in self.logs if log.status == "error"]
         for log in failed:
-            said = (log.error.message if log.error else "no reason was given")[:LONGEST]
-            if found.told == 0 and len(failed) == len(self.logs):
-                raise CannotGoOn(f"task {log.eval.task}", rule=f"ended with an error: {said}", remedy=log.location)
-            warnings.warn(f"task {log.eval.task} with {log.eval.model} ended with an error: {said}", stacklevel=3)
-        return found
+            reason = (log.error.message if log.error else "no reason was given")[:LONGEST]
+            if verdict.told == 0 and len(failed) == len(self.logs):
+                raise CannotGoOn(f"task {log.eval.task}", rule=f"ended with an error: {reason}", remedy=log.location)
+            warnings.warn(f"task {log.eval.task} with {log.eval.model} ended with an error: {reason}", stacklevel=3)
+        return verdict
 
 
 def arms_of(tasks: Any, models: Any) -> "dict[str, Task]":
@@ -373,23 +376,29 @@ def arms_of(tasks: Any, models: Any) -> "dict[str, Task]":
     from inspect_ai import Task
     from inspect_ai.model import get_model
 
-    listed = [tasks] if isinstance(tasks, Task) else tasks
-    pairs = list(listed.items()) if isinstance(listed, Mapping) else [(None, task) for task in listed]
-    each = [None] if models is None else models
-    chosen = each.items() if isinstance(each, Mapping) else [(str(model), model) for model in each]
-    found: dict[str, Task] = {}
-    for given, task in pairs:
+    if isinstance(tasks, Task):
+        tasks = [tasks]
+    named_tasks = tasks.items() if isinstance(tasks, Mapping) else [(None, task) for task in tasks]
+    if models is not None and not isinstance(models, Mapping):
+        models = {str(model): model for model in models}
+    arms: dict[str, Task] = {}
+
+    def add(name: str, task: Task) -> None:
+        if name in arms:
+            raise InvalidInput("task", name, "is given twice", "name the tasks, or the models: {name: task}")
+        arms[name] = task
+
+    for name, task in named_tasks:
         if not isinstance(task, Task):
             raise InvalidInput("task", task, "is not a Task of inspect_ai", "call the function that makes it")
-        for label, model in chosen:
-            arm, name = task, given or task.name
-            if models is not None:
-                arm, name = copy.copy(task), f"{name}@{label}"
-                arm.model = get_model(model)
-            if name in found:
-                raise InvalidInput("task", name, "is given twice", "name the tasks, or the models: {name: task}")
-            found[name] = arm
-    return found
+        if models is None:
+            add(name or task.name, task)
+            continue
+        for label, model in models.items():
+            with_model = copy.copy(task)
+            with_model.model = get_model(model)
+            add(f"{name or task.name}@{label}", with_model)
+    return arms
 
 
 def samples_of(arm: str, task: "Task", scorer: str | None) -> "dict[str, Sample]":
@@ -399,36 +408,37 @@ def samples_of(arm: str, task: "Task", scorer: str | None) -> "dict[str, Sample]
     if task.sample_source is not None:
         raise InvalidInput("task", arm, "has a SampleSource, so its samples are not known before", "give it a dataset")
     check_eval(task.epochs)
-    scorer_of([registry_log_name(each) for each in task.scorer or []], scorer)
-    found: dict[str, Sample] = {}
+    scorer_of([registry_log_name(known) for known in task.scorer or []], scorer)
+    samples: dict[str, Sample] = {}
     for number, sample in enumerate(task.dataset, 1):
         if sample.id is None and task.dataset.shuffled:
             rule = "its dataset is shuffled, and its samples have no ids"
             raise InvalidInput("task", arm, rule, "give them ids, or do not shuffle: sift does")
-        one = sample if sample.id is not None else sample.model_copy(update={"id": number})
-        if str(one.id) in found:
-            raise InvalidInput("sample", one.id, f"occurs twice in task {arm!r}", "give samples different ids")
-        found[str(one.id)] = one
-    if not found:
+        named = sample if sample.id is not None else sample.model_copy(update={"id": number})
+        if str(named.id) in samples:
+            raise InvalidInput("sample", named.id, f"occurs twice in task {arm!r}", "give samples different ids")
+        samples[str(named.id)] = named
+    if not samples:
         raise InvalidInput("task", arm, "has no samples", "give it a dataset")
-    return found
+    return samples
 
 
-def common(samples: "Mapping[str, Mapping[str, Sample]]") -> list[str]:
+def common_ids(samples: "Mapping[str, Mapping[str, Sample]]") -> list[str]:
     """The ids that all tasks share, in a fixed order."""
     if not samples:
         raise InvalidInput("tasks", [], "must not be empty", "give at least one")
     (first, known), *others = samples.items()
-    for arm, these in others:
-        for one in [*known, *these]:
-            if one not in these or one not in known:
-                has, lacks = (first, arm) if one in known else (arm, first)
+    for arm, ids in others:
+        for sample in [*known, *ids]:
+            if sample not in ids or sample not in known:
+                has, lacks = (first, arm) if sample in known else (arm, first)
                 rule = f"is in task {has!r} and not in task {lacks!r}"
-                raise InvalidInput("sample", one, rule, "all tasks need the same sample ids; sift others by themselves")
+                remedy = "all tasks need the same sample ids; sift others by themselves"
+                raise InvalidInput("sample", sample, rule, remedy)
     return sorted(known)
 
 
-def _checked(options: Mapping[str, Any], arms: int) -> dict[str, Any]:
+def _checked_options(options: Mapping[str, Any], arms: int) -> dict[str, Any]:
     """The options for eval, by default with all tasks at once."""
     limit = options.get("limit")
     check_eval(options.get("epochs"), options.get("log_samples"), options.get("sample_id"))
@@ -441,12 +451,12 @@ def _checked(options: Mapping[str, Any], arms: int) -> dict[str, Any]:
     return {"max_tasks": max(arms, 1), **options, "sample_shuffle": None}
 
 
-OWN = {"models", "scorer", "value", "bounds", "confidence", "guarantee", "budget", "storage", "name", "seed"}
+SIFT_ARGUMENTS = {"models", "scorer", "value", "bounds", "confidence", "guarantee", "budget", "storage", "name", "seed"}
 __all__ = ["Stopping", "asift", "sift", "stopping"]
 
 
 def stopping(study: Study, arm: str, *, scorer: str | None = None, value: Value | None = None) -> Stopping:
-    """What to pass as ``Task(early_stopping=…)``, so that the task stops when the arm of the study is settled.
+    """The value for ``Task(early_stopping=…)`` that stops the task when the arm of the study is settled.
 
     The study's cases are the ids of the samples. inspect_ai decides the order of samples, so the dataset must be
     shuffled, for example with ``sample_shuffle=True``; the verdict names this assumption. If there are several scores,
@@ -484,7 +494,7 @@ def sift(
     seed: int | None = None,
     **eval_options: Any,
 ) -> Verdict:
-    """Which of these tasks, or models, have a mean score of at least the bar? Each stops as soon as that is settled.
+    """Which of these tasks or models have a mean score of at least the bar? Each stops as soon as it is settled.
 
     All tasks run at once, on the same samples, in an order that the study draws for each task. Any other argument goes
     to `inspect_ai.eval`.
@@ -530,8 +540,8 @@ def sift(
 
 async def asift(tasks: "Sequence[Task] | Mapping[str, Task] | Task", *, at_least: float, **options: Any) -> Verdict:
     """The same as `sift`, with the same arguments, as a coroutine. inspect_ai runs one eval at a time."""
-    mine = {key: options.pop(key) for key in OWN & options.keys()}
-    with Sifting(tasks, mine.pop("models", None), options, at_least=at_least, **mine) as sifting:
+    arguments = {key: options.pop(key) for key in SIFT_ARGUMENTS & options.keys()}
+    with Sifting(tasks, arguments.pop("models", None), options, at_least=at_least, **arguments) as sifting:
         if sifting.tasks:
             from inspect_ai import eval_async as evaluate
 

@@ -1,7 +1,7 @@
-"""The pytest plugin: it does nothing unless one of its options is given.
+"""The pytest plugin. It does nothing unless one of its options is set.
 
 pytest imports this module at every start, wherever thresher is installed, so it imports nothing but pytest. The other
-modules of this folder do the work, and are loaded only when they are needed. PYTEST_DONT_REWRITE
+modules of this folder are loaded only when they are needed. PYTEST_DONT_REWRITE
 """
 
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .repeating import ThresherPull
 
 MARK = "thresher(at_least): the share of this test's runs that must pass, instead of the one given with --thresher"
-OPTIONS = {  # option: metavar, help; a configuration file may set these too
+OPTIONS = {  # option: metavar, help; a configuration file can set these, too
     "budget": ("N", "Make at most this many runs, over all tests. Default: run until every test is settled."),
     "for": ("DURATION", "Start no run after this time, such as 90s, 10m or 2h."),
     "guarantee": ("KIND", "all (default): no certified label is wrong. rate: few are; this suits many tests."),
@@ -38,15 +38,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARK)
-    asked = [name for name in ("thresher", "thresher_seed") if config.getoption(name) is not None]
-    if asked:
+    if any(config.getoption(name) is not None for name in ("thresher", "thresher_seed")):
         from .plugin import start
 
         start(config)
-    else:
-        given = [name for name in (*OPTIONS, "study-seed") if config.getoption(f"--thresher-{name}") is not None]
-        if given:
-            raise pytest.UsageError(f"--thresher-{given[0]}: does nothing without --thresher; add --thresher 0.95")
+        return
+    for name in (*OPTIONS, "study-seed"):
+        if config.getoption(f"--thresher-{name}") is not None:
+            raise pytest.UsageError(f"--thresher-{name}: does nothing without --thresher; add --thresher 0.95")
 
 
 @pytest.fixture

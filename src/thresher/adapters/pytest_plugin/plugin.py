@@ -1,4 +1,4 @@
-"""The plugin that runs tests until they are settled; registered only if --thresher or --thresher-seed is given."""
+"""Runs tests until they are settled. It is loaded only with --thresher or --thresher-seed."""
 
 import contextlib
 import hashlib
@@ -7,6 +7,7 @@ import platform
 import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import distributions
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -18,94 +19,42 @@ from ...errors import StoreFailed, ThresherError
 from ...text.phrasing import plural
 from ...text.quantities import number
 from . import repeating, reports
-from .repeating import Repeating, interrupted, leave, run_once
+from .repeating import interruption, run_once, tear_down
 from .reports import Progress
 from .session_options import Options, bars, options_of, seed_of
 from .studies import Ask, Result, Sift
-
-# The loop of a pytest run in one process: ask for a batch of runs, make them in the order of the tests, tell.
-
-STORED = 8  # with a storage, at least
-BATCH = 64  # runs asked for at once, at most: tests of the same module share one setup of its fixtures
-FIRST = 8  # the same before it is known how long a run takes
-LASTS = 0.5  # seconds that a batch takes: after an interruption, its runs that never began are charged
-
-
-class Loop:
-    """Runs the tests of a study until it is done, the time is over or pytest is to stop."""
-
-    def __init__(self, session: pytest.Session, items: dict[str, pytest.Item], sift: Sift) -> None:
-        self._session, self._items, self._sift = session, items, sift
-        self._order = {nodeid: at for at, nodeid in enumerate(items)}
-
-    def run(self) -> None:
-        """Run until there is nothing more to do."""
-        try:
-            while not self._is_over() and (asks := self._sift.ask(self._size())):
-                self._batch(sorted(asks, key=lambda ask: self._order[ask.nodeid]))
-                if self._sift.failed_enough:
-                    break
-        finally:
-            self._sift.aside(leave(self._session, None))
-
-    def _size(self) -> int:
-        """How many runs to ask for at once: about one of each test; a few more where each write takes time."""
-        pace = self._sift.pace.get(None)
-        most = FIRST if pace is None else max(1, int(LASTS / max(pace, 1e-9)))
-        return min(BATCH, most, max(self._sift.open, STORED if self._sift.options.storage else 1))
-
-    def _batch(self, asks: Sequence[Ask]) -> None:
-        """Make these runs. Those that have not begun when the time is over, or pytest stops, are taken back."""
-        at = 0
-        try:
-            while at < len(asks) and not self._is_over():
-                at += 1
-                self._one(asks[at - 1])
-        finally:
-            self._sift.unbegun(asks[at:])
-
-    def _one(self, ask: Ask) -> None:
-        item, isolation = self._items[ask.nodeid], self._sift.options.isolation
-        try:
-            outcome = run_once(item, seed=ask.seed, number=ask.number, isolation=isolation)
-        except BaseException as error:  # Ctrl-C, pytest.exit: whatever the test did, its run has begun
-            self._sift.lost(ask, interrupted(error))
-            raise
-        self._sift.tell(ask, outcome)
-
-    def _is_over(self) -> bool:
-        return self._sift.is_out_of_time or bool(self._session.shouldstop) or bool(self._session.shouldfail)
-
 
 OPEN_LEFT = 8  # the exit code if tests are left open and --thresher-open is fail
 SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
 def start(config: pytest.Config) -> None:
-    """Register what the options ask for."""
+    """Register the hooks that the options ask for."""
     seed = seed_of(config)
     if seed is not None and config.getoption("thresher") is not None:
         rule = "runs tests once, so it cannot be used with --thresher; leave one out"
         raise pytest.UsageError(f"--thresher-seed: {rule}")
-    plugin = _plugin(config, options_of(config)) if seed is None else Once(seed)
-    config.pluginmanager.register(repeating.Seeding(), "thresher-seeding")
-    config.pluginmanager.register(plugin, "thresher-sift")
+    loop = _loop(config, options_of(config)) if seed is None else SeededOnce(seed)
+    config.pluginmanager.register(repeating.RunHooks(), "thresher-runs")
+    config.pluginmanager.register(loop, "thresher-loop")
 
 
-def _plugin(config: pytest.Config, options: Options) -> object:
-    """The plugin for this process: with xdist, a worker's or the controller's; otherwise one that does everything."""
+def _loop(config: pytest.Config, options: Options) -> object:
+    """The loop for this process. With xdist, it is a worker's or the controller's."""
     if hasattr(config, "workerinput"):
         from .scheduling import Worker
 
         return Worker(config, options)
+    session = SiftedSession(config, options)
+    config.pluginmanager.register(session, "thresher-session")
     if config.getoption("dist", "no") != "no" and config.getoption("tx", None) and not config.option.collectonly:
         from .scheduling import Controller
 
-        return Controller(config, options)
-    return Plugin(config, options)
+        return Controller(session)
+    return SingleProcess(session)
 
 
-class Once:
+class SeededOnce:
     """With --thresher-seed: tests run once, in the ordinary way, with that seed."""
 
     def __init__(self, seed: int) -> None:
@@ -114,53 +63,24 @@ class Once:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        with repeating.of_pull(item.config, self.seed):
+        with repeating.seeded(item.config, self.seed):
             return (yield)
 
 
-class Plugin(Repeating):
-    """Runs the tests in one process, and shows people and other plugins what came of them."""
+class SiftedSession:
+    """The studies of a pytest session, and the hooks that show their results to people and to other plugins."""
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self.config, self.options = config, options
-        self.bars: dict[pytest.Item, float] = {}
         self.sift: Sift | None = None
         self.results: list[Result] = []
         self.verdicts: list[Verdict] = []
-
-    def pytest_report_header(self) -> str:
-        bar, confidence = (number(each, exact=True) for each in (self.options.at_least, self.options.confidence))
-        return f"thresher: at least {bar} of runs must pass, confidence {confidence}"
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self.bars = bars(session.items, self.options)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
-        option = self.config.option
-        if option.collectonly or getattr(option, "setuponly", False):
-            return None
-        refuse_errors(session)
-        ordinary, arms = divided(session.items)
-        version = fingerprint(self.config, session.items) if self.options.storage else ""  # before tests load more
-        run_ordinary(session, ordinary)
-        sift = self.begin({nodeid: self.bars[item] for nodeid, item in arms.items()}, version)
-        with store_explained():
-            try:
-                Loop(session, arms, sift).run()
-            finally:
-                self.report(arms)
-        stop_if_asked(session)
-        return True
-
-    # -- what a run with xdist uses as well -----------------------------------------------------------------------
 
     def begin(self, tests: dict[str, float], version: str) -> Sift:
         """Create the studies, or resume them."""
         self.progress = Progress(self.config)
         try:
-            self.sift = Sift(tests, self.options, version=version, shown=self.progress)
+            self.sift = Sift(tests, self.options, version=version, on_run=self.progress)
         except ThresherError as error:
             option = "--thresher-" if error.what == "storage" else ""
             raise pytest.UsageError(f"{option}{error}") from None
@@ -181,6 +101,10 @@ class Plugin(Repeating):
                 hook.pytest_runtest_logreport(report=report)
             hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
+    def pytest_report_header(self) -> str:
+        bar, confidence = (number(share, exact=True) for share in (self.options.at_least, self.options.confidence))
+        return f"thresher: at least {bar} of runs must pass, confidence {confidence}"
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
         return reports.status_of(report)
@@ -190,8 +114,8 @@ class Plugin(Repeating):
         reports.add_to_junit(self.config, report)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        left = any(result.status in ("open", "flaky") for result in self.results)
-        if left and self.options.open_fails and session.exitstatus == pytest.ExitCode.OK:
+        are_open = any(result.status in ("open", "flaky") for result in self.results)
+        if are_open and self.options.open_fails and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = OPEN_LEFT
         if self.results and os.environ.get(SUMMARY):
             text = reports.to_markdown(self.results, self.verdicts, self.options)
@@ -212,9 +136,92 @@ class Plugin(Repeating):
                 self.sift.close()
 
 
+# The loop of a session in one process: ask for a batch of runs, make them in the order of the tests, and tell.
+
+MIN_STORED = 8  # runs asked for at once with a storage, at least
+MAX_BATCH = 64  # runs asked for at once, at most: tests of the same module share one setup of its fixtures
+FIRST_BATCH = 8  # runs asked for at once, at most, while it is not known how long a run takes
+BATCH_SECONDS = 0.5  # how long a batch takes: after an interruption, its runs that never began are charged
+
+
+class SingleProcess:
+    """Runs the tests in this process until they are settled."""
+
+    def __init__(self, session: SiftedSession) -> None:
+        self._sifted = session
+        self._bars: dict[pytest.Item, float] = {}
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self._bars = bars(session.items, self._sifted.options)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        option = session.config.option
+        if option.collectonly or getattr(option, "setuponly", False):
+            return None
+        refuse_errors(session)
+        ordinary, arms = ordinary_and_arms(session.items)
+        # the version is computed before tests load more modules
+        version = fingerprint(session.config, session.items) if self._sifted.options.storage else ""
+        run_ordinary(session, ordinary)
+        sift = self._sifted.begin({nodeid: self._bars[item] for nodeid, item in arms.items()}, version)
+        with store_explained():
+            try:
+                run_arms(session, arms, sift)
+            finally:
+                self._sifted.report(arms)
+        stop_if_asked(session)
+        return True
+
+
+def run_arms(session: pytest.Session, items: dict[str, pytest.Item], sift: Sift) -> None:
+    """Run tests until the studies are done, the time is over or pytest is to stop."""
+    order = {nodeid: position for position, nodeid in enumerate(items)}
+    try:
+        while not _is_over(session, sift) and (asks := sift.ask(_batch_size(sift))):
+            _run_batch(session, items, sift, sorted(asks, key=lambda ask: order[ask.nodeid]))
+            if sift.failed_enough:
+                break
+    finally:
+        sift.note_teardown_error(tear_down(session, None))
+
+
+def _is_over(session: pytest.Session, sift: Sift) -> bool:
+    return sift.is_out_of_time or bool(session.shouldstop) or bool(session.shouldfail)
+
+
+def _batch_size(sift: Sift) -> int:
+    """How many runs to ask for at once: about one of each test, and some more where each write takes time."""
+    pace = sift.pace.get(None)
+    most = FIRST_BATCH if pace is None else max(1, int(BATCH_SECONDS / max(pace, 1e-9)))
+    return min(MAX_BATCH, most, max(sift.open, MIN_STORED if sift.options.storage else 1))
+
+
+def _run_batch(session: pytest.Session, items: dict[str, pytest.Item], sift: Sift, asks: Sequence[Ask]) -> None:
+    """Make these runs. Those that have not begun when the time is over, or pytest stops, are taken back."""
+    begun = 0
+    try:
+        while begun < len(asks) and not _is_over(session, sift):
+            ask = asks[begun]
+            begun += 1
+            try:
+                item, isolation = items[ask.nodeid], sift.options.isolation
+                outcome = run_once(item, seed=ask.seed, number=ask.number, isolation=isolation)
+            except BaseException as error:  # Ctrl-C or pytest.exit: the run has begun
+                sift.drop_lost(ask, interruption(error))
+                raise
+            sift.tell(ask, outcome)
+    finally:
+        sift.take_back(asks[begun:])
+
+
+# Functions of both loops, the one above and that of xdist's workers.
+
+
 @contextlib.contextmanager
 def store_explained() -> Iterator[None]:
-    """If the store fails, end pytest with one line: rewards that cannot be written do not count."""
+    """If the store fails, end pytest with one line, because rewards that cannot be written do not count."""
     try:
         yield
     except StoreFailed as error:
@@ -227,11 +234,11 @@ def refuse_errors(session: pytest.Session) -> None:
         raise session.Interrupted(f"{plural(session.testsfailed, 'error')} during collection")
 
 
-def divided(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], dict[str, pytest.Item]]:
-    """The tests that run once, because of a mark that skips them or expects them to fail, and the arms by node id."""
+def ordinary_and_arms(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], dict[str, pytest.Item]]:
+    """The tests that run once, because a mark skips them or expects them to fail, and the arms by their node ids."""
     ordinary, arms = list[pytest.Item](), dict[str, pytest.Item]()
     for item in items:
-        if is_ordinary(item) or item.nodeid in arms:  # collected twice
+        if is_ordinary(item) or item.nodeid in arms:  # the same test may be collected twice
             ordinary.append(item)
         else:
             arms[item.nodeid] = item
@@ -239,20 +246,19 @@ def divided(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], dict[str, 
 
 
 def is_ordinary(item: pytest.Item) -> bool:
-    """Whether a mark skips the test or expects it to fail: it then runs once, as without thresher."""
+    """Whether a mark skips the test or expects it to fail. It then runs once, as without thresher."""
     for owner in (getattr(item, "obj", None), getattr(item, "cls", None)):
         if getattr(owner, "__unittest_skip__", False) or getattr(owner, "__unittest_expecting_failure__", False):
             return True
     try:
         return evaluate_skip_marks(item) is not None or evaluate_xfail_marks(item) is not None
-    except (Exception, pytest.fail.Exception):  # a condition that cannot be evaluated: pytest reports it
+    except (Exception, pytest.fail.Exception):  # pytest reports a condition that cannot be evaluated
         return True
 
 
 def run_ordinary(session: pytest.Session, items: list[pytest.Item]) -> None:
     """Run tests once, as pytest does."""
-    for at, item in enumerate(items):
-        nextitem = items[at + 1] if at + 1 < len(items) else None
+    for item, nextitem in zip_longest(items, items[1:]):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
         stop_if_asked(session)
 
@@ -266,7 +272,7 @@ def stop_if_asked(session: pytest.Session) -> None:
 
 
 def fingerprint(config: pytest.Config, items: Iterable[pytest.Item]) -> str:
-    """A digest of the code under test: runs of different code are never counted together.
+    """A digest of the code under test, because runs of different code are never counted together.
 
     It covers the files of the tests and of all modules below the root directory that are loaded after collection, and
     the versions of Python and of all installed packages.
@@ -277,7 +283,7 @@ def fingerprint(config: pytest.Config, items: Iterable[pytest.Item]) -> str:
         name = getattr(module, "__file__", None)
         if isinstance(name, str) and "site-packages" not in name and (path := Path(name)).is_relative_to(root):
             files.add(path)
-    installed = sorted(f"{each.metadata['Name']} {each.version}" for each in distributions())
+    installed = sorted(f"{package.metadata['Name']} {package.version}" for package in distributions())
     digest = hashlib.sha256(f"{sys.version} {platform.platform()} {installed}".encode())
     for path in sorted(files):
         digest.update(str(path.relative_to(root) if path.is_relative_to(root) else path).encode())

@@ -1,4 +1,4 @@
-"""One run of a test, with fresh fixtures and its own seed, and its outcome."""
+"""One run of a test, with its own seed and fresh fixtures, and the outcome of the run."""
 
 import math
 import os
@@ -23,14 +23,14 @@ from ...errors import InvalidInput, told_of
 from ...text.masking import masked
 from .session_options import Isolation, seed_of
 
-# Seeds: each run draws different random numbers, and the same seed draws the same numbers again.
+# Seeds: each run draws different random numbers, and a run with the same seed draws the same numbers.
 
-GOLDEN = 0x9E3779B9  # separates the seeds of setup, call and teardown
+GOLDEN = 0x9E3779B9  # keeps the seeds of setup, call and teardown apart
 SEED = pytest.StashKey[int]()
 
 
 @contextmanager
-def of_pull(config: pytest.Config, seed: int) -> Iterator[None]:
+def seeded(config: pytest.Config, seed: int) -> Iterator[None]:
     """Use this seed within the block."""
     config.stash[SEED] = seed
     randomly, hypothesis = _randomly_seed(config), _hypothesis_seed()
@@ -46,15 +46,15 @@ def of_pull(config: pytest.Config, seed: int) -> Iterator[None]:
 
 
 def load_numpy() -> None:
-    """Load numpy, if it is installed: a test that loads it by itself would draw before it is seeded."""
+    """Load numpy if it is installed, because a test that loads it would draw before it is seeded."""
     if find_spec("numpy"):
         import_module("numpy.random")
 
 
 def _randomly_seed(config: pytest.Config) -> int | None:
     """The seed of pytest-randomly; None if it is not active."""
-    found = getattr(config.option, "randomly_seed", None)
-    return found if isinstance(found, int) else None  # a word, if the plugin is blocked
+    seed = getattr(config.option, "randomly_seed", None)
+    return seed if isinstance(seed, int) else None  # if the plugin is blocked, the option is a word
 
 
 def _seed(config: pytest.Config, phase: int) -> None:
@@ -70,7 +70,7 @@ def _seed(config: pytest.Config, phase: int) -> None:
 
 
 def _hypothesis_seed() -> int | None:
-    """The seed of all of Hypothesis's tests, as --hypothesis-seed sets it."""
+    """The seed of all Hypothesis tests, as --hypothesis-seed sets it."""
     return getattr(sys.modules.get("hypothesis.core"), "global_force_seed", None)
 
 
@@ -81,64 +81,20 @@ def _set_hypothesis(seed: int | None) -> None:
 
 
 def _numpy_random() -> Any:
-    """The module ``numpy.random``, if numpy is loaded; newer versions load it when it is first used."""
+    """The module ``numpy.random``, if numpy is loaded. Newer versions load it when it is first used."""
     return getattr(sys.modules.get("numpy"), "random", None)
 
 
-class Seeding:
-    """Seeds every phase of a test. What a shared fixture draws does not shift the numbers that tests draw."""
+# Temporary folders: those of thousands of runs take space, and pytest looks at all of them to make a new one.
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_setup(self, item: pytest.Item) -> None:
-        _seed(item.config, 0)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> None:
-        _seed(item.config, 1)
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
-        _seed(item.config, 2)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_fixture_setup(
-        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
-    ) -> Generator[None, Any, Any]:
-        if fixturedef.scope == "function":
-            return (yield)
-        numpy = _numpy_random()
-        state, states = random.getstate(), None if numpy is None else numpy.get_state()
-        try:
-            return (yield)
-        finally:
-            random.setstate(state)
-            if numpy is not None:
-                numpy.set_state(states)
-
-
-# Removes the temporary folders of runs: thousands take space, and pytest looks at all of them to make a new one.
-
-MOST = 256  # folders that wait to be removed
+MOST = 256  # folders that are kept for a while
 FOLDER = pytest.StashKey[Path]()
 KEPT = pytest.StashKey[bool]()  # whether a folder of this test was kept
 WAITING = pytest.StashKey[deque[Path]]()
 
 
-class Noting:
-    """The hook that notes the folder of the fixture ``tmp_path``."""
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_fixture_setup(
-        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
-    ) -> Generator[None, Any, Any]:
-        value = yield
-        if fixturedef.argname == "tmp_path" and isinstance(value, Path):
-            request.node.stash[FOLDER] = value
-        return value
-
-
-def tidy(item: pytest.Item, *, failed: bool) -> None:
-    """Remove the folders of runs that ended some time ago, except that of the first run of a test that failed."""
+def remove_old_folders(item: pytest.Item, *, failed: bool) -> None:
+    """Remove the folders of runs that ended some time ago, but keep that of a test's first failed run."""
     folder = item.stash.get(FOLDER, None)
     if folder is None:
         return
@@ -154,29 +110,31 @@ def tidy(item: pytest.Item, *, failed: bool) -> None:
 
 def _remove(folder: Path) -> None:
     try:
-        here = Path(os.getcwd())  # noqa: PTH109 - a test may have removed it
+        current = Path(os.getcwd())  # noqa: PTH109 - a test may have removed it
     except OSError:
         return
-    if not here.is_relative_to(folder):  # a test may have changed to it
+    if not current.is_relative_to(folder):  # a test may have changed to it
         shutil.rmtree(folder, ignore_errors=True)
 
 
-TIMEOUT = ("Timeout (>", "from pytest-timeout")  # how pytest-timeout fails a test
+# One run.
+
+TIMEOUT = ("Timeout (>", "from pytest-timeout")  # the message with which pytest-timeout fails a test
 SWITCH_OFF = "switch it off: retries would change the pass rate that is asked about"
-SETUP_STATE = "_setupstate"  # of the pytest session: the fixtures that are set up now
+SETUP_STATE = "_setupstate"  # the attribute of the session that knows which fixtures are set up
 
 
 class Outcome(NamedTuple):
     """The outcome of one run, ready for JSON: a reward, a failure, or that the test skipped itself."""
 
     reward: float | None = None
-    failure: str | None = None  # why there is no reward: an error in setup or teardown, a timeout
-    skipped: str | None = None  # why it skipped itself
+    failure: str | None = None  # why there is no reward, such as an error in setup or a timeout
+    skipped: str | None = None  # why the test skipped itself
     traceback: str | None = None  # as pytest shows it
     message: str | None = None  # the last line of the traceback
     sections: Sequence[Sequence[str]] = ()  # captured output of a run that failed
     seconds: float = 0.0
-    aside: str | None = None  # an error in tearing down fixtures of tests that ran before
+    earlier_error: str | None = None  # an error in tearing down fixtures of tests that ran before
     raised: str | None = None  # the class of the exception with which it failed
 
     @property
@@ -190,9 +148,9 @@ class Run:
     """A run in progress: what the test recorded, and the reports of its phases and subtests."""
 
     reward: float | None = None
-    wrong: str | None = None  # why what was recorded is no reward
-    over: bool = False
-    calls: int = 0  # how often the test was called; by pytest itself, once
+    invalid: str | None = None  # why the recorded value is no reward
+    is_over: bool = False
+    calls: int = 0  # pytest itself calls the test once
     reports: list[pytest.TestReport] = field(default_factory=list)
     subtests: list[pytest.TestReport] = field(default_factory=list)
 
@@ -202,23 +160,23 @@ class ThresherPull:
     """One run of a test, as the fixture ``thresher_pull`` shows it to the test."""
 
     arm: str  # the test
-    seed: int  # no other run of the test has it; `random` and numpy are already seeded with it
+    seed: int  # a different one for each run; `random` and numpy are already seeded with it
     number: int  # counts the runs of this test, from 1
     _run: Run = field(default_factory=Run, repr=False, compare=False)
 
     def reward(self, value: float) -> None:
         """Record a number between 0 and 1 as this run's reward, once. If the test fails afterwards, its reward is 0."""
-        if self._run.over:
+        if self._run.is_over:
             raise InvalidInput("reward", value, "was recorded after its run had ended", "record it in the test")
         if self._run.reward is not None:
             rule = f"is the second of this run, which has {self._run.reward:g}"
             raise InvalidInput("reward", value, rule, "record one number per run")
         try:
             number = float(value)
-        except Exception:  # whatever it is, it is no number
+        except Exception:  # a conversion may raise anything
             number = math.nan
         if not math.isfinite(number):
-            self._run.wrong = str(InvalidInput("reward", value, "must be a finite number"))
+            self._run.invalid = str(InvalidInput("reward", value, "must be a finite number"))
             raise InvalidInput("reward", value, "must be a finite number", "record a number between 0 and 1")
         self._run.reward = number
 
@@ -230,12 +188,12 @@ FIRST = pytest.StashKey[dict[str, Any]]()
 
 def pull_of(item: pytest.Item) -> ThresherPull:
     """The item's current run; without --thresher, its only one."""
-    found = item.stash.get(PULL, None)
-    if found is None:
-        given = seed_of(item.config)
-        found = ThresherPull(item.nodeid, random.SystemRandom().getrandbits(32) if given is None else given, 1)
-        item.stash[PULL] = found
-    return found
+    pull = item.stash.get(PULL, None)
+    if pull is None:
+        seed = seed_of(item.config)
+        pull = ThresherPull(item.nodeid, random.SystemRandom().getrandbits(32) if seed is None else seed, 1)
+        item.stash[PULL] = pull
+    return pull
 
 
 def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation) -> Outcome:
@@ -244,30 +202,32 @@ def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation)
     With isolation "function", the fixtures of its class, module and session stay set up; with "module", those of the
     session; with "session", none.
 
-    KeyboardInterrupt and `pytest.exit` pass through: the caller drops the pull.
+    KeyboardInterrupt and `pytest.exit` pass through, and the caller drops the pull.
     """
-    aside, is_first, run = leave(item.session, item), FIRST not in item.stash, Run()
-    _renew(item)
+    earlier_error, is_first, run = tear_down(item.session, item), FIRST not in item.stash, Run()
+    _reset(item)
     item.stash[PULL], item.stash[RUN] = ThresherPull(item.nodeid, seed, number, run), run
     began, process = time.perf_counter(), os.getpid()
     try:
-        with quiet(item.config, run, is_first=is_first), of_pull(item.config, seed):
-            item.ihook.pytest_runtest_protocol(item=item, nextitem=_kept(item, isolation))
+        with collected_reports(item.config, run, is_first=is_first), seeded(item.config, seed):
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=_next_node(item, isolation))
     finally:
-        if os.getpid() != process:  # the test forked, and this is the child: it must not run the other tests
+        if os.getpid() != process:  # the test forked, and this is the child, which must not run the other tests
             os._exit(0)
-        run.over = True
+        run.is_over = True
         del item.stash[PULL], item.stash[RUN]
-    outcome = _outcome(run)._replace(seconds=time.perf_counter() - began, aside=aside)
+    outcome = _outcome(run)._replace(seconds=time.perf_counter() - began, earlier_error=earlier_error)
     if any(report.when == "setup" and report.failed for report in run.reports):
-        more = leave(item.session, None)  # pytest keeps the error of a shared fixture: the next run sets it up again
-        outcome = outcome if more is None else outcome._replace(failure=f"{outcome.failure}; in teardown: {more}")
-    tidy(item, failed=outcome.traceback is not None)
+        error = tear_down(
+            item.session, None
+        )  # pytest keeps the error of a shared fixture: the next run sets it up again
+        outcome = outcome if error is None else outcome._replace(failure=f"{outcome.failure}; in teardown: {error}")
+    remove_old_folders(item, failed=outcome.traceback is not None)
     return outcome
 
 
-class Repeating(Noting):
-    """The hooks that turn pytest's protocol into one of our runs."""
+class RunHooks:
+    """The hooks that make a run of pytest's protocol, and seed its phases. Other tests are only seeded."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
@@ -279,25 +239,53 @@ class Repeating(Noting):
         return True
 
     @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        _seed(item.config, 0)
+
+    @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """Count calls: plugins such as pytest-retry call a failed test again before they report it."""
+        """Count calls, because plugins such as pytest-retry call a failed test again before they report it."""
+        _seed(item.config, 1)
         run = item.stash.get(RUN, None)
         if run is not None:
             run.calls += 1
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> None:
+        _seed(item.config, 2)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Note what was raised: a report has it only as text, from which pytest removes the class of an assertion."""
+        """Note the class of an exception, because a report has only text, which lacks the class of an assertion."""
         report = yield
         if call.excinfo is not None:
             report.thresher_raised = call.excinfo.typename  # type: ignore[attr-defined]
         return report
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+    ) -> Generator[None, Any, Any]:
+        """Note the folder of ``tmp_path``. Random numbers that a shared fixture draws do not shift those of tests."""
+        if fixturedef.scope == "function":
+            value = yield
+            if fixturedef.argname == "tmp_path" and isinstance(value, Path):
+                request.node.stash[FOLDER] = value
+            return value
+        numpy = _numpy_random()
+        state, numpy_state = random.getstate(), None if numpy is None else numpy.get_state()
+        try:
+            return (yield)
+        finally:
+            random.setstate(state)
+            if numpy is not None:
+                numpy.set_state(numpy_state)
 
-def leave(session: pytest.Session, item: pytest.Item | None) -> str | None:
-    """Tear down the fixtures that the item does not need. Returns the error, if there is one."""
+
+def tear_down(session: pytest.Session, item: pytest.Item | None) -> str | None:
+    """Tear down the fixtures that the item does not need, or all of them. Returns the error, if there is one."""
     try:
         getattr(session, SETUP_STATE).teardown_exact(item)
     except (Exception, OutcomeException) as error:
@@ -307,13 +295,13 @@ def leave(session: pytest.Session, item: pytest.Item | None) -> str | None:
     return None
 
 
-def interrupted(error: BaseException) -> str:
-    """Why a run that raised this has no outcome."""
+def interruption(error: BaseException) -> str:
+    """Why a run that raised this error has no outcome."""
     return f"interrupted by {type(error).__name__}"
 
 
-def _kept(item: pytest.Item, isolation: Isolation) -> Any:
-    """The node whose fixtures stay set up; pytest takes it for the next item."""
+def _next_node(item: pytest.Item, isolation: Isolation) -> Any:
+    """The node whose fixtures stay set up. pytest takes it for the next item."""
     if isolation == "session":
         return None
     if isolation == "function":
@@ -322,7 +310,7 @@ def _kept(item: pytest.Item, isolation: Isolation) -> Any:
     return None if module is None else module.parent
 
 
-def _renew(item: pytest.Item) -> None:
+def _reset(item: pytest.Item) -> None:
     """Remove what an earlier run left on the item."""
     first = item.stash.get(FIRST, None)
     doctest = getattr(item, "dtest", None)
@@ -341,11 +329,12 @@ def _renew(item: pytest.Item) -> None:
 
 
 @contextmanager
-def quiet(config: pytest.Config, run: Run, *, is_first: bool) -> Iterator[None]:
-    """Collect the reports that subtests log by themselves, and ignore warnings except those of a test's first run."""
-    logged = _instead(config.hook.pytest_runtest_logreport, lambda given: run.subtests.append(given["report"]))
-    warned = nullcontext() if is_first else _instead(config.hook.pytest_warning_recorded, lambda _: None)
-    with logged, warned:
+def collected_reports(config: pytest.Config, run: Run, *, is_first: bool) -> Iterator[None]:
+    """Collect the reports that subtests log, and ignore warnings except those of a test's first run."""
+    hook = config.hook
+    logging = _replaced(hook.pytest_runtest_logreport, lambda arguments: run.subtests.append(arguments["report"]))
+    warning = nullcontext() if is_first else _replaced(hook.pytest_warning_recorded, lambda _: None)
+    with logging, warning:
         try:
             yield
         finally:
@@ -353,18 +342,18 @@ def quiet(config: pytest.Config, run: Run, *, is_first: bool) -> Iterator[None]:
 
 
 @contextmanager
-def _instead(hook: Any, act: Callable[[Mapping[str, Any]], None]) -> Iterator[None]:
-    """Act in the place of a hook's implementations.
+def _replaced(hook: Any, act: Callable[[Mapping[str, Any]], None]) -> Iterator[None]:
+    """Call ``act`` instead of a hook's implementations.
 
     If another folder has a conftest.py with this hook, pytest calls a copy without it, which executes in the same way.
     """
     execute = hook._hookexec
 
-    def instead(name: str, implementations: object, given: Mapping[str, Any], *_: object) -> list[object]:
-        act(given)
+    def call_act(name: str, implementations: object, arguments: Mapping[str, Any], *_: object) -> list[object]:
+        act(arguments)
         return []
 
-    hook._hookexec = instead
+    hook._hookexec = call_act
     try:
         yield
     finally:
@@ -372,7 +361,7 @@ def _instead(hook: Any, act: Callable[[Mapping[str, Any]], None]) -> Iterator[No
 
 
 def _forget_subtests(config: pytest.Config) -> None:
-    """Pytest counts failed subtests per test, and would fail the test's final report for them."""
+    """Reset pytest's counts of failed subtests, which would fail the test's final report."""
     try:
         from _pytest.subtests import failed_subtests_key
     except ImportError:  # before pytest 9
@@ -381,7 +370,7 @@ def _forget_subtests(config: pytest.Config) -> None:
 
 
 def _outcome(run: Run) -> Outcome:
-    """What came of a run that has ended."""
+    """The outcome of a run that has ended."""
     for report in run.reports:
         if report.skipped or hasattr(report, "wasxfail"):
             return Outcome(skipped=_why_skipped(report))
@@ -392,31 +381,30 @@ def _outcome(run: Run) -> Outcome:
     for report in run.reports:
         if report.failed and report.when != "call":
             return _failed(report, failure=f"error in {report.when}: {_crash(report)}")
-    bad = next((report for report in [*run.subtests, *run.reports] if report.failed), None)
-    if bad is not None and all(part in _crash(bad) for part in TIMEOUT):
-        return _failed(bad, failure=f"timeout: {_crash(bad)}")
-    if bad is not None:
-        return _failed(bad, reward=0.0)
-    if run.wrong is not None:
-        return Outcome(failure=run.wrong)
+    for report in [*run.subtests, *run.reports]:
+        if report.failed:
+            is_timeout = all(part in _crash(report) for part in TIMEOUT)
+            return _failed(report, **({"failure": f"timeout: {_crash(report)}"} if is_timeout else {"reward": 0.0}))
+    if run.invalid is not None:
+        return Outcome(failure=run.invalid)
     if not any(report.when == "call" for report in run.reports):
         return Outcome(failure="the test was set up and not called")
     return Outcome(reward=1.0 if run.reward is None else run.reward)
 
 
-def _failed(report: pytest.TestReport, **why: Any) -> Outcome:
-    """The outcome of a run that failed, with what pytest shows of the failure."""
+def _failed(report: pytest.TestReport, **fields: Any) -> Outcome:
+    """The outcome of a run that failed, with the texts that pytest shows."""
     sections = [(title, masked(text)) for title, text in report.sections]
     raised = getattr(report, "thresher_raised", None)
     text = masked(report.longreprtext)
-    return Outcome(traceback=text, message=_crash(report), sections=sections, raised=raised, **why)
+    return Outcome(traceback=text, message=_crash(report), sections=sections, raised=raised, **fields)
 
 
 def _crash(report: pytest.TestReport) -> str:
-    """What went wrong, in one line."""
+    """The error in one line."""
     crash = getattr(report.longrepr, "reprcrash", None)
     lines = str(crash.message if crash is not None else report.longreprtext).strip().splitlines()
-    if crash is None:  # such as a fixture that does not exist
+    if crash is None:  # for example, a fixture does not exist
         lines = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")] or lines
     return masked(lines[0])[:300] if lines else "it failed"
 

@@ -1,4 +1,4 @@
-"""One report per test, for pytest and all its plugins: the terminal, JUnit XML, the cache of failed tests."""
+"""One report per test, for pytest and its plugins: the terminal, JUnit XML, the cache of failed tests."""
 
 import re
 import shlex
@@ -21,7 +21,7 @@ from ...text.quantities import duration, number
 from .session_options import Options
 from .studies import SKIPPED, Result, Sift
 
-WORDS = {  # status, the worst first: how pytest's terminal counts it, its letter, its word with -v
+WORDS = {  # statuses, the worst first: the word of pytest's counts, the letter, and the word with -v
     "error": ("error", "E", "ERROR"),
     "failing": ("failed", "F", "FAILING"),
     "flaky": ("flaky", "~", "FLAKY"),
@@ -49,11 +49,11 @@ class Collected(NamedTuple):
 
     @property
     def location(self) -> tuple[str, int | None, str]:
-        """The same as an item's."""
+        """The location, as an item has it."""
         return self.file, self.line, self.name
 
 
-class Shown(TerminalRepr):
+class Longrepr(TerminalRepr):
     """The first traceback of a test, and a sentence about all its runs."""
 
     def __init__(self, result: Result, path: str, line: int | None) -> None:
@@ -67,12 +67,12 @@ class Shown(TerminalRepr):
 
 def reports(result: Result, item: pytest.Item | Collected) -> list[pytest.TestReport]:
     """The reports of a test: setup, call and teardown, as if it had run once."""
-    first, aside, status = result.tally.first, result.tally.aside, result.status
+    first, teardown_error, status = result.tally.first, result.tally.teardown_error, result.status
     path, line, _ = item.location
     longrepr: Any = None
     outcome = "passed"
     if status in BAD:
-        outcome, longrepr = "failed", Shown(result, path, line)
+        outcome, longrepr = "failed", Longrepr(result, path, line)
     elif status == "skipped":
         reason = (result.row.reason or "").removeprefix(SKIPPED)
         outcome, longrepr = "skipped", (str(item.path), (line or 0) + 1, f"Skipped: {reason}")
@@ -96,10 +96,10 @@ def reports(result: Result, item: pytest.Item | Collected) -> list[pytest.TestRe
             properties,
         )
 
-    last = report("teardown", "passed" if aside is None else "failed", aside, 0.0)
+    teardown = report("teardown", "passed" if teardown_error is None else "failed", teardown_error, 0.0)
     main = report("setup" if status == "error" else "call", outcome, longrepr, seconds)
-    main.thresher = result  # type: ignore[attr-defined]  # a report may carry whatever plugins need
-    return [main, last] if status == "error" else [report("setup", "passed", None, 0.0), main, last]
+    main.thresher = result  # type: ignore[attr-defined]  # plugins may add attributes to reports
+    return [main, teardown] if status == "error" else [report("setup", "passed", None, 0.0), main, teardown]
 
 
 def status_of(report: pytest.TestReport) -> tuple[str, str, str] | None:
@@ -128,10 +128,10 @@ def add_to_junit(config: pytest.Config, report: pytest.TestReport) -> None:
 
 
 def sentence(result: Result) -> str:
-    """What is known about a test, in one sentence."""
+    """The result of a test in one sentence."""
     first, row = result.tally.first, result.row
     if result.status == "error":
-        return row.reason or (result.tally.lines[0] if result.tally.lines else "no reward")
+        return row.reason or (result.tally.errors[0] if result.tally.errors else "no reward")
     rate = "no result" if row.mean is None else f"pass rate {row.mean:.3g}"
     message = "" if first is None or not first.message else f": {first.message}"
     return f"{rate} in {plural(row.seen, 'run')}, at least {number(result.at_least, exact=True)} required{message}"
@@ -142,7 +142,7 @@ def traceback(result: Result) -> str:
     tally, parts = result.tally, list[str]()
     if tally.first is not None and tally.first.traceback:
         parts.append(tally.first.traceback.rstrip())
-    parts += tally.lines or ([sentence(result)] if result.status == "error" else [])
+    parts += tally.errors or ([sentence(result)] if result.status == "error" else [])
     if (command := rerun(result)) is not None:
         parts.append(f"Run it again with the seed that failed:\n    {command}")
     return "\n\n".join(parts) or sentence(result)
@@ -156,25 +156,28 @@ def rerun(result: Result) -> str | None:
 
 def _properties(result: Result) -> list[tuple[str, object]]:
     row = result.row
-    found: dict[str, object] = {"rate": row.mean, "low": row.low, "high": row.high, "runs": result.runs}
-    found |= {
+    values = {
+        "rate": row.mean,
+        "low": row.low,
+        "high": row.high,
+        "runs": result.runs,
         "status": result.status,
         "at_least": number(result.at_least, exact=True),
-        "certified": row.certified,
+        "certified": str(row.certified).lower(),
         "seed": result.tally.seed,
     }
-    return [(f"thresher_{name}", _number(value)) for name, value in found.items() if value is not None]
-
-
-def _number(value: object) -> object:
-    return f"{value:.6g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else value
+    return [
+        (f"thresher_{name}", f"{value:.6g}" if isinstance(value, float) else value)
+        for name, value in values.items()
+        if value is not None
+    ]
 
 
 # The summary at the end: a table, tracebacks and the guarantee, on a terminal and in Markdown.
 
 HEADS = ("state", "pass rate", "interval", "runs", "test")
-FEW = 10  # rows of open tests that never failed: there may be thousands, and -v shows all
-MOST = 100  # tracebacks in Markdown: CI services limit the size of a page, GitHub to 1 MB
+FEW = 10  # rows of open tests that never failed; there may be thousands, and -v shows all
+MOST = 100  # tracebacks in Markdown, because CI services limit the size of a page (GitHub: 1 MB)
 ORDER = list(WORDS)
 
 
@@ -187,8 +190,8 @@ def state(result: Result) -> str:
 
 def notable(results: Sequence[Result]) -> list[Result]:
     """The tests that are not plainly steady, the worst first."""
-    found = [result for result in results if result.status != "steady" or result.flaky]
-    return sorted(found, key=lambda result: (ORDER.index(result.status), result.row.mean or 0.0))
+    not_steady = [result for result in results if result.status != "steady" or result.flaky]
+    return sorted(not_steady, key=lambda result: (ORDER.index(result.status), result.row.mean or 0.0))
 
 
 def abridged(results: Sequence[Result]) -> tuple[list[Result], int]:
@@ -209,32 +212,32 @@ def cells(result: Result) -> tuple[str, ...]:
 
 
 def counted(results: Sequence[Result]) -> str:
-    """How many tests have each status, in one line; those that are flaky but not certified are counted separately."""
+    """The number of tests of each status in one line. Flaky tests that are not certified are counted separately."""
     count = Counter(result.status for result in results)
-    both = Counter(result.status for result in results if result.flaky)
-    of = {status: f" ({many:,} of them flaky)" for status, many in both.items()}
-    words = [f"{count['steady']:,} steady{of.get('steady', '')}"]
-    words += [f"{count['failing']:,} failing too often{of.get('failing', '')}"]
+    flaky = Counter(result.status for result in results if result.flaky)
+    notes = {status: f" ({many:,} of them flaky)" for status, many in flaky.items()}
+    words = [f"{count['steady']:,} steady{notes.get('steady', '')}"]
+    words += [f"{count['failing']:,} failing too often{notes.get('failing', '')}"]
     if count["flaky"]:
-        words.append(f"{count['flaky']:,}{' more' if of.keys() & {'steady', 'failing'} else ''} flaky")
+        words.append(f"{count['flaky']:,}{' more' if notes.keys() & {'steady', 'failing'} else ''} flaky")
     words.append(f"{count['open']:,} open")
     words += [f"{count[name]:,} {name}" for name in ("error", "skipped") if count[name]]
     return f"{', '.join(words)} in {plural(sum(result.runs for result in results), 'run')}."
 
 
 def left_out(hidden: int) -> str:
-    """What the table does not show."""
+    """The note about tests that the table does not show."""
     return f"and {plural(hidden, 'more test')} that {'is' if hidden == 1 else 'are'} open and never failed"
 
 
 def guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
-    """What is guaranteed, and where the outcomes are from."""
+    """The guarantees, and the origin of the outcomes."""
     for verdict in verdicts:
         certified = any(row.certified for row in verdict.rows)
         bar = "" if len(verdicts) == 1 else f"At least {number(verdict.at_least or 0.0, exact=True)}: "
         yield f"{bar}{verdict.guarantee if certified else 'Nothing is certified yet.'}"
-        if from_where := origin(verdict.earlier, verdict.told, verdict.since, verdict.others, what="outcomes"):
-            yield from_where
+        if text := origin(verdict.earlier, verdict.told, verdict.since, verdict.others, what="outcomes"):
+            yield text
     if len(verdicts) > 1 and options.guarantee == "all":
         confidence = number(options.confidence, exact=True)
         yield f"All of these labels together are right with probability at least {confidence}."
@@ -263,7 +266,7 @@ def write(tr: TerminalReporter, results: Sequence[Result], verdicts: Sequence[Ve
 
 
 def _tracebacks(tr: TerminalReporter, results: Sequence[Result]) -> None:
-    """The first traceback of each flaky test; pytest itself shows those of tests that failed."""
+    """The first traceback of each flaky test. pytest itself shows those of tests that failed."""
     flaky = [result for result in notable(results) if result.flaky and result.status not in BAD]
     if flaky:
         tr.section("FLAKY", sep="=")
@@ -277,13 +280,13 @@ def _tracebacks(tr: TerminalReporter, results: Sequence[Result]) -> None:
 
 def _table(tr: TerminalReporter, lines: list[tuple[str, ...]]) -> None:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for what, *numbers, name in lines:  # names are long: they come last, as in pytest's own --durations
+    for words, *numbers, name in lines:  # names are long, so they come last, as in pytest's own --durations
         middle = "  ".join(text.rjust(width) for text, width in zip(numbers, widths[1:-1], strict=True))
-        tr.write_line(visible(f"{what.ljust(widths[0])}  {middle}  {name}"))
+        tr.write_line(visible(f"{words.ljust(widths[0])}  {middle}  {name}"))
 
 
 def to_markdown(results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> str:
-    """The same summary for a page of a CI service."""
+    """The summary for the page of a CI service."""
     head = f"### thresher: does each test pass in at least {number(options.at_least, exact=True)} of runs?"
     lines = [head, "", counted(results), ""]
     rows, hidden = abridged(results)
@@ -304,13 +307,13 @@ def to_markdown(results: Sequence[Result], verdicts: Sequence[Verdict], options:
     return "\n".join([*lines, "", ""])
 
 
-# Progress while tests run: one line that is rewritten on a terminal, a line now and then in a log.
+# Progress while tests run: a terminal has one line that is rewritten, a log gets a new line from time to time.
 
-LIVE, LOGGED = 0.2, 30.0  # seconds between two lines
+LIVE, LOGGED = 0.2, 30.0  # seconds between two lines on a terminal, and in a log
 
 
 class Progress:
-    """Called after each run."""
+    """Shows the progress. It is called after each run."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._began = time.monotonic()
@@ -324,9 +327,9 @@ class Progress:
         if now < self._next or self._tr is None or self._tr.verbosity < -1:
             return
         self._next = now + self._every
-        found = sift.counts()
-        left = f"{found['steady']:,} steady, {found['failing']:,} failing too often, {found['open']:,} open"
-        line = f"thresher: {sift.runs:,} runs, {left}, {duration(now - self._began)}"
+        count = sift.counts()
+        states = f"{count['steady']:,} steady, {count['failing']:,} failing too often, {count['open']:,} open"
+        line = f"thresher: {sift.runs:,} runs, {states}, {duration(now - self._began)}"
         if self._live:
             self._tr.rewrite(line, erase=True)
         else:

@@ -4,15 +4,15 @@ xdist tells its workers only which tests to run, by their positions, but a run a
 in which a worker waits for work is an ordinary pytest hook, and a scheduler may send any command over the worker's
 channel. So this loop replaces xdist's. It reads the same channel:
 
-- ``("thresher", {"runs": [[serial, position, seed, number], …], "left": seconds})`` from `Scheduler`; a test
-  without a seed runs once, in the ordinary way,
-- ``("stop", {})`` from there: runs that have not begun are given back,
-- ``("shutdown", {})`` from xdist, and the end of the channel.
+- ``("thresher", {"runs": [[serial, position, seed, number], …], "left": seconds})`` comes from `Scheduler`. A test
+  without a seed runs once, in the ordinary way.
+- ``("stop", {})`` comes from there, too: runs that have not begun are given back.
+- ``("shutdown", {})`` comes from xdist, and at the end of the channel.
 
 Answers go back in the order of the runs, as the event ``runtest_protocol_complete``, which xdist passes on to the
-scheduler unchanged: ``item_index`` is the serial number and ``duration`` the answer in JSON. That is an outcome, null
-for a run that never began, or a string that says why a run that began has no outcome. Runs make no reports, so no
-plugin logs them, neither here nor in the controller.
+scheduler unchanged: ``item_index`` is the serial number, and ``duration`` is the answer in JSON. An answer is an
+outcome, null for a run that never began, or a string that says why a run that began has no outcome. Runs make no
+reports, so no plugin logs them, neither in the worker nor in the controller.
 """
 
 import json
@@ -26,21 +26,21 @@ from typing import Any, NamedTuple
 import pytest
 from xdist.scheduler import LoadScheduling
 
-from .plugin import Plugin, divided, fingerprint, refuse_errors, store_explained
-from .repeating import Outcome, Repeating, interrupted, leave, run_once
+from .plugin import SiftedSession, fingerprint, ordinary_and_arms, refuse_errors, store_explained
+from .repeating import Outcome, interruption, run_once, tear_down
 from .reports import Collected
 from .session_options import Options, bars
 from .studies import Ask, Sift
 
-HELLO, LAST = -1, -2  # instead of a serial number: what was collected; an error in the last teardown
+HELLO, LAST = -1, -2  # serial numbers of two other answers: the collected tests, and an error in the last teardown
 
 
-class Worker(Repeating):
+class Worker:
     """The loop of one worker."""
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self._options = options
-        self._interactor: Any = next(each for each in config.pluginmanager.get_plugins() if hasattr(each, "sendevent"))
+        self._interactor: Any = next(p for p in config.pluginmanager.get_plugins() if hasattr(p, "sendevent"))
         self._runs = SimpleQueue[list[Any] | None]()
         self._stopped, self._until = False, math.inf
 
@@ -48,7 +48,7 @@ class Worker(Repeating):
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run what the controller asks for, until it ends this worker."""
         for item in session.items:
-            setattr(item, "_nodeid", plain(item))  # noqa: B010 - pytest declares it nowhere
+            setattr(item, "_nodeid", nodeid_of(item))  # noqa: B010 - pytest declares it nowhere
         self._send(HELLO, describe(session, self._options))
         self._interactor.channel.setcallback(self._receive, endmarker=("shutdown", {}))
         try:
@@ -60,15 +60,15 @@ class Worker(Repeating):
             self._stopped = True
             while not self._runs.empty() and (run := self._runs.get()) is not None:
                 self._send(run[0], None)
-        self._send(LAST, leave(session, None))
+        self._send(LAST, tear_down(session, None))
         return True
 
     def _receive(self, command: tuple[str, dict[str, Any]]) -> None:
         """Take a command, in the thread that reads the channel."""
-        name, given = command
+        name, arguments = command
         if name == "thresher":
-            self._until = time.monotonic() + given["left"]
-            for run in given["runs"]:
+            self._until = time.monotonic() + arguments["left"]
+            for run in arguments["runs"]:
                 self._runs.put(run)
         elif name == "stop":
             self._stopped = True
@@ -86,38 +86,38 @@ class Worker(Repeating):
             return Outcome()
         try:
             return run_once(item, seed=seed, number=number, isolation=self._options.isolation)
-        except BaseException as error:  # Ctrl-C, pytest.exit: whatever the test did, its run has begun
-            self._send(serial, interrupted(error))
+        except BaseException as error:  # Ctrl-C or pytest.exit: the run has begun
+            self._send(serial, interruption(error))
             raise
 
     def _send(self, serial: int, answer: object) -> None:
         self._interactor.sendevent("runtest_protocol_complete", item_index=serial, duration=json.dumps(answer))
 
 
-def plain(item: pytest.Item) -> str:
-    """The node id without the group that ``--dist loadgroup`` appends to it before pytest 9.2: it is the same test."""
+def nodeid_of(item: pytest.Item) -> str:
+    """The node id without the group that ``--dist loadgroup`` appends to it before pytest 9.2."""
     return item.nodeid.removesuffix(f"@{group_of(item)}")
 
 
 def group_of(item: pytest.Item) -> str | None:
-    """The group that its markers name, for ``--dist loadgroup``, as xdist reads them."""
+    """The group that the test's markers name, read as xdist reads them. It is for ``--dist loadgroup``."""
     marks = list(item.iter_markers("xdist_group")) if item.config.getoption("loadgroup", False) else []
     names = {str(mark.args[0] if mark.args else mark.kwargs.get("name", "default")) for mark in marks}
     return "_".join(sorted(names)) or None
 
 
 def describe(session: pytest.Session, options: Options) -> dict[str, Any]:
-    """What the controller must know about the tests besides their node ids; ready for JSON."""
+    """The tests as the controller needs to know them, ready for JSON."""
     try:
-        found = bars(session.items, options)
+        bar_of = bars(session.items, options)
     except pytest.UsageError as error:
         return {"error": str(error), "tests": [], "ordinary": []}
-    ordinary, arms = divided(session.items)
+    ordinary, arms = ordinary_and_arms(session.items)
     positions = {item: position for position, item in enumerate(session.items)}
 
     def collected(item: pytest.Item) -> Collected:
-        about = (*item.location, str(item.path), list(item.keywords))
-        return Collected(item.nodeid, positions[item], found[item], group_of(item), *about)
+        place = (*item.location, str(item.path), list(item.keywords))
+        return Collected(item.nodeid, positions[item], bar_of[item], group_of(item), *place)
 
     return {
         "tests": [collected(item) for item in arms.values()],
@@ -128,28 +128,28 @@ def describe(session: pytest.Session, options: Options) -> dict[str, Any]:
 
 # In the controller of pytest-xdist: which worker makes which run.
 #
-# xdist asks plugins for a scheduler, tells it what the workers collected and completed, and lets it send them work.
-# This one asks the studies instead of a list of tests. The worker above is the other end.
+# xdist asks plugins for a scheduler, tells it which tests the workers collected and completed, and lets it send them
+# work. This scheduler asks the studies instead of a list of tests. The worker above is the other end.
 
 Node = Any  # xdist's WorkerController; xdist publishes no types
 LEAST, MOST = 2, 32  # runs queued on a worker, so that it need not wait for the controller
-AHEAD = 0.25  # seconds of work queued on a worker, unless the least takes longer
+AHEAD = 0.25  # seconds of work queued on a worker, but at least LEAST runs
 
 
-class Run(NamedTuple):
+class WorkerRun(NamedTuple):
     """One run for a worker."""
 
     nodeid: str
     position: int  # in the collection
     scope: str | None = None  # one worker at a time makes runs of a scope
-    ask: Ask | None = None  # None: it runs once, in the ordinary way
+    ask: Ask | None = None  # None for a test that runs once, in the ordinary way
 
 
-class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
+class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no types
     """Keeps every worker busy until the studies are done.
 
-    A worker answers its runs in the order in which they were sent. So if it dies, the first of them was running and
-    failed; the others never began, and another worker makes them as they are.
+    A worker answers its runs in the order in which they were sent. So if it dies, the first of them was running and has
+    failed. The others never began, and another worker makes them.
     """
 
     def __init__(self, config: pytest.Config, log: Any, *, start: Callable[[dict[str, Any]], Sift]) -> None:
@@ -157,20 +157,20 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         self.collection: list[str] | None = None
         self.sift: Sift  # set when this begins
         self._start = start
-        self._hello: dict[str, Any] | None = None
+        self._hello: dict[str, Any] | None = None  # the tests as a worker described them
         self._begun = self._over = False
-        self._runs: dict[str, Run] = {}  # what runs of a test have in common
+        self._runs: dict[str, WorkerRun] = {}  # by node id: a run without its ask
         self._serial = 0
-        self._waiting = deque[Run]()  # on no worker
+        self._waiting = deque[WorkerRun]()  # runs on no worker
         self._depth: dict[Node, int] = {}
-        self._ending = set[Node]()  # workers that gave a run back: they begin no more
+        self._ending = set[Node]()  # workers that gave a run back, and begin no more
         self._strangers = set[Node]()  # workers that collected other tests
 
-    # -- what xdist asks and tells ------------------------------------------------------------------------------
+    # -- called by xdist ----------------------------------------------------------------------------------------
 
     @property
     def tests_finished(self) -> bool:
-        """Whether nothing is left to do: also if the workers collected different tests, which xdist reports."""
+        """Whether nothing is left to do, or the workers collected different tests, which xdist reports."""
         if not self._begun:
             return self._over
         over = self._is_over()  # may take back waiting runs
@@ -181,7 +181,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         return bool(self._waiting) or any(self.node2pending.values())
 
     def schedule(self) -> None:
-        """Begin, once all workers have collected the same tests and one has described them; then give them work."""
+        """Begin once all workers have collected the same tests and one has described them; then give them work."""
         if self.collection is None and not self._over:
             if not self._check_nodes_have_same_collection():
                 self._over = True
@@ -192,15 +192,15 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         if not self._begun:
             self._begin(self._hello)
         for node in self.nodes:
-            if node in self.node2collection:  # else it still collects
+            if node in self.node2collection:  # otherwise it is still collecting
                 self.check_schedule(node)
 
     def add_node(self, node: Node) -> None:
-        """A new worker. `node2pending` has its runs by serial number, in the order in which they were sent."""
+        """Add a worker. `node2pending` has its runs by serial number, in the order in which they were sent."""
         self.node2pending[node] = {}
 
     def add_node_collection(self, node: Node, collection: list[str]) -> None:
-        """A worker has collected its tests. One that replaces another and has other tests gets no runs."""
+        """A worker has collected its tests. A replacement that collected other tests gets no runs."""
         super().add_node_collection(node, collection)
         if self._begun and node not in self.node2collection:
             self._strangers.add(node)
@@ -208,7 +208,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             self.config.issue_config_time_warning(pytest.PytestWarning(warning), 2)
 
     def mark_test_complete(self, node: Node, item_index: int, duration: Any = None) -> None:
-        """An answer of a worker."""
+        """Take an answer of a worker."""
         answer = json.loads(duration)
         if item_index == HELLO:
             self._hello = self._hello or answer
@@ -216,9 +216,9 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
                 self.schedule()
         elif item_index == LAST:
             if self._begun:
-                self.sift.aside(answer, node)
-        elif run := self.node2pending.get(node, {}).pop(item_index, None):  # else it was answered before
-            self._answered(node, run, answer)
+                self.sift.note_teardown_error(answer, node)
+        elif run := self.node2pending.get(node, {}).pop(item_index, None):  # otherwise it was answered before
+            self._take_answer(node, run, answer)
             if self._waiting:
                 self.schedule()
             else:
@@ -235,10 +235,10 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             return None
         first, *others = runs
         spec = node.gateway.spec
-        if not spec.popen or getattr(spec, "via", None):  # a broken connection may lose answers of runs that began
+        if not spec.popen or getattr(spec, "via", None):  # if its connection broke, runs may have begun
             for run in others:
                 if run.ask is not None:
-                    self.sift.lost(run.ask, "the connection to its worker broke")
+                    self.sift.drop_lost(run.ask, "the connection to its worker broke")
             others = []
         self._waiting.extend(others)
         if first.ask is not None:
@@ -254,8 +254,8 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         self._begun = True
         for test in hello["tests"]:
             scope = scope_of(test.nodeid, test.group, dist=self.config.getvalue("dist"))
-            self._runs[test.nodeid] = Run(test.nodeid, test.position, scope)
-        self._waiting.extend(Run(nodeid, position) for nodeid, position in hello["ordinary"])
+            self._runs[test.nodeid] = WorkerRun(test.nodeid, test.position, scope)
+        self._waiting.extend(WorkerRun(nodeid, position) for nodeid, position in hello["ordinary"])
 
     def check_schedule(self, node: Node, duration: float = 0) -> None:
         """Send a worker more runs if it has few left."""
@@ -264,35 +264,35 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             return
         if len(pending) >= max(LEAST, self._depth.get(node, 0) // 4):
             return
-        self._depth[node] = depth = self._deep(node)
-        runs = self._of_waiting(node, depth - len(pending))
+        self._depth[node] = depth = self._queue_length(node)
+        runs = self._take_waiting(node, depth - len(pending))
         while len(runs) + len(pending) < depth and len(self._waiting) < MOST:
             asks = self.sift.ask(depth - len(runs) - len(pending))
             if not asks:
                 break
             self._waiting.extend(self._runs[ask.nodeid]._replace(ask=ask) for ask in asks)
-            runs += self._of_waiting(node, depth - len(runs) - len(pending))
+            runs += self._take_waiting(node, depth - len(runs) - len(pending))
         if runs:
             self._send(node, sorted(runs, key=lambda run: run.position))  # fixtures of a module are set up less often
 
-    def _deep(self, node: Node) -> int:
+    def _queue_length(self, node: Node) -> int:
         """How many runs to queue on the worker."""
         pace = self.sift.pace.get(node)
         if pace is None:
             return LEAST
         return max(LEAST, int(min(MOST, AHEAD / max(pace, 1e-9), self.sift.open // len(self.nodes))))
 
-    def _of_waiting(self, node: Node, most: int) -> list[Run]:
-        """Waiting runs that this worker may make: no other worker has runs of their scopes."""
-        taken = {run.scope for other in self.nodes if other != node for run in self.node2pending[other].values()}
-        found, others = list[Run](), list[Run]()
-        while self._waiting and len(found) < most:
+    def _take_waiting(self, node: Node, most: int) -> list[WorkerRun]:
+        """Take waiting runs for this worker, but none of a scope in which another worker has runs."""
+        busy = {run.scope for other in self.nodes if other != node for run in self.node2pending[other].values()}
+        runs, others = list[WorkerRun](), list[WorkerRun]()
+        while self._waiting and len(runs) < most:
             run = self._waiting.popleft()
-            (found if run.scope is None or run.scope not in taken else others).append(run)
+            (runs if run.scope is None or run.scope not in busy else others).append(run)
         self._waiting.extendleft(reversed(others))
-        return found
+        return runs
 
-    def _send(self, node: Node, runs: list[Run]) -> None:
+    def _send(self, node: Node, runs: list[WorkerRun]) -> None:
         message, pending = list[Any](), self.node2pending[node]
         for run in runs:
             self._serial += 1
@@ -300,28 +300,26 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
             seed, number = (None, 0) if run.ask is None else (run.ask.seed, run.ask.number)
             message.append([self._serial, run.position, seed, number])
         left = max(0.0, self.sift.until - time.monotonic())
-        if not self._reaches(node, "thresher", runs=message, left=left):
+        if not self._send_command(node, "thresher", runs=message, left=left):
             self._waiting.extend(pending.pop(serial) for serial, *_ in message)
 
-    def _reaches(self, node: Node, command: str, **given: object) -> bool:
+    def _send_command(self, node: Node, command: str, **arguments: object) -> bool:
         """Send a command. Returns False if the worker has just died; xdist will notice."""
         try:
-            node.sendcommand(command, **given)
+            node.sendcommand(command, **arguments)
         except OSError:
             self._ending.add(node)
             return False
         return True
 
-    # -- what came of it ----------------------------------------------------------------------------------------
-
-    def _answered(self, node: Node, run: Run, answer: Any) -> None:
+    def _take_answer(self, node: Node, run: WorkerRun, answer: Any) -> None:
         if run.ask is None:
             return
         if answer is None:
             self._ending.add(node)
-            self.sift.unbegun([run.ask])
+            self.sift.take_back([run.ask])
         elif isinstance(answer, str):
-            self.sift.lost(run.ask, answer)
+            self.sift.drop_lost(run.ask, answer)
         else:
             outcome = Outcome(*answer)
             self.sift.tell(run.ask, outcome, node)
@@ -336,10 +334,10 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         self._forget_waiting()
         for node, pending in self.node2pending.items():
             if pending and not node.shutting_down:
-                self._reaches(node, "stop")
+                self._send_command(node, "stop")
 
     def finish(self) -> None:
-        """Give up on runs of workers that do not answer: each of these runs may have begun."""
+        """Drop the runs of workers that do not answer. Each of these runs may have begun."""
         self._over = True
         self._forget_waiting()
         if self._begun:
@@ -349,8 +347,8 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
 
     def _is_over(self) -> bool:
         out_of_time = self.sift.is_out_of_time
-        alone = bool(self._strangers) and self._strangers.issuperset(self.nodes)
-        if not self._over and (out_of_time or alone):
+        only_strangers = bool(self._strangers) and self._strangers.issuperset(self.nodes)
+        if not self._over and (out_of_time or only_strangers):
             self._over = True
             self._forget_waiting()
             if not out_of_time and not self.sift.done:
@@ -358,7 +356,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
         return self._over
 
     def _report_strangers(self) -> None:
-        """No worker is left to make the missing runs: an error, reported as xdist reports different collections."""
+        """Report that no worker is left to make the missing runs, as xdist reports different collections."""
         name = next(iter(self._strangers)).gateway.id
         text = "No worker is left that collected the same tests, so the runs end here. See the warning."
         report = pytest.CollectReport(nodeid=name, outcome="failed", longrepr=text, result=[])
@@ -366,12 +364,12 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # for the same reason
 
     def _forget_waiting(self) -> None:
         if self._waiting:
-            self.sift.unbegun([run.ask for run in self._waiting if run.ask is not None])
+            self.sift.take_back([run.ask for run in self._waiting if run.ask is not None])
         self._waiting.clear()
 
 
 def scope_of(nodeid: str, group: str | None, *, dist: str) -> str | None:
-    """The test's scope, with ``--dist loadfile``, ``loadscope`` or ``loadgroup``: one worker at a time runs its tests.
+    """The test's scope with ``--dist loadfile``, ``loadscope`` or ``loadgroup``. One worker at a time runs its tests.
 
     >>> scope_of("a.py::Test::one", None, dist="loadfile"), scope_of("a.py::Test::one", None, dist="loadscope")
     ('a.py', 'a.py::Test')
@@ -385,16 +383,16 @@ def scope_of(nodeid: str, group: str | None, *, dist: str) -> str | None:
     return group if dist == "loadgroup" else None
 
 
-# With pytest-xdist: what the controller does besides scheduling.
+# In the controller: the loop around the scheduler.
 
 GRACE = 5.0  # seconds that workers have to answer after Ctrl-C
 
 
-class Controller(Plugin):
-    """The plugin in the controller of xdist: tests run in the workers, and are reported here."""
+class Controller:
+    """The loop in the controller of xdist. Tests run in the workers, and are reported here."""
 
-    def __init__(self, config: pytest.Config, options: Options) -> None:
-        super().__init__(config, options)
+    def __init__(self, session: SiftedSession) -> None:
+        self._sifted = session
         self._scheduler: Scheduler | None = None
         self._tests: dict[str, Collected] = {}
 
@@ -404,47 +402,44 @@ class Controller(Plugin):
         return self._scheduler
 
     @pytest.hookimpl(wrapper=True, trylast=True)  # within the terminal's, which ends the line of results
-    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:  # type: ignore[override]
-        """Whatever ends the loop of xdist, log one report for each test."""
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
+        """Log one report for each test, whatever ends the loop of xdist."""
         with store_explained():
             try:
-                found = yield
+                result = yield
             except BaseException:
-                self._settle()
+                self._await_answers()
                 raise
             finally:
-                self._end()
+                if self._scheduler is not None:
+                    self._scheduler.finish()
+                self._sifted.report(self._tests)
         if session.shouldfail:
             raise session.Failed(session.shouldfail)
-        return found
+        return result
 
     def _start(self, hello: dict[str, Any]) -> Sift:
         """Create the studies."""
-        session: Any = self.config.pluginmanager.get_plugin("session")
+        session: Any = self._sifted.config.pluginmanager.get_plugin("session")
         refuse_errors(session)
         if hello.get("error"):
             raise pytest.UsageError(hello["error"])
         self._tests = {test.nodeid: test for test in hello["tests"]}
-        return self.begin({test.nodeid: test.bar for test in hello["tests"]}, hello["version"])
+        return self._sifted.begin({test.nodeid: test.bar for test in hello["tests"]}, hello["version"])
 
-    def _settle(self) -> None:
+    def _await_answers(self) -> None:
         """After Ctrl-C, wait for the workers' answers. Press Ctrl-C again to stop waiting."""
-        scheduler, loop = self._scheduler, self.config.pluginmanager.get_plugin("dsession")
+        scheduler, loop = self._scheduler, self._sifted.config.pluginmanager.get_plugin("dsession")
         if scheduler is None or loop is None:
             return
         scheduler.stop()
         until, running = time.monotonic() + GRACE, set(scheduler.nodes)
         while running and scheduler.has_pending and (left := until - time.monotonic()) > 0:
             try:
-                name, given = loop.queue.get(timeout=left)
+                event, arguments = loop.queue.get(timeout=left)
             except Empty:
                 break
-            if name == "runtest_protocol_complete":
-                scheduler.mark_test_complete(**given)
-            elif name in ("workerfinished", "errordown"):
-                running.discard(given["node"])
-
-    def _end(self) -> None:
-        if self._scheduler is not None:
-            self._scheduler.finish()
-        self.report(self._tests)
+            if event == "runtest_protocol_complete":
+                scheduler.mark_test_complete(**arguments)
+            elif event in ("workerfinished", "errordown"):
+                running.discard(arguments["node"])

@@ -1,4 +1,4 @@
-"""The studies of a pytest run: which test to run next, and what is known about each."""
+"""The studies of a pytest session: which test to run next, and the result of each test."""
 
 import hashlib
 import math
@@ -23,11 +23,12 @@ from .session_options import Options
 
 Status = Literal["steady", "failing", "flaky", "open", "error", "skipped"]
 STATES = {("above", True): "steady", ("below", True): "failing", ("retired", False): "retired"}  # by label, certified
-SKIPPED = "skipped: "  # begins the reason why a test that skips itself is retired
-LONGEST = 900  # characters of a test's name that are kept in an arm's
-SLOW, WAIT, MOST = 0.02, 0.2, 64  # rewards are written after a run this long, after this time, or when so many wait
+SKIPPED = "skipped: "  # the start of the reason why a test that skips itself is retired
+LONGEST = 900  # characters of a test's name that are kept in the arm's name
+SLOW = 0.02  # seconds of a run after which its reward is written at once
+WAIT, MOST = 0.2, 64  # other rewards are written after so many seconds, or when so many are waiting
 WORDS = Words(arms="tests", rewards="the outcomes of a test's runs")
-LEAST = 2  # runs of each test that a budget must allow: the warm-up
+LEAST = 2  # runs of each test that a budget must allow, for the warm-up
 
 
 class Ask(NamedTuple):
@@ -40,7 +41,7 @@ class Ask(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What is known about one test."""
+    """The result of one test."""
 
     nodeid: str
     at_least: float
@@ -51,36 +52,36 @@ class Result(NamedTuple):
 
     @property
     def runs(self) -> int:
-        """How many runs were made, with or without a reward."""
+        """The number of runs, with or without a reward."""
         return self.row.seen + self.row.charged
 
 
 @dataclass
 class Tally:
-    """What was seen of one test."""
+    """The runs of one test, counted."""
 
     passes: int = 0
     failures: int = 0  # failed assertions and other exceptions
     seconds: float = 0.0
     seed: int | None = None  # of the first run that failed
     first: Outcome | None = None  # the first run that failed, or had no reward
-    lines: list[str] = field(default_factory=list)  # what else there is to say
-    aside: str | None = None  # the first error in tearing down shared fixtures after this test
+    errors: list[str] = field(default_factory=list)  # of rewards that the study refused
+    teardown_error: str | None = None  # the first error in tearing down shared fixtures after this test
 
     def add(self, seed: int, outcome: Outcome) -> None:
         """Count a run."""
         self.seconds += outcome.seconds
         self.failures += outcome.failed
         self.passes += outcome.reward is not None and not outcome.failed
-        better = self.first is None or not self.first.failed  # a failed assertion says more than an error in setup
-        if (outcome.failed and better) or (outcome.failure is not None and self.first is None):
+        is_better = self.first is None or not self.first.failed  # a failed assertion says more than an error in setup
+        if (outcome.failed and is_better) or (outcome.failure is not None and self.first is None):
             self.first, self.seed = outcome, seed
 
 
 class Sift:
-    """All tests, each against its bar: one study for each bar.
+    """One study for each bar, with the tests that have this bar.
 
-    The risk is divided among the studies in proportion to their tests, so that all labels together hold at the
+    The risk is divided among the studies in proportion to their tests. So all labels together are right with the
     confidence, and a label takes as much evidence as in one study of all tests.
     """
 
@@ -90,16 +91,18 @@ class Sift:
         options: Options,
         *,
         version: str = "",
-        shown: Callable[["Sift"], None] = lambda _: None,
+        on_run: Callable[["Sift"], None] = lambda _: None,
     ) -> None:
         self.options, self.bars = options, dict(tests)
         self.tallies = {nodeid: Tally() for nodeid in tests}
-        self.runs = 0  # that ended, in this process
+        self.runs = 0  # of this process that have ended
         self.pace: dict[object, float] = {}  # about how many seconds a run takes, by worker
         self._last: dict[object, str] = {}  # the test that ran last, by worker
-        self._served = dict.fromkeys(tests.values(), 0.0)  # runs asked for, per open test: the bar with fewest is next
-        self._shown = shown  # called after each run
-        self._told: list[tuple[Ask, float]] = []  # not written yet
+        self._served = dict.fromkeys(
+            tests.values(), 0.0
+        )  # by bar: runs asked for per open test; the bar with the fewest is next
+        self._on_run = on_run
+        self._told: list[tuple[Ask, float]] = []  # rewards that are not written yet
         self._flush_at = 0.0
         self._names = {nodeid: arm_of(nodeid) for nodeid in tests}
         self._nodeids = {name: nodeid for nodeid, name in self._names.items()}
@@ -109,31 +112,34 @@ class Sift:
             rule = f"must be at least {LEAST * len(tests):,}: {LEAST} runs for each of {len(tests):,} tests"
             raise InvalidInput("--thresher-budget", options.budget, rule, "give more, or select fewer tests with -k")
         self._store = open_store(options.storage)
-        self.studies = {bar: self._study(bar, at, version) for at, bar in enumerate(sorted(set(tests.values())))}
+        self.studies = {bar: self._study(bar, index, version) for index, bar in enumerate(sorted(set(tests.values())))}
         for study in self.studies.values():
-            self._recall(study)
+            self._count_earlier(study)
         self.until = math.inf  # the time limit counts from the first run
 
-    def _study(self, bar: float, at: int, version: str) -> Study:
-        members = sorted(nodeid for nodeid, its in self.bars.items() if its == bar)  # pytest's order may be random
+    def _study(self, bar: float, index: int, version: str) -> Study:
+        members = sorted(
+            nodeid for nodeid, own_bar in self.bars.items() if own_bar == bar
+        )  # pytest's order may be random
         options, part = self.options, len(members) / len(self.bars)
         budget = None if options.budget is None else options.budget * len(members) // len(self.bars)
-        same = (options.isolation, options.guarantee, options.confidence, options.seed, version)
-        bars = [f"{each:g}" for each in self._served]  # in full only if two look alike: stores have short names
-        shown = f"{bar:g}" if bars.count(f"{bar:g}") == 1 else repr(bar)
-        name = f"pytest {shown} {hashlib.sha256(repr((sorted(self.bars.items()), *same)).encode()).hexdigest()[:12]}"
+        identity = (sorted(self.bars.items()), options.isolation, options.guarantee, options.confidence)
+        digest = hashlib.sha256(repr((*identity, options.seed, version)).encode()).hexdigest()
+        short_bars = [f"{other:g}" for other in self._served]  # the name has the bar in full only if two look alike
+        shown = f"{bar:g}" if short_bars.count(f"{bar:g}") == 1 else repr(bar)
         question: dict[str, Any] = {
             "arms": [self._names[nodeid] for nodeid in members],
             "at_least": bar,
             "budget": budget,
             "confidence": 1 - (1 - options.confidence) * part if part < 1 else options.confidence,
             "guarantee": options.guarantee,
-            "seed": None if options.seed is None else (options.seed + at) % (MAX_SEED + 1),  # no two share their draws
+            # studies with different seeds do not share their draws
+            "seed": None if options.seed is None else (options.seed + index) % (MAX_SEED + 1),
         }
-        return create_study(name, storage=self._store, if_exists="join", **question)
+        return create_study(f"pytest {shown} {digest[:12]}", storage=self._store, if_exists="join", **question)
 
-    def _recall(self, study: Study) -> None:
-        """Count the runs of earlier processes; their tracebacks are not kept."""
+    def _count_earlier(self, study: Study) -> None:
+        """Count the runs of earlier processes, whose tracebacks are not kept."""
         if not peek(study, lambda ledger: ledger.issued):
             return
         for pull in study.pulls():
@@ -147,72 +153,74 @@ class Sift:
     # -- asking and telling -------------------------------------------------------------------------------------
 
     def ask(self, n: int) -> list[Ask]:
-        """At most ``n`` runs to make now, and at least one unless this is `done`."""
+        """Ask for at most ``n`` runs, and at least one unless all studies are `done`."""
         self._flush()
         if self.options.seconds is not None:
             self.until = min(self.until, time.monotonic() + self.options.seconds)
         waiting = {bar: _open(study) for bar, study in self.studies.items() if not study.done}
-        everything, found = sum(waiting.values()), list[Ask]()
-        for bar, count in sorted(waiting.items(), key=lambda each: self._served[each[0]]):
-            share = max(1, n * count // max(1, everything))
-            pulls = self.studies[bar].ask_many(min(share, n - len(found)))
-            found += [Ask(self._nodeids[pull.arm], pull.seed, pull.number, pull.id) for pull in pulls]
+        total, asks = sum(waiting.values()), list[Ask]()
+        for bar, count in sorted(waiting.items(), key=lambda item: self._served[item[0]]):
+            share = max(1, n * count // max(1, total))
+            pulls = self.studies[bar].ask_many(min(share, n - len(asks)))
+            asks += [Ask(self._nodeids[pull.arm], pull.seed, pull.number, pull.id) for pull in pulls]
             self._served[bar] += len(pulls) / max(1, count)
-        return found
+        return asks
 
     def tell(self, ask: Ask, outcome: Outcome, worker: object = None) -> None:
-        """What came of a run. With xdist, also which worker made it."""
-        self.aside(outcome.aside, worker)
+        """Tell the outcome of a run and, with xdist, the worker that made it."""
+        self.note_teardown_error(outcome.earlier_error, worker)
         self._last[worker] = ask.nodeid
         self.pace[worker] = 0.8 * self.pace.get(worker, outcome.seconds) + 0.2 * outcome.seconds
         self.tallies[ask.nodeid].add(ask.seed, outcome)
         self.runs += 1
         if outcome.reward is None:
             self._flush()
-        if outcome.skipped is not None:  # the outcome may decide whether the test skips: nothing more can be learned
+        if (
+            outcome.skipped is not None
+        ):  # chance may decide whether the test skips itself, so its pass rate means little
             reason = f"{SKIPPED}{outcome.skipped}"
-            self._of(ask).drop(ask.pull, reason=reason, cause="failed")
-            self._of(ask).retire(self._names[ask.nodeid], reason=reason)
+            self._study_of(ask).drop(ask.pull, reason=reason, cause="failed")
+            self._study_of(ask).retire(self._names[ask.nodeid], reason=reason)
         elif outcome.reward is None:
-            self._of(ask).drop(ask.pull, reason=outcome.failure or "no reward", cause="failed")
+            self._study_of(ask).drop(ask.pull, reason=outcome.failure or "no reward", cause="failed")
         else:
             self._told.append((ask, outcome.reward))
             if outcome.seconds > SLOW or len(self._told) >= MOST or time.monotonic() > self._flush_at:
                 self._flush()
-        self._shown(self)
+        self._on_run(self)
 
-    def _of(self, ask: Ask) -> Study:
+    def _study_of(self, ask: Ask) -> Study:
         return self.studies[self.bars[ask.nodeid]]
 
-    def aside(self, error: str | None, worker: object = None) -> None:
-        """An error in tearing down shared fixtures. It is reported with the test that ran last."""
+    def note_teardown_error(self, error: str | None, worker: object = None) -> None:
+        """Note an error in tearing down shared fixtures. It is reported with the test that ran last."""
         if error is not None and worker in self._last:
             tally = self.tallies[self._last[worker]]
-            tally.aside = tally.aside or error
+            tally.teardown_error = tally.teardown_error or error
 
     def _flush(self) -> None:
-        """Write the rewards that were told, together: a single write may take longer than a short test."""
+        """Write the rewards that were told. They are written together, because a write may take longer than a test."""
         told, self._told = self._told, []
         self._flush_at = time.monotonic() + WAIT
         for bar, study in self.studies.items():
-            mine = {ask.pull: (ask, reward) for ask, reward in told if self.bars[ask.nodeid] == bar}
-            if mine:
-                outside = tell_together(study, [Telling(pull, reward) for pull, (_, reward) in mine.items()])
+            written = {ask.pull: (ask, reward) for ask, reward in told if self.bars[ask.nodeid] == bar}
+            if written:
+                outside = tell_together(study, [Telling(pull, reward) for pull, (_, reward) in written.items()])
                 for pull, error in outside.items():
-                    self.tallies[mine[pull][0].nodeid].lines.append(str(error))
+                    self.tallies[written[pull][0].nodeid].errors.append(str(error))
 
-    def lost(self, ask: Ask, reason: str) -> None:
-        """A run that began and never returned an outcome: it is charged."""
+    def drop_lost(self, ask: Ask, reason: str) -> None:
+        """Drop a run that began and returned no outcome. It is charged."""
         self._flush()
-        self._of(ask).drop(ask.pull, reason=reason, cause="lost")
+        self._study_of(ask).drop(ask.pull, reason=reason, cause="lost")
 
-    def unbegun(self, asks: Iterable[Ask]) -> None:
-        """Runs that never began, for a reason that has nothing to do with them."""
+    def take_back(self, asks: Iterable[Ask]) -> None:
+        """Take back runs that never began, for a reason that has nothing to do with them."""
         for ask in asks:
-            give_up(self._of(ask), ask.pull, cause="cancelled", reason="the run ended")
+            give_up(self._study_of(ask), ask.pull, cause="cancelled", reason="the run ended")
 
     def drop_all(self, reason: str) -> None:
-        """After an interruption, drop the pending runs of this process: each of them may have begun."""
+        """After an interruption, drop the pending runs of this process. Each of them may have begun."""
         for study in self._up_to_date():
             for pull in study.pulls() if study.pending() else ():
                 if pull.state == "pending" and pull.agent == study.agent:
@@ -259,9 +267,9 @@ class Sift:
         return [verdict_in(study, WORDS) for study in self._up_to_date()]
 
     def results(self, verdicts: Sequence[Verdict] | None = None) -> list[Result]:
-        """What is known about each test, in their order."""
-        found = dict(zip(self.studies, self.verdicts() if verdicts is None else verdicts, strict=True))
-        return [self._result(nodeid, found[bar]) for nodeid, bar in self.bars.items()]
+        """The results of all tests, in their order."""
+        by_bar = dict(zip(self.studies, self.verdicts() if verdicts is None else verdicts, strict=True))
+        return [self._result(nodeid, by_bar[bar]) for nodeid, bar in self.bars.items()]
 
     def _result(self, nodeid: str, verdict: Verdict) -> Result:
         row, tally = verdict[self._names[nodeid]], self.tallies[nodeid]
