@@ -8,7 +8,7 @@ import pytest
 import thresher as library
 from thresher.cli.live_table import arms_table, gauge_of
 from thresher.cli.run_checks import labels_cautions, rewards_cautions
-from thresher.core.row_text import head_of
+from thresher.core.row_text import COLUMNS
 from thresher.core.rows import row_of
 from thresher.study import peek
 
@@ -91,7 +91,7 @@ def test_the_live_table_draws_the_baseline_without_a_mark(kind: str) -> None:
     for row in rows:
         assert ("●" in gauge_of(row, 0.5, 0.0, 1.0).plain) == (row.label != "baseline" and row.seen > 0)
     heads = peek(study, lambda ledger: [str(column.header) for column in arms_table(rows, ledger, 80).columns])
-    assert head_of(study.verdict().look) in heads
+    assert COLUMNS["estimate"].head(study.verdict().look) in heads
     assert heads[-1].startswith("against ")
 
 

@@ -58,48 +58,47 @@ def test_a_column_without_anything_in_it_is_left_out() -> None:
     ],
 )
 def test_a_label_is_certified_or_has_some_evidence(given: dict[str, Any], expected: tuple[str, str]) -> None:
-    assert row_text.certainty(row("a", **given)) == expected
+    assert row_text.cells([row("a", **given)], LOOK, ["certified"], keep=["certified"]) == {"certified": [expected]}
 
 
 @pytest.mark.parametrize(
     ("label", "reached", "style"), [("above", None, "above"), ("above", False, "below"), ("below", True, "above")]
 )
 def test_the_style_says_whether_the_bar_is_reached(label: str, reached: bool | None, style: str) -> None:
-    assert row_text.style_of(row("a", label, reached=reached)) == style
+    assert row_text.columns([row("a", label, reached=reached)], LOOK)[""][0][1] == style
 
 
 @pytest.mark.parametrize(
-    ("look", "head", "heads"),
+    ("look", "heads"),
     [
-        (Look(0.5), "mean", []),
-        (Look(0.5, share=0.9), "share", ["median", "p10"]),
-        (Look(0.5, share=0.9, lower_is_better=True), "within", ["median", "p90"]),
-        (Look(0.5, share=0.5), "share", ["median"]),
-        (Look(0.0, baseline="old"), "difference", ["mean", "baseline"]),
+        (Look(0.5), ["mean"]),
+        (Look(0.5, share=0.9), ["share", "between", "median", "p10"]),
+        (Look(0.5, share=0.9, lower_is_better=True), ["within", "between", "median", "p90"]),
+        (Look(0.5, share=0.5), ["share", "between", "median"]),
+        (Look(0.0, baseline="old"), ["difference", "between", "mean", "baseline"]),
     ],
 )
-def test_each_question_has_its_columns(look: Look, head: str, heads: list[str]) -> None:
-    assert row_text.head_of(look) == head
-    assert list(row_text.further(look).values()) == heads
+def test_each_question_has_its_columns(look: Look, heads: list[str]) -> None:
+    assert list(row_text.columns([row("a")], look))[3 : 3 + len(heads)] == heads
 
 
 def test_the_baseline_is_compared_with_nothing() -> None:
     look = Look(0.0, baseline="old")
-    assert row_text.estimate_of(row("old", "baseline", difference=0.25), look) is None
-    assert row_text.estimate_of(row("new", difference=0.25), look) == 0.25
-    assert row_text.estimate_of(row("old", "baseline"), LOOK) == 0.75
+    rows = [row("old", "baseline", difference=0.25, mean=None), row("new", difference=0.25, baseline=0.5)]
+    table = row_text.columns(rows, look)
+    assert [text for text, _ in table["difference"]] == ["–", "+0.25"]
+    assert ([text for text, _ in table["mean"]], [text for text, _ in table["baseline"]]) == (
+        ["–", "0.75"],
+        ["", "0.5"],
+    )
     ratio = Look(0.0, share=0.5, baseline="old", ratio=1.1, unit="s")
-    assert row_text.details([row("new", baseline=0.5, median=0.25)], ratio)["median"] == ["0.25×"]
-    assert row_text.details([row("new", baseline=0.5)], ratio)["baseline"] == ["500 ms"]
-    assert row_text.details([row("new", baseline=0.5), row("old", "baseline", mean=None)], look) == {
-        "mean": ["0.75", look.amount(None)],
-        "baseline": ["0.5", ""],
-    }
+    table = row_text.columns([row("new", baseline=0.5, median=0.25)], ratio)
+    assert (table["median"], table["baseline"]) == ([("0.25×", "")], [("500 ms", "")])
 
 
 def test_cases_are_counted_of_all() -> None:
-    assert (row_text.seen(row("a"), None), row_text.seen(row("a"), 5000)) == ("1,234", "1,234 of 5,000")
-    assert "cases" in row_text.columns([row("a")], Look(0.5, cases=5000))
+    assert row_text.columns([row("a")], LOOK)["pulls"] == [("1,234", "")]
+    assert row_text.columns([row("a")], Look(0.5, cases=5000))["cases"] == [("1,234 of 5,000", "")]
 
 
 # -- narrow and wide -------------------------------------------------------------------------------------------------

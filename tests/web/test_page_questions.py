@@ -8,7 +8,7 @@ from narrow import PHONE, broken, cut
 from questions import QUESTIONS, TIMES, make
 
 import thresher
-from thresher.core.row_text import details
+from thresher.core.row_text import DETAILS, cells
 
 GREEN, RED = "rgb(27, 127, 92)", "rgb(180, 84, 58)"
 COLOURS = {True: GREEN, False: RED, None: "rgb(59, 110, 165)"}  # None: the baseline
@@ -58,7 +58,9 @@ def test_the_page_answers_each_kind_of_question(site: Site, name: str) -> None:
         compared[verdict.baseline] = (COLOURS[None], "")
     assert rows == compared
     further = {arm: texts[: len(HEADS[name]) - 3] for arm, _, _, texts in page.evaluate(ROWS)}
-    assert further == {row.arm: [cells[0] for cells in details([row], look).values()] for row in verdict}
+    assert further == {
+        row.arm: [text for [(text, _)] in cells([row], look, DETAILS, keep=DETAILS).values()] for row in verdict
+    }
     differs = [[0, f"= {verdict.baseline}"]] if look.asks == "difference" else []
     assert page.evaluate(LINES, "chart-arms") == [*differs, [look.bar, f"bar {look.estimate(look.bar)}"]]
     drawn = {row.arm: row.estimate for row in verdict if row.label != "baseline"}

@@ -6,7 +6,7 @@ import pytest
 from questions import QUESTIONS, make
 
 import thresher
-from thresher.core.row_text import head_of
+from thresher.core.row_text import COLUMNS
 from thresher.log.store import MemoryStore
 from thresher.web.report import report
 
@@ -29,7 +29,8 @@ def test_the_report_and_the_figure_answer_each_kind_of_question(store: MemorySto
         assert found is not None
         assert found[1] == {True: "above", False: "below", None: "baseline"}[row.reached]
         if row.label != "baseline":
-            assert f"data-head='{head_of(look)}'>{look.estimate(row.estimate)}</td>" in found[0]
+            head = COLUMNS["estimate"].head(look)
+            assert f"data-head='{head}'>{look.estimate(row.estimate)}</td>" in found[0]
     figure = study.figure()
     lines = [(shape.y0, shape.label.text) for shape in figure.layout.shapes if shape.type == "line"]
     differs = [(0, f"= {verdict.baseline}")] if look.asks == "difference" else []

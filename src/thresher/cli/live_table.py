@@ -15,9 +15,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ..core.row_text import certainty, estimate_of, head_of, seen, style_of
+from ..core.row_text import cells, style_of
 from ..core.rows import Row, openness, row_of
-from ..core.sentences import SIGNS, Look, look_of, pulls_made, question_of
+from ..core.sentences import Look, look_of, pulls_made, question_of
 from ..core.state import State
 from ..run.loop import Progress
 from ..study import Study, peek
@@ -146,23 +146,16 @@ def arms_table(rows: list[Row], ledger: State, width: int) -> Table:
     for head in columns:
         beginning = head in ("arm", "") or head.startswith("against")
         table.add_column(head, justify="left" if beginning else "right", no_wrap=True)
-    for cells in zip(*columns.values(), strict=True):
-        table.add_row(*cells)
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*row)
     return table
 
 
 def _columns(rows: list[Row], asked: Look) -> dict[str, list[Text]]:
     """The cells by column, without the names; some columns are left out if they are empty."""
-    found = {
-        "": [Text(SIGNS[row.label], style=COLOURS[style_of(row)]) for row in rows],
-        "certified": [Text(text, style=STYLES[style]) for text, style in map(certainty, rows)],
-        head_of(asked): [Text(asked.estimate(estimate_of(row, asked))) for row in rows],
-        asked.draws: [Text(seen(row, asked.cases)) for row in rows],
-        "pending": [Text(f"{row.pending or ''}") for row in rows],
-        "failed": [Text(f"{row.failures or ''}") for row in rows],
-    }
-    spare = ("certified", "failed")
-    return {head: cells for head, cells in found.items() if head not in spare or any(cell.plain for cell in cells)}
+    names = ("sign", "certified", "estimate", "seen", "pending", "failures")
+    found = cells(rows, asked, names, keep=("sign", "estimate", "seen", "pending"))
+    return {head: [Text(text, style=STYLES.get(style, "")) for text, style in column] for head, column in found.items()}
 
 
 def _fitted(

@@ -2,9 +2,10 @@
 
 import html as escaping
 import importlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple, overload
 
 from ..errors import CannotGoOn
@@ -25,11 +26,35 @@ Piece = tuple[str, str]  # a text and its style: a label, "strong", "quiet", "no
 Line = tuple[Piece, ...]
 
 
-def certainty(row: Row) -> Piece:
-    """A tick if the label is certified, otherwise the share of the evidence that is there."""
-    if row.certified:
-        return f"✓ {row.qualifier}".rstrip(), "above"
-    return ("" if row.progress is None or row.label == "retired" else f"{row.progress:.0%}"), "quiet"
+class Column(NamedTuple):
+    """One column of a table of arms. Each surface shows some of them."""
+
+    head: Callable[[Look], str]
+    text: Callable[[Row, Look], str | None]  # None: the row has no value
+    style: Callable[[Row], str] = lambda row: ""
+
+
+def cells(
+    rows: Sequence[Row], look: Look, names: Iterable[str], *, keep: Iterable[str], none: str = "–"
+) -> dict[str, list[Piece]]:
+    """The cells of some columns by their headings; those without any text are left out unless they are to be kept.
+
+    ``none`` stands where a row has no value. Columns that another question has are left out.
+
+    >>> row = Row("a", "above", True, 0.75, 0.5, 1.0, 8, 0, 0, 1, None, None)
+    >>> cells([row], Look(0.5), ("arm", "certified", "estimate", "median", "pending"), keep=())
+    {'arm': [('a', '')], 'certified': [('✓', 'above')], 'mean': [('0.75', '')]}
+    """
+    table, kept = dict[str, list[Piece]](), {*keep}
+    for name in names:
+        if name in DETAILS and not asks_for(name, look):
+            continue
+        head, text, style = COLUMNS[name]
+        texts = [text(row, look) for row in rows]
+        if name in kept or name in DETAILS or any(texts):
+            pieces = zip(texts, map(style, rows), strict=True)
+            table[head(look)] = [(none if text is None else text, style) for text, style in pieces]
+    return table
 
 
 def style_of(row: Row) -> str:
@@ -37,65 +62,84 @@ def style_of(row: Row) -> str:
     return row.label if row.reached is None else "above" if row.reached else "below"
 
 
-def columns(rows: Iterable[Row], look: Look) -> dict[str, list[Piece]]:
-    """The cells of the table by column; empty columns are left out."""
-    found: dict[str, list[Piece]] = {
-        "arm": [(visible(row.arm), "") for row in rows],
-        "": [(f"{SIGNS[row.label]} {row.label}", style_of(row)) for row in rows],
-        "certified": [certainty(row) for row in rows],
-        head_of(look): [(look.estimate(estimate_of(row, look)), "") for row in rows],
-        "between": [(look.span(row.low, row.high), "quiet") for row in rows],
-        **{head: [(text, "") for text in cells] for head, cells in details(rows, look).items()},
-        look.draws: [(seen(row, look.cases), "") for row in rows],
-        "pending": [(f"{row.pending or ''}", "") for row in rows],
-        "failed": [(f"{row.failures or ''}", "") for row in rows],
-        "charged": [(f"{row.charged or ''}", "") for row in rows],
-        "missing": [(f"{row.missing or ''}", "") for row in rows],
-    }
-    always = ("arm", head_of(look), look.draws)
-    return {head: cells for head, cells in found.items() if head in always or any(text for text, _ in cells)}
-
-
-def head_of(look: Look) -> str:
-    """The heading of the column that is compared with the bar."""
-    return "within" if look.asks == "share" and look.lower_is_better else look.asks
-
-
-def estimate_of(row: Row, look: Look) -> float | None:
-    """What is compared with the bar; None for the baseline, which is compared with nothing."""
-    return row.estimate if look.asks == "mean" or row.label != "baseline" else None
-
-
-def details(rows: Iterable[Row], look: Look) -> dict[str, list[str]]:
-    """Extra columns, by their headings."""
-
-    def text(row: Row, field: str) -> str:
-        value: float | None = getattr(row, field)
-        if value is None and field != "mean":
-            return ""
-        return look.amount(value) if field in ("mean", "baseline") else look.value(value)
-
-    return {head: [text(row, field) for row in rows] for field, head in further(look).items()}
+def asks_for(name: str, look: Look) -> bool:
+    """Whether the question has this one of `DETAILS`: with a share two quantiles, with a baseline two means."""
+    if name in ("mean", "baseline"):
+        return look.baseline is not None
+    return look.share is not None and (name == "median" or look.quantile() != "p50")  # that is the median again
 
 
 def further(look: Look) -> dict[str, str]:
-    """The extra fields of a row that answer this question, and their headings.
-
-    With a share these are the median and the quantile, with a baseline the two means.
-    """
-    found = {}
-    if look.share is not None:
-        found["median"] = "median"
-        if look.quantile() != "p50":  # the median again
-            found["quantile"] = look.quantile()
-    if look.baseline is not None:
-        found |= {"mean": "mean", "baseline": "baseline"}
-    return found
+    """The headings of the question's `DETAILS`."""
+    return {name: COLUMNS[name].head(look) for name in DETAILS if asks_for(name, look)}
 
 
-def seen(row: Row, cases: int | None) -> str:
+def _head_of_estimate(look: Look) -> str:
+    return "within" if look.asks == "share" and look.lower_is_better else look.asks
+
+
+def _estimate(row: Row, look: Look) -> str | None:
+    """What is compared with the bar; None for the baseline, which is compared with nothing."""
+    value = row.estimate if look.asks == "mean" or row.label != "baseline" else None
+    return None if value is None else look.estimate(value)
+
+
+def _certainty(row: Row, look: Look) -> str:
+    """A tick if the label is certified, otherwise the share of the evidence that is there."""
+    if row.certified:
+        return f"✓ {row.qualifier}".rstrip()
+    return "" if row.progress is None or row.label == "retired" else f"{row.progress:.0%}"
+
+
+def _baseline(row: Row, look: Look) -> str:
+    return "" if row.baseline is None else look.amount(row.baseline)
+
+
+def _seen(row: Row, look: Look) -> str:
     """How many rewards an arm has, and of how many cases."""
-    return f"{row.seen:,}" if cases is None else f"{row.seen:,} of {cases:,}"
+    return f"{row.seen:,} of {look.cases:,}" if look.cases else f"{row.seen:,}"
+
+
+def _number(name: str) -> Column:
+    """A column of counts, of which most are 0."""
+    return Column(lambda look: COUNTS[name], lambda row, look: f"{getattr(row, name) or ''}")
+
+
+def _value(name: str, head: Callable[[Look], str]) -> Column:
+    """A column of a median or quantile."""
+    return Column(head, lambda row, look: "" if getattr(row, name) is None else look.value(getattr(row, name)))
+
+
+def _end(name: str) -> Column:
+    """A column of one end of the interval."""
+    values = attrgetter(name)
+    return Column(lambda look: name, lambda row, look: None if values(row) is None else look.estimate(values(row)))
+
+
+DETAILS = ("median", "quantile", "mean", "baseline")  # columns that only some questions have
+COUNTS = {"pending": "pending", "failures": "failed", "charged": "charged", "missing": "missing"}
+COLUMNS = {
+    "arm": Column(lambda look: "arm", lambda row, look: visible(row.arm)),
+    "sign": Column(lambda look: "", lambda row, look: SIGNS[row.label], style_of),
+    "label": Column(lambda look: "", lambda row, look: f"{SIGNS[row.label]} {row.label}", style_of),
+    "certified": Column(lambda look: "certified", _certainty, lambda row: "above" if row.certified else "quiet"),
+    "estimate": Column(_head_of_estimate, _estimate),
+    "low": _end("low"),
+    "high": _end("high"),
+    "between": Column(lambda look: "between", lambda row, look: look.span(row.low, row.high), lambda row: "quiet"),
+    "median": _value("median", lambda look: "median"),
+    "quantile": _value("quantile", Look.quantile),
+    "mean": Column(lambda look: "mean", lambda row, look: look.amount(row.mean)),
+    "baseline": Column(lambda look: "baseline", _baseline),
+    "seen": Column(lambda look: look.draws, _seen),
+    **{name: _number(name) for name in COUNTS},
+}
+TABLE = ("arm", "label", "certified", "estimate", "between", *DETAILS, "seen", *COUNTS)
+
+
+def columns(rows: Sequence[Row], look: Look) -> dict[str, list[Piece]]:
+    """The cells of the table that people read."""
+    return cells(rows, look, TABLE, keep=("arm", "estimate", "seen"))
 
 
 def table(rows: Iterable[Row], look: Look, width: int | None = None) -> Iterator[Line]:
@@ -107,7 +151,7 @@ def table(rows: Iterable[Row], look: Look, width: int | None = None) -> Iterator
     widths = {head: max(cell_len(text) for text in [head, *(text for text, _ in found[head])]) for head in found}
     longest, left_out = widths.pop("arm"), list[str]()
     if width is not None:
-        for head in reversed(details((), look)):
+        for head in reversed(further(look).values()):
             if head in found and width < min(longest, NARROWEST) + sum(widths.values()) + 2 * len(widths):
                 left_out.insert(0, head)
                 del found[head], widths[head]
@@ -157,16 +201,19 @@ def csv(rows: Iterable[Row]) -> str:
 def markdown(rows: Iterable[Row], look: Look, first: str, remarks: Iterable[str]) -> str:
     """A sentence, the rows as a Markdown table, and remarks."""
     arms = list(rows)
-    more = details(arms, look)
-    head = ["arm", "reached", "label", "certified", head_of(look), "low", "high", *more, look.draws, "failures"]
-    lines = [first, "", f"| {' | '.join(head)} |", f"|---|---|---|---|{'---:|' * (len(head) - 4)}"]
-    for at, row in enumerate(arms):
-        numbers = [estimate_of(row, look), row.low, row.high]
-        texts = ["" if value is None else look.estimate(value) for value in numbers]
-        certified = ", ".join(filter(None, ["yes", row.qualifier])) if row.certified else "no"
-        reached = "" if row.reached is None else "yes" if row.reached else "no"
-        kept = [marked(row.arm), reached, row.label, certified, *texts, *(cells[at] for cells in more.values())]
-        lines.append(f"| {' | '.join([*kept, seen(row, look.cases), str(row.failures)])} |")
+    names = ("estimate", "low", "high", *DETAILS, "seen")
+    numbers = cells(arms, look, names, keep=names, none="")
+    yes_or_no = {None: "", True: "yes", False: "no"}
+    table = {
+        "arm": [marked(row.arm) for row in arms],
+        "reached": [yes_or_no[row.reached] for row in arms],
+        "label": [row.label for row in arms],
+        "certified": [", ".join(filter(None, [yes_or_no[row.certified], row.qualifier])) for row in arms],
+        **{head: [text for text, _ in column] for head, column in numbers.items()},
+        "failures": [str(row.failures) for row in arms],
+    }
+    lines = [first, "", f"| {' | '.join(table)} |", f"|---|---|---|---|{'---:|' * (len(table) - 4)}"]
+    lines += [f"| {' | '.join(texts)} |" for texts in zip(*table.values(), strict=True)]
     return "\n".join([*lines, "", *map(marked, remarks)]) + "\n"
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from ..core.events import Event, remarks_of, to_json
 from ..core.hard_cases import hardest, seen_cases
-from ..core.row_text import details, estimate_of, further, head_of
+from ..core.row_text import COLUMNS as OF_ARMS
+from ..core.row_text import DETAILS, cells, further
 from ..core.rows import Row
 from ..core.sentences import SIGNS, Look, look_of
 from ..core.sentences import short as short_name
@@ -37,6 +38,9 @@ COLUMNS = (
 )  # fmt: skip
 
 
+TEXTS = ("estimate", *DETAILS)  # columns of the table that go over the wire as people read them
+
+
 def encoded(data: object) -> bytes:
     """Data as JSON without blanks."""
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
@@ -61,7 +65,7 @@ def asked_json(look: Look) -> dict[str, Any]:
         **look.bars,
         **{name: getattr(look, name) for name in names},
         "bar_text": look.estimate(look.bar, exact=True),
-        "estimate_head": head_of(look),
+        "estimate_head": OF_ARMS["estimate"].head(look),
         "details": further(look),
         "failing": failing(look),
         "axis": axis_of(look),
@@ -175,13 +179,11 @@ def columns_of(row: Row, look: Look, *, outside: bool) -> tuple[Any, ...]:
     label = (CODES[row.label], int(row.certified), *map(short, (row.mean, row.low, row.high)))
     counts = (row.seen, row.pending, row.failures, short(row.progress), int(outside))
     reached = None if row.reached is None else int(row.reached)
-    estimate = estimate_of(row, look)
-    texts = [
-        "" if row.label == "baseline" else look.estimate(estimate),
-        *(each[0] for each in details([row], look).values()),
-    ]
+    is_base = row.label == "baseline"  # it is compared with nothing
+    shown = cells([row], look, TEXTS, keep=TEXTS, none="" if is_base else "–")
+    estimate = None if is_base and look.asks != "mean" else row.estimate
     numbers = map(short, (estimate, row.median, row.quantile, row.baseline))
-    return (*label, *counts, reached, *numbers, texts, row.qualifier)
+    return (*label, *counts, reached, *numbers, [text for [(text, _)] in shown.values()], row.qualifier)
 
 
 def cases_json(ledger: State, limit: int) -> dict[str, Any]:

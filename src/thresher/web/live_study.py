@@ -16,7 +16,7 @@ from ..core import verdict as verdicts
 from ..core.certificate import BETS, Stakes
 from ..core.events import BLAMED, DROPPED, LATE, OUTSIDE, PENDING, STATES, Event
 from ..core.intervals import Commit, Interval, committed, way
-from ..core.row_text import details, head_of
+from ..core.row_text import DETAILS, cells
 from ..core.rows import LABELS, MOST, Row, row_of
 from ..core.sentences import Look
 from ..core.spec import Spec
@@ -253,11 +253,14 @@ def facts(row: Row, look: Look) -> list[tuple[str, str]]:
     """The numbers of an arm with their headings, as people read them."""
     if row.label == "baseline":
         return [("mean", look.amount(row.mean))]
-    texts = {head_of(look): look.estimate(row.estimate), "interval": look.span(row.low, row.high) or "–"}
+    names = ("estimate", "between")
+    texts = {head: text or "–" for head, [(text, _)] in cells([row], look, names, keep=names).items()}
+    texts["interval"] = texts.pop("between")
     texts["bar"] = look.estimate(look.bar, exact=True)
     if look.asks == "share" and look.baseline is None:
         texts["limit"] = look.amount(look.stated_bar, exact=True)
-    return [*texts.items(), *((head, cells[0] or "–") for head, cells in details([row], look).items())]
+    further = cells([row], look, DETAILS, keep=DETAILS)
+    return [*texts.items(), *((head, text or "–") for head, [(text, _)] in further.items())]
 
 
 def _pull_json(ledger: State, arm: int, pull: int, look: Look) -> dict[str, Any]:

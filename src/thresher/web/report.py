@@ -10,7 +10,7 @@ from typing import Any
 from ..core import sentences
 from ..core import verdict as verdicts
 from ..core.hard_cases import CaseRow, hardest, seen_cases
-from ..core.row_text import details, estimate_of, head_of, seen, style_of
+from ..core.row_text import DETAILS, cells, style_of
 from ..core.rows import Row, ranked
 from ..core.sentences import SIGNS, Look
 from ..core.state import State
@@ -25,6 +25,7 @@ MARK = b"<!-- thresher report -->"  # in the first lines of report.html; only fi
 MOST_ARMS = 20  # named in the specification, and in the list of arms that failed a case
 MOST_LETTERS = 300  # of the names in that list, because a phone shows few
 MOST_CASES = 100  # the hardest
+FIGURES = ("estimate", "low", "high", *DETAILS, "seen", "failures")  # columns
 
 
 def report(study: Study) -> str:
@@ -68,24 +69,21 @@ def _specification(ledger: State) -> dict[str, Any]:
 
 
 def _heads(look: Look) -> list[str]:
-    """The headings of the columns with numbers. The first column is compared with the bar."""
-    return [head_of(look), "low", "high", *details((), look), look.draws, "failed"]
+    """The headings of `FIGURES`; the first is what is compared with the bar."""
+    return list(cells((), look, FIGURES, keep=FIGURES))
 
 
 def _row(row: Row, outside: bool, look: Look) -> str:
     """One arm: its name, its label, a cell for each heading, and the reason."""
     certified = ", ".join(filter(None, ["✓ certified", row.qualifier]))
     certainty = certified if row.certified else "not certified" if outside and row.label != "baseline" else ""
-    estimates = [look.estimate(value) for value in (estimate_of(row, look), row.low, row.high)]
-    if row.label == "baseline":  # the others are compared with it
-        estimates = ["", "", ""]
-    further = [cells[0] for cells in details([row], look).values()]
-    texts = [*estimates, *further, seen(row, look.cases), str(row.failures or "")]
-    cells = zip(_heads(look), texts, ["n key", *["n"] * len(texts)], strict=False)
+    none = "" if row.label == "baseline" else "–"  # it is compared with nothing
+    figures = cells([row], look, FIGURES, keep=FIGURES, none=none).items()
+    numbers = "".join(_number(head, text, "n" if at else "n key") for at, (head, [(text, _)]) in enumerate(figures))
     label = f"<span class='sign'>{SIGNS[row.label]} {row.label}</span> {certainty}"
     return (
         f"<tr class='{style_of(row)}'><td class='name'>{breakable(row.arm)}</td><td class='label'>{label}</td>"
-        f"{''.join(_number(*cell) for cell in cells)}<td class='wrap'>{html.escape(row.reason or '')}</td></tr>"
+        f"{numbers}<td class='wrap'>{html.escape(row.reason or '')}</td></tr>"
     )
 
 
