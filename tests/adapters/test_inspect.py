@@ -79,23 +79,27 @@ def test_errors_that_are_tolerated_are_failures_and_tried_again_only_if_inspect_
     assert not row.certified
 
 
-def test_an_eval_that_ends_with_an_error_loses_what_ran_and_the_same_call_goes_on(
-    quiet: dict[str, Any], tmp_path: Path
+@pytest.mark.parametrize(("error", "calls_of_it"), [(ValueError, 1), (ConnectionRefusedError, 2)])
+def test_an_eval_that_ends_with_an_error_runs_the_others_again_and_not_the_sample_that_failed(
+    error: type[Exception], calls_of_it: int, quiet: dict[str, Any], tmp_path: Path
 ) -> None:
     calls: list[int] = []
 
     def breaks(number: int) -> None:
         if number == 3 and calls.count(3) == 1:
-            raise RuntimeError("out of order")
+            raise error("cannot parse")
 
     given: dict[str, Any] = {"at_least": 0.9, "confidence": 0.999, "storage": f"sqlite:///{tmp_path / 'evals.db'}"}
+    given |= {"seed": 1}  # sample 3 is the last of six
     tasks = [task("breaks", 1.0, calls, count=6, act=breaks), task("works", 1.0, [], count=6)]
-    with pytest.warns(UserWarning, match=r"task breaks with mockllm/model ended with an error: .*out of order"):
+    with pytest.warns(UserWarning, match=r"task breaks with mockllm/model ended with an error: .*cannot parse"):
         first = sift(tasks, **given, **quiet)
     assert first["works"].exact
     assert not first["breaks"].exact
     assert first.pending == 0
-    assert sift(tasks, **given, **quiet)["breaks"].exact
+    again = sift(tasks, **given, **quiet)["breaks"]
+    assert calls.count(3) == calls_of_it
+    assert (again.missing, again.certified) == ((1, False) if calls_of_it == 1 else (0, True))
 
 
 def test_where_nothing_ran_the_error_is_raised(quiet: dict[str, Any]) -> None:
@@ -256,6 +260,21 @@ def test_stopping_refuses_a_study_that_needs_its_own_order(study: Any, message: 
         stopping(study(), "mine")
     with pytest.raises(thresher.UnknownArm):
         stopping(study(), "yours")
+
+
+def test_a_sample_that_ended_an_eval_with_its_error_has_failed(quiet: dict[str, Any]) -> None:
+    from inspect_ai import eval as evaluate
+
+    def breaks(number: int) -> None:
+        if number == calls[0]:
+            raise ValueError("cannot parse")
+
+    study, calls = study_of(), list[int]()
+    for _ in range(2):
+        with stopping(study, "mine") as stop:
+            evaluate(task("mine", 1.0, calls, act=breaks, shuffled=1, early_stopping=stop), **quiet)
+    assert calls.count(calls[0]) == 1
+    assert [event.reason for event in study.events() if event.cause == "failed"] == ["ValueError('cannot parse')"]
 
 
 def test_what_a_cancelled_eval_left_is_dropped_by_close(quiet: dict[str, Any]) -> None:

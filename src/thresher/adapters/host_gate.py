@@ -91,11 +91,11 @@ class Gate:
         with self._lock:
             self._ended.add(case)
 
-    def fail(self, case: int, reason: str) -> None:
+    def fail(self, case: int, reason: str, *, cause: Cause = "failed") -> None:
         """The case has failed, if it began."""
         with self._lock:
             if (pull := self.begun.pop(case, None)) is not None:
-                self._drop(pull, "failed", reason)
+                self._drop(pull, cause, reason)
 
     def end(self, *, finished: bool) -> None:
         """The host runs no more cases. If it finished, cases that began and have no reward have failed."""

@@ -22,6 +22,7 @@ from ..core.verdict import Verdict
 from ..create import create_study
 from ..errors import CannotGoOn, InvalidInput
 from ..log.store import Storage
+from ..run.evaluator_errors import names_refusal
 from ..study import Study
 from ..text.phrasing import listed
 from .host_gate import Gate
@@ -29,7 +30,7 @@ from .host_gate import Gate
 if TYPE_CHECKING:
     from inspect_ai import Task
     from inspect_ai.dataset import Sample
-    from inspect_ai.log import EvalLog, EvalSpec
+    from inspect_ai.log import EvalLog, EvalSpec, Transcript
     from inspect_ai.model import Model
     from inspect_ai.scorer import SampleScore
     from inspect_ai.solver import TaskState
@@ -162,6 +163,7 @@ def _plain(value: object) -> object:
 # The EarlyStopping object of inspect_ai. It asks an arm's gate about each sample, and tells it the scores.
 
 Answer = TypeVar("Answer")
+LONGEST = 300  # characters of an error of inspect_ai that are shown
 NUMBERED = 5  # a shuffled list of more samples than this is not in order by chance
 _started: "WeakKeyDictionary[Study, dict[str, Stopping]]" = WeakKeyDictionary()  # the last to start, by arm
 
@@ -179,6 +181,7 @@ class Stopping:
         self._study, self._arm, self._wanted, self._value = study, arm, scorer, value
         self._scorer = scorer or ""
         self._tolerant = False  # whether the task continues after an error
+        self._transcripts: dict[int, Transcript] = {}  # by case: of samples that began and have no scores yet
         self._shuffled = shuffled  # whether the study, not the host, orders the samples
 
     async def start_task(self, task: "EvalSpec", samples: "list[Sample]", epochs: int) -> str:
@@ -187,14 +190,21 @@ class Stopping:
 
     async def schedule_sample(self, id: str | int, epoch: int) -> "EarlyStop | None":  # noqa: A002 - their name
         """Called by inspect_ai when a sample is about to run."""
+        from inspect_ai.log import transcript
         from inspect_ai.util import EarlyStop
 
-        reason = await self._call(lambda: self.gate.begin(self._study.spec.case(id)))
-        return None if reason is None else EarlyStop(id=id, epoch=epoch, reason=reason)
+        case = self._study.spec.case(id)
+        reason = await self._call(lambda: self.gate.begin(case))
+        if reason is not None:
+            return EarlyStop(id=id, epoch=epoch, reason=reason)
+        self._transcripts[case] = transcript()
+        return None
 
     async def complete_sample(self, id: str | int, epoch: int, scores: "dict[str, SampleScore]") -> None:  # noqa: A002
         """Called by inspect_ai when a sample has its scores."""
-        await self._call(lambda: self._tell(self._study.spec.case(id), scores))
+        case = self._study.spec.case(id)
+        self._transcripts.pop(case, None)
+        await self._call(lambda: self._tell(case, scores))
 
     async def complete_task(self) -> dict[str, Any]:
         """Called by inspect_ai when all samples of the task have ended."""
@@ -216,7 +226,15 @@ class Stopping:
         return clean
 
     def close(self) -> None:
-        """Drop all pending pulls. Samples that began and have no score are lost, and the others never began."""
+        """Drop all pending pulls.
+
+        Samples that raised an error have failed. Others that began and have no score are lost; the rest never began.
+        """
+        while self._transcripts:
+            case, transcript = self._transcripts.popitem()
+            if error := error_in(transcript):
+                refused = names_refusal(error.partition("(")[0])
+                self.gate.fail(case, error[:LONGEST], cause="refused" if refused else "failed")
         self.gate.end(finished=False)
 
     def __enter__(self) -> "Stopping":
@@ -226,7 +244,7 @@ class Stopping:
         self.close()
 
     def _start(self, task: "EvalSpec", ids: list[Any], epochs: int) -> str:
-        self.gate.end(finished=False)  # the pulls that an earlier attempt of the task left
+        self.close()  # the pulls that an earlier attempt of the task left
         if (earlier := _started.setdefault(self._study, {}).get(self._arm)) not in (None, self):
             earlier.close()
         _started[self._study][self._arm] = self
@@ -282,6 +300,12 @@ class Stopping:
             raise
 
 
+def error_in(transcript: "Transcript") -> str | None:
+    """What a sample raised, as inspect_ai writes it; None if it raised nothing, or was cancelled with its task."""
+    said = [event.error.message for event in transcript.events if event.event == "error"]
+    return next((error for error in said if not error.startswith("Cancelled")), None)
+
+
 def check_eval(epochs: Any, log_samples: bool | None = None, sample_id: object = None) -> None:
     """Refuse options of an eval with which no study of its samples can run."""
     if (getattr(epochs, "epochs", epochs) or 1) > 1:
@@ -294,8 +318,6 @@ def check_eval(epochs: Any, log_samples: bool | None = None, sample_id: object =
 
 
 # One call of `sift`: a study whose arms are tasks and whose cases are samples.
-
-LONGEST = 300  # characters of an error of inspect_ai that are shown
 
 
 class Sifting:
@@ -513,8 +535,8 @@ def sift(
         name: the study's name.
         seed: keys the orders of the samples. None: every new study draws its own.
 
-    ``fail_on_error`` means what it means to inspect_ai. A sample whose error is tolerated counts as the worst; an eval
-    that ends with an error or is cancelled loses the samples that were running, and the same call runs them again.
+    ``fail_on_error`` means what it means to inspect_ai. A sample with an error counts as the worst; an eval that ends
+    with one or is cancelled loses the other samples that were running, and the same call runs these again.
     """
     with Sifting(
         tasks,
