@@ -40,6 +40,22 @@ def test_an_evaluator_that_raises_on_bad_outputs_is_never_certified_for_the_good
         assert verify(study.events()).sound
 
 
+def test_the_hint_is_also_given_for_an_arm_that_was_retired_for_its_failures() -> None:
+    study = eval_set(arms=["a", "b", "c"], at_least=0.9, max_failures=3)
+    for pull in study.ask_many(60):
+        if pull.arm == "a":
+            study.drop(pull, cause="failed")
+        elif pull.arm == "b":
+            study.tell(pull, 1)
+    study.retire("c")
+    while pull := study.ask():
+        study.tell(pull, 1)
+    verdict = study.verdict()
+    assert (verdict.retired, verdict.above) == (["a", "c"], ["b"])
+    remedy = "in a new study, failure=0 counts a failure as 0; or repair what fails."
+    assert verdict.hints == (f"'a' cannot be settled without the cases that failed: {remedy}",)
+
+
 def test_with_a_reward_for_failures_it_is_certified_to_miss_the_bar() -> None:
     study = eval_set(arms=["a", "b"], at_least=0.9, failure=0.0)
     assert thresher.run(study, cannot_parse, workers=4).below == ["a", "b"]

@@ -447,7 +447,7 @@ def hints(ledger: State) -> tuple[str, ...]:
         return (f"The baseline {name} {IS_OUTSIDE}, so no arm can be certified in this study: {NEW_STUDY}.",)
     if ledger.spec.find is not None and ledger.found >= ledger.spec.find:
         return ()
-    lacking = [arm for arm in left if ledger.cases and ledger.cases.missing[arm] and is_used_up(ledger.sheet, arm)]
+    lacking = [arm for arm in arms if _lacks_cases(ledger, arm)]
     stuck = [arm for arm in left if not ledger.cases and _is_stuck(ledger, arm)]
     slow = [arm for arm in left if arm not in stuck and not is_used_up(ledger.sheet, arm)]
     found = []
@@ -468,6 +468,16 @@ def hints(ledger: State) -> tuple[str, ...]:
     if slow:
         found.append(_hint_of_tolerance(ledger, slow) or _hint_of_budget(ledger, slow))
     return tuple(found)
+
+
+def _lacks_cases(ledger: State, arm: int) -> bool:
+    """Whether the arm stays open for cases that failed: no others are left, or it was retired for them."""
+    is_open = ledger.docket.settled[arm] == OPEN and arm not in ledger.outside and arm != ledger.base
+    if ledger.cases is None or not ledger.cases.missing[arm] or not is_open:
+        return False
+    limit = ledger.spec.max_failures
+    failed = limit is not None and ledger.streak[arm] >= limit
+    return failed if arm in ledger.retired else is_used_up(ledger.sheet, arm)
 
 
 def _hint_of_tolerance(ledger: State, left: list[int]) -> str | None:
