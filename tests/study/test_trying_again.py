@@ -4,6 +4,7 @@ Otherwise the cases that succeed are chosen by their outcomes: an evaluator that
 """
 
 import random
+import time
 from collections import Counter
 from typing import Any
 
@@ -180,13 +181,42 @@ def test_an_outage_of_the_network_costs_no_case() -> None:
     assert (verdict.retired, [row.exact for row in verdict.rows]) == ([], [True, True])
 
 
-def test_an_evaluator_that_never_worked_costs_no_case() -> None:
-    """Somebody must correct it before anything can be measured."""
-    study = eval_set(arms=["a", "b"], cases=10, at_least=0.5, confidence=None)
+def test_correcting_an_evaluator_that_never_worked_costs_no_case() -> None:
+    """Somebody must correct it before anything can be measured. The guarantee says which rewards came after that."""
+    study = eval_set(arms=["a", "b"], cases=10, at_least=0.5)
     with pytest.raises(thresher.CannotGoOn):
         thresher.run(study, lambda pull: pull.params["depht"], workers=2)
     verdict = thresher.run(study, lambda pull: 0.5, workers=2)
-    assert [(row.exact, row.missing) for row in verdict.rows] == [(True, 0)] * 2
+    assert [(row.certified, row.missing) for row in verdict.rows] == [(True, 0)] * 2
+    assert "came after a failed try" in verdict.guarantee
+
+
+def test_an_evaluator_is_not_run_again_until_its_first_cases_succeed() -> None:
+    study, outputs = eval_set(arms=["a"], cases=3, at_least=0.9), iter([False] * 6 + [True] * 3)
+
+    def passes_in_the_end(pull: Pull) -> float:
+        if not next(outputs):
+            raise ValueError("cannot parse")
+        return 1.0
+
+    for _ in range(2):
+        with pytest.raises(thresher.CannotGoOn, match="3 cases failed with the same error"):
+            thresher.run(study, passes_in_the_end, workers=1)
+    row = thresher.run(study, passes_in_the_end, workers=1)["a"]
+    assert (row.missing, row.certified) == (3, False)
+
+
+def test_an_evaluator_that_interrupts_itself_once_the_time_is_over_is_not_lost() -> None:
+    study = eval_set(arms=["a"], cases=5, at_least=0.5)
+
+    def interrupts_itself(pull: Pull) -> float:
+        time.sleep(0.1)
+        raise KeyboardInterrupt
+
+    for _ in range(3):
+        thresher.run(study, interrupts_itself, workers=1, seconds=0.05)
+    tries = Counter(pull.case for pull in study.pulls())
+    assert max(tries.values()) == 2
 
 
 # -- an explicit choice: tries -----------------------------------------------------------------------------------

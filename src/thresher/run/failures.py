@@ -298,8 +298,8 @@ class Watch:
     def check_start(self) -> None:
         """Raise `CannotGoOn` if failures before the first success show that the evaluator is wrong."""
         if (end := self.start.end()) is not None:
-            if self.start.has_cases:  # nothing was measured, and somebody must correct the evaluator: no case is lost
-                self._drop({"failed": "lost", "refused": "lost"})
+            if self.start.has_cases:  # somebody must correct the evaluator: the cases are tried once more
+                self._drop({"failed": "broken-pool", "refused": "lost"})
             self.forgive()
             raise end
 

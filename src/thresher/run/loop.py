@@ -483,7 +483,7 @@ class Runner:
         try:
             self.limits.check(pull)
         except CannotGoOn as error:
-            self._evaluations.drop(evaluation, str(error).partition(";")[0], "lost")
+            self._evaluations.drop(evaluation, str(error).partition(";")[0], "broken-pool")  # it has an outcome
             raise
         try:
             value = self._result(future)
@@ -492,9 +492,7 @@ class Runner:
         except CancelledError:
             self._evaluations.drop(evaluation, "cancelled before it began", "cancelled")
         except KeyboardInterrupt:  # in a worker that handles Ctrl-C itself
-            self._evaluations.drop(
-                evaluation, "its worker was interrupted", "lost" if self._stopping else "broken-pool"
-            )
+            self._evaluations.drop(evaluation, "its worker was interrupted", "lost" if self._signals else "broken-pool")
         except CannotGoOn:
             self._evaluations.drop(evaluation, "its engine failed", "lost")
             raise
