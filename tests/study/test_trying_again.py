@@ -49,8 +49,8 @@ def test_the_hint_is_also_given_for_an_arm_that_was_retired_for_its_failures() -
         elif pull.arm == "b":
             study.tell(pull, 1)
     study.retire("c")
-    while pull := study.ask():
-        study.tell(pull, 1)
+    while after := study.ask():
+        study.tell(after, 1)
     verdict = study.verdict()
     assert (verdict.retired, verdict.above) == (["a", "c"], ["b"])
     remedy = "in a new study, failure=0 counts a failure as 0; or repair what fails."

@@ -171,8 +171,8 @@ _started: "WeakKeyDictionary[Study, dict[str, Stopping]]" = WeakKeyDictionary() 
 class Stopping:
     """Stops a task's samples as soon as its arm of a study is settled: an ``EarlyStopping`` of inspect_ai.
 
-    `stopping` makes one. When an eval is cancelled or ends with an error, pulls may stay pending. ``close()``, or the end
-    of a ``with`` block, drops them.
+    `stopping` makes one. When an eval is cancelled or ends with an error, pulls may stay pending. ``close()``, or the
+    end of a ``with`` block, drops them.
     """
 
     def __init__(self, study: Study, arm: str, *, scorer: str | None, value: Value | None, shuffled: bool) -> None:
