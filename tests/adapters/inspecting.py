@@ -63,7 +63,7 @@ def task(
     return Task(
         dataset=dataset,
         solver=generate(),
-        scorer=[getattr(scorer, each)() for each in scorers],
+        scorer=[getattr(scorer, name)() for name in scorers],
         name=name,
         model=model(rate, calls, act),
         **more,

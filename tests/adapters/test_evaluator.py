@@ -24,13 +24,13 @@ def answers(code: str, *lines: dict[str, Any], arguments: str = "") -> tuple[lis
     data = "".join(f"{json.dumps(line)}\n" for line in lines)
     done = subprocess.run([sys.executable, "-c", program], input=data, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    greeting, *found = [json.loads(line) for line in done.stdout.splitlines()]
+    greeting, *answered = [json.loads(line) for line in done.stdout.splitlines()]
     assert greeting["protocol"] == 1
-    return found, done.stderr
+    return answered, done.stderr
 
 
 def test_a_function_gets_the_whole_pull_and_what_it_prints_goes_to_standard_error() -> None:
-    found, said = answers(
+    answered, said = answers(
         """
         import os
         def evaluate(pull):
@@ -41,13 +41,13 @@ def test_a_function_gets_the_whole_pull_and_what_it_prints_goes_to_standard_erro
         LINE,
         {**LINE, "pull": 8},
     )
-    assert found == [{"pull": 7, "reward": 10.0}, {"pull": 8, "reward": 10.0}]
+    assert answered == [{"pull": 7, "reward": 10.0}, {"pull": 8, "reward": 10.0}]
     assert said.count("hello 2") == said.count("from a child") == 2
 
 
 def test_what_a_function_raises_in_a_thread_is_answered_whatever_it_is() -> None:
     """Else the pull would be pending without end."""
-    found, _ = answers(
+    answered, _ = answers(
         """
         def evaluate(pull):
             raise [KeyboardInterrupt, GeneratorExit, SystemExit][pull.id]("odd")
@@ -55,11 +55,11 @@ def test_what_a_function_raises_in_a_thread_is_answered_whatever_it_is() -> None
         *({**LINE, "pull": number} for number in range(3)),
         arguments=", workers=3",
     )
-    assert {answer["pull"] for answer in found if "odd" in answer["error"]} == {0, 1, 2}
+    assert {answer["pull"] for answer in answered if "odd" in answer["error"]} == {0, 1, 2}
 
 
 def test_a_function_may_fail_be_busy_or_say_more_than_a_reward() -> None:
-    found, said = answers(
+    answered, said = answers(
         """
         def evaluate(pull):
             if pull.id == 1: raise KeyError("depth")
@@ -71,21 +71,21 @@ def test_a_function_may_fail_be_busy_or_say_more_than_a_reward() -> None:
         """,
         *({**LINE, "pull": number} for number in range(1, 7)),
     )
-    assert found[:3] == [
+    assert answered[:3] == [
         {"pull": 1, "error": "KeyError: 'depth'"},
         {"pull": 2, "busy": 2.5},
         {"pull": 3, "reward": 1.0, "note": "cut off", "cost": 2.0},
     ]
-    assert "has no number as its reward" in found[3]["error"]
-    assert found[4] == {"pull": 5, "error": "SystemExit: no licence"}
-    assert "has 'price'" in found[5]["error"]
+    assert "has no number as its reward" in answered[3]["error"]
+    assert answered[4] == {"pull": 5, "error": "SystemExit: no licence"}
+    assert "has 'price'" in answered[5]["error"]
     assert "Traceback" in said
 
 
 @pytest.mark.parametrize(("kind", "arguments"), [("async def", ""), ("def", ", workers=4")])
 def test_several_pulls_are_answered_at_once(kind: str, arguments: str) -> None:
     waits = "await asyncio.sleep(0)" if kind == "async def" else "time.sleep(0.001)"
-    found, _ = answers(
+    answered, _ = answers(
         f"""
         import asyncio, time
         begun = []
@@ -98,7 +98,7 @@ def test_several_pulls_are_answered_at_once(kind: str, arguments: str) -> None:
         *({**LINE, "pull": number} for number in range(1, 5)),
         arguments=arguments,
     )
-    assert sorted((each["pull"], each["reward"]) for each in found) == [(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.4)]
+    assert sorted((answer["pull"], answer["reward"]) for answer in answered) == [(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.4)]
 
 
 def test_wrong_arguments_are_refused() -> None:

@@ -13,8 +13,8 @@ from thresher.adapters.host_gate import Gate
 
 
 def study_of(cases: int = 30, /, **question: object) -> thresher.Study:
-    given = {"at_least": 0.5, "cases": cases, "seed": 3, "tries": 1, "max_failures": None, **question}
-    return thresher.create_study("gated", arms=["a", "b"], **given)  # type: ignore[arg-type]
+    arguments = {"at_least": 0.5, "cases": cases, "seed": 3, "tries": 1, "max_failures": None, **question}
+    return thresher.create_study("gated", arms=["a", "b"], **arguments)  # type: ignore[arg-type]
 
 
 def drops(study: thresher.Study) -> list[tuple[int | None, str | None]]:

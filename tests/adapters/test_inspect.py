@@ -45,21 +45,21 @@ def test_one_task_with_several_models_resumes_and_runs_no_sample_twice(quiet: di
     from inspect_ai.scorer import match
     from inspect_ai.solver import generate
 
-    one = Task(dataset=MemoryDataset(samples(20, ids=False)), solver=generate(), scorer=match(), name="sums")
-    given: dict[str, Any] = {
+    sums = Task(dataset=MemoryDataset(samples(20, ids=False)), solver=generate(), scorer=match(), name="sums")
+    arguments: dict[str, Any] = {
         "at_least": 0.55,
         "models": models,
         "confidence": 0.999,
         "storage": f"sqlite:///{tmp_path / 'evals.db'}",
     }
-    first = sift(one, limit=6, **given, **quiet)
+    first = sift(sums, limit=6, **arguments, **quiet)
     assert sorted(row.arm for row in first) == ["sums@a", "sums@b"]
     assert first.told == len(calls) == 12
-    second = sift(one, **given, **quiet)
+    second = sift(sums, **arguments, **quiet)
     assert second.open == []
     assert len(calls) == second.told <= 40
-    assert sift(one, **given, **quiet).told == len(calls)
-    study = thresher.open_study("inspect", storage=given["storage"])
+    assert sift(sums, **arguments, **quiet).told == len(calls)
+    study = thresher.open_study("inspect", storage=arguments["storage"])
     assert thresher.verify(study.events()).sound
     study.close()
 
@@ -89,15 +89,15 @@ def test_an_eval_that_ends_with_an_error_runs_the_others_again_and_not_the_sampl
         if number == 3 and calls.count(3) == 1:
             raise error("cannot parse")
 
-    given: dict[str, Any] = {"at_least": 0.9, "confidence": 0.999, "storage": f"sqlite:///{tmp_path / 'evals.db'}"}
-    given |= {"seed": 1}  # sample 3 is the last of six
+    arguments: dict[str, Any] = {"at_least": 0.9, "confidence": 0.999, "storage": f"sqlite:///{tmp_path / 'evals.db'}"}
+    arguments |= {"seed": 1}  # sample 3 is the last of six
     tasks = [task("breaks", 1.0, calls, count=6, act=breaks), task("works", 1.0, [], count=6)]
     with pytest.warns(UserWarning, match=r"task breaks with mockllm/model ended with an error: .*cannot parse"):
-        first = sift(tasks, **given, **quiet)
+        first = sift(tasks, **arguments, **quiet)
     assert first["works"].exact
     assert not first["breaks"].exact
     assert first.pending == 0
-    again = sift(tasks, **given, **quiet)["breaks"]
+    again = sift(tasks, **arguments, **quiet)["breaks"]
     assert calls.count(3) == calls_of_it
     assert (again.missing, again.certified) == ((1, False) if calls_of_it == 1 else (0, True))
 
@@ -112,9 +112,9 @@ def test_where_nothing_ran_the_error_is_raised(quiet: dict[str, Any]) -> None:
 
 def test_a_budget_and_a_reading_of_the_scores(quiet: dict[str, Any]) -> None:
     calls: list[int] = []
-    one = task("graded", 1.0, calls, count=12, scorers=["match", "includes"])
+    graded = task("graded", 1.0, calls, count=12, scorers=["match", "includes"])
     verdict = sift(
-        one,
+        graded,
         at_least=2,
         scorer="includes",
         value=lambda value: 3.0 if value == "C" else 0.0,
@@ -166,15 +166,15 @@ def test_it_can_be_awaited(quiet: dict[str, Any]) -> None:
     ],
 )
 def test_what_cannot_be_sifted_is_refused_in_one_line(change: dict[str, Any], message: str) -> None:
-    given: dict[str, Any] = {"tasks": lambda: task("a", 1, []), "at_least": 0.5, **change}
-    tasks = given.pop("tasks")
+    arguments: dict[str, Any] = {"tasks": lambda: task("a", 1, []), "at_least": 0.5, **change}
+    tasks = arguments.pop("tasks")
     with pytest.raises(thresher.InvalidInput, match=message):
-        sift(tasks() if callable(tasks) else tasks, **given)
+        sift(tasks() if callable(tasks) else tasks, **arguments)
 
 
 def study_of(count: int = 40, **question: Any) -> thresher.Study:
-    given: dict[str, Any] = {"at_least": 0.5, "cases": [f"q{at}" for at in range(count)], **question}
-    return thresher.create_study("own", arms=["mine", "other"], **given)
+    arguments: dict[str, Any] = {"at_least": 0.5, "cases": [f"q{at}" for at in range(count)], **question}
+    return thresher.create_study("own", arms=["mine", "other"], **arguments)
 
 
 OPTIONS = ("limit", "sample_id", "epochs", "task_retry_attempts")
@@ -219,7 +219,7 @@ def test_a_limit_another_shuffle_and_a_retried_log_meet_every_case_once(quiet: d
     row = study.verdict()["mine"]
     assert row.certified
     assert row.pending == 0
-    told = [one.case for one in study.pulls() if one.state == "told"]
+    told = [pull.case for pull in study.pulls() if pull.state == "told"]
     assert len(told) == len(set(told))
     assert thresher.verify(study.events()).sound
 

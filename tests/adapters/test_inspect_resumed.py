@@ -20,15 +20,15 @@ def test_a_study_is_not_resumed_with_something_else_to_measure(tmp_path: Path) -
     from inspect_ai.model import get_model
     from inspect_ai.solver import chain, generate, system_message
 
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "display": "none",
         "log_dir": str(tmp_path / "logs"),
         "max_samples": 4,
         "log_realtime": False,
     }
-    given |= {"at_least": 0.6, "storage": f"sqlite:///{tmp_path / 'evals.db'}"}
+    arguments |= {"at_least": 0.6, "storage": f"sqlite:///{tmp_path / 'evals.db'}"}
     calls: list[int] = []
-    assert sift(task("terse", 1.0, calls), **given)["terse"].certified
+    assert sift(task("terse", 1.0, calls), **arguments)["terse"].certified
     for change in ("model", "solver", "dataset", "temperature", "value"):
         other, more = task("terse", 0.0, calls), dict[str, Any]()
         if change == "model":
@@ -40,7 +40,7 @@ def test_a_study_is_not_resumed_with_something_else_to_measure(tmp_path: Path) -
         else:
             more = {"temperature": 0.5} if change == "temperature" else {"value": float}
         with pytest.raises(thresher.StudyExists, match="evaluator is 'inspect_ai with mockllm/model: "):
-            sift(other, **given, **more)
+            sift(other, **arguments, **more)
     made = len(calls)
-    assert sift(task("terse", 1.0, calls), **{**given, "max_samples": 1})["terse"].certified
+    assert sift(task("terse", 1.0, calls), **{**arguments, "max_samples": 1})["terse"].certified
     assert len(calls) == made

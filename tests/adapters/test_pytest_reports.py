@@ -82,7 +82,7 @@ def test_junit_has_one_case_each(sifted: Sifted, pytester: pytest.Pytester) -> N
     assert "assert value > 0.1" in (flaky.findtext("stackTrace") or "")
     assert "pass rate 0." in (flaky.get("message") or "")
     assert flaky.get("type") == "AssertionError"
-    properties = {each.get("name"): each.get("value") or "" for each in cases["test_rare"].iter("property")}
+    properties = {entry.get("name"): entry.get("value") or "" for entry in cases["test_rare"].iter("property")}
     assert (
         0
         <= float(properties["thresher_low"])
@@ -227,8 +227,8 @@ def test_a_terminal_sees_progress(sifted: Sifted, monkeypatch: pytest.MonkeyPatc
 
 def test_flaky_tests_that_are_not_certified_are_counted_besides_the_certified_ones() -> None:
     def counts(*tests: tuple[str, bool]) -> str:
-        found = [SimpleNamespace(status=status, flaky=flaky, runs=5) for status, flaky in tests]
-        return reports.counted(found)  # type: ignore[arg-type]
+        results = [SimpleNamespace(status=status, flaky=flaky, runs=5) for status, flaky in tests]
+        return reports.counted(results)  # type: ignore[arg-type]
 
     assert counts(("steady", False), ("flaky", True)) == "1 steady, 0 failing too often, 1 flaky, 0 open in 10 runs."
     both = counts(("failing", True), ("flaky", True))

@@ -232,17 +232,17 @@ def test_it(thresher_pull):
 """
 
 
-@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("seeded", [False, True])
 def test_a_session_does_not_meet_again_what_was_mended_unless_its_seed_is_given(
-    reports: Reports, pytester: pytest.Pytester, given: bool
+    reports: Reports, pytester: pytest.Pytester, seeded: bool
 ) -> None:
     """Six of ten draws pass, and those that failed are mended. pytest-randomly's seed is no seed of the study."""
-    options = ["--randomly-seed=1", "-ppytest_randomly", *(["--thresher-study-seed=1"] if given else [])]
+    options = ["--randomly-seed=1", "-ppytest_randomly", *(["--thresher-study-seed=1"] if seeded else [])]
     for name in ("mended", "failed"):
         (pytester.path / name).touch()
     reports(RARELY, "--thresher=0.6", "--thresher-budget=80", *options)
     (pytester.path / "failed").rename(pytester.path / "mended")
-    assert reports(RARELY, "--thresher=0.9", *options) == {"test_it": "steady" if given else "failing"}
+    assert reports(RARELY, "--thresher=0.9", *options) == {"test_it": "steady" if seeded else "failing"}
 
 
 def test_without_the_option_nothing_happens_and_the_fixture_works(sifted: Callable[..., pytest.RunResult]) -> None:
@@ -278,9 +278,9 @@ def test_a_test_whose_outcome_decides_whether_there_is_a_reward_is_never_steady(
                 request.node.add_marker(pytest.mark.xfail)
                 assert 0
     """
-    found = reports(dedent(source), "--thresher=0.9", "--thresher-budget=400")
-    assert len(found) == 5
-    assert not {"steady", "failing"} & set(found.values())
+    outcomes = reports(dedent(source), "--thresher=0.9", "--thresher-budget=400")
+    assert len(outcomes) == 5
+    assert not {"steady", "failing"} & set(outcomes.values())
 
 
 def test_a_test_that_a_plugin_retries_after_a_failure_is_not_certified(
@@ -304,9 +304,9 @@ def test_a_test_that_a_plugin_retries_after_a_failure_is_not_certified(
         def test_half(): assert os.urandom(1)[0] < 128
         def test_never_retried(): pass
     """
-    found = reports(dedent(source), "--thresher=0.9", "--thresher-budget=400")
-    assert found.pop("test_never_retried") == "steady"
-    assert found["test_half"] in ("error", "open")
+    outcomes = reports(dedent(source), "--thresher=0.9", "--thresher-budget=400")
+    assert outcomes.pop("test_never_retried") == "steady"
+    assert outcomes["test_half"] in ("error", "open")
 
 
 def test_temporary_folders_of_runs_are_removed_except_the_first_that_failed(

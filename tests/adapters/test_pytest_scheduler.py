@@ -27,40 +27,40 @@ class Node:
         self.runs = deque[list[Any]]()
         self.left = 0.0
 
-    def sendcommand(self, name: str, **given: Any) -> None:
+    def sendcommand(self, name: str, **arguments: Any) -> None:
         if self.dead:
             raise OSError("cannot send (already closed?)")
         self.stopped |= name == "stop"
         if name == "thresher":
-            self.runs.extend(given["runs"])
-            self.left = given["left"]
+            self.runs.extend(arguments["runs"])
+            self.left = arguments["left"]
 
 
 class Config:
     """The options of xdist that a scheduler reads, and what it reports."""
 
-    def __init__(self, **given: object) -> None:
-        self.given = {"tx": ["2*popen"], "dist": "load", "maxschedchunk": None, **given}
+    def __init__(self, **options: object) -> None:
+        self.options = {"tx": ["2*popen"], "dist": "load", "maxschedchunk": None, **options}
         self.reports: list[pytest.CollectReport] = []
         self.hook = SimpleNamespace(pytest_collectreport=lambda report: self.reports.append(report))
 
     def getvalue(self, name: str) -> object:
-        return self.given[name]
+        return self.options[name]
 
     getoption = getvalue
 
     def issue_config_time_warning(self, warning: Warning, stacklevel: int) -> None:
-        self.given["warned"] = str(warning)
+        self.options["warned"] = str(warning)
 
 
 class Play:
     """Two workers and their scheduler."""
 
-    def __init__(self, tests: list[str], options: Options, *, ordinary: int = 0, **given: object) -> None:
+    def __init__(self, tests: list[str], options: Options, *, ordinary: int = 0, **config: object) -> None:
         parts = [test.partition("@") for test in tests]
         names = [name for name, _, _ in parts]
         self.sift = Sift(dict.fromkeys(names[ordinary:], options.at_least), options)
-        self.scheduler = Scheduler(Config(**given), None, start=lambda _: self.sift)  # type: ignore[arg-type]
+        self.scheduler = Scheduler(Config(**config), None, start=lambda _: self.sift)  # type: ignore[arg-type]
         self.tests: list[str] = names
         self.made = 0
         arms = [
@@ -95,9 +95,9 @@ class Play:
 
     def crash(self, node: Node) -> str | None:
         self.nodes.remove(node)
-        found: str | None = self.scheduler.remove_node(node)
+        crashed: str | None = self.scheduler.remove_node(node)
         self.nodes.append(self.join())
-        return found
+        return crashed
 
     def events(self, kind: str) -> list[Any]:
         return [event for study in self.sift.studies.values() for event in study.events() if event.kind == kind]

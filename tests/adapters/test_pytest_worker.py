@@ -62,9 +62,9 @@ def test_every_run_is_answered_in_order(play: Play) -> None:
     assert [Outcome(*answer).reward for answer in play(passes, passes).values()] == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("given", [{"left": 0.0}, {"stop": True}])
-def test_runs_that_have_not_begun_when_the_time_is_over_are_given_back(play: Play, given: dict[str, Any]) -> None:
-    assert play(passes, passes, **given) == {0: None, 1: None}
+@pytest.mark.parametrize("arguments", [{"left": 0.0}, {"stop": True}])
+def test_runs_that_have_not_begun_when_the_time_is_over_are_given_back(play: Play, arguments: dict[str, Any]) -> None:
+    assert play(passes, passes, **arguments) == {0: None, 1: None}
 
 
 def test_a_test_that_stops_pytest_is_answered_and_the_others_are_given_back(play: Play) -> None:

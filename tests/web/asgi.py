@@ -56,16 +56,16 @@ def request(
     more: Sequence[tuple[str, str]] = (),
 ) -> Reply:
     """One request; ``target`` is sent as it is. ``more`` are headers that may repeat others."""
-    given = dict(headers or {})
+    fields = dict(headers or {})
     if json_body is not None:
         body = json.dumps(json_body).encode()
-        given.setdefault("content-type", "application/json")
+        fields.setdefault("content-type", "application/json")
     parts = body if isinstance(body, list) else [body]
     if isinstance(body, list):
-        given.setdefault("transfer-encoding", "chunked")
+        fields.setdefault("transfer-encoding", "chunked")
     elif body:
-        given.setdefault("content-length", str(len(body)))
-    pairs = [(name.lower().encode(), value.encode("latin-1")) for name, value in (*given.items(), *more)]
+        fields.setdefault("content-length", str(len(body)))
+    pairs = [(name.lower().encode(), value.encode("latin-1")) for name, value in (*fields.items(), *more)]
     if host is not None:
         pairs.append((b"host", host.encode("latin-1")))
     path, _, query = target.partition("?")

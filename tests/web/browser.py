@@ -64,12 +64,12 @@ def tab(chromium: Any, **options: Any) -> Tab:
     """A fresh profile with one page, and what happens in it."""
     page = chromium.new_context(**options).new_page()
     page.set_default_timeout(90_000)  # a busy machine is slow, not wrong
-    found = Tab(page, [], set())
-    page.on("console", lambda line: found.complaints.append(line.text) if line.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: found.complaints.append(str(error)))
-    page.on("request", lambda request: found.origins.add("/".join(request.url.split("/")[:3])))
-    page.on("dialog", lambda dialog: found.complaints.append(f"dialog {dialog.message}"))
-    return found
+    opened = Tab(page, [], set())
+    page.on("console", lambda line: opened.complaints.append(line.text) if line.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+    page.on("request", lambda request: opened.origins.add("/".join(request.url.split("/")[:3])))
+    page.on("dialog", lambda dialog: opened.complaints.append(f"dialog {dialog.message}"))
+    return opened
 
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
@@ -141,10 +141,10 @@ def shared_site() -> Iterator[Site]:
         storage = f"sqlite:///{folder}/s.db?durability=normal"
         open_store(storage).close()
         with served(storage, patience={"event_stream.PAUSE": 0.15}) as server:
-            found = Site(chromium, server, storage, tab(chromium), set())
-            assert found.tab.page.context.request.get(server.entry).ok
-            yield found
-            found.tab.page.context.close()  # the server need not wait for it
+            site = Site(chromium, server, storage, tab(chromium), set())
+            assert site.tab.page.context.request.get(server.entry).ok
+            yield site
+            site.tab.page.context.close()  # the server need not wait for it
 
 
 def hurry(page: Any) -> None:

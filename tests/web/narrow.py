@@ -113,19 +113,19 @@ ROWS = """(rows) => {%s
 def cut(page: Any) -> list[str]:
     """What is wider than its box or than the page. Charts take a moment to follow a change of the width."""
     end = time.monotonic() + 20
-    while found := page.evaluate(CUT % SEEN):
+    while cut := page.evaluate(CUT % SEEN):
         if time.monotonic() > end:
             break
         page.wait_for_timeout(100)
-    return list(found)
+    return list(cut)
 
 
 def broken(page: Any) -> list[list[str]]:
     """Names of which a line is short although more follows, and numbers and labels on two lines."""
-    found: list[list[str]] = page.evaluate(BROKEN % SEEN)
-    return found
+    broken: list[list[str]] = page.evaluate(BROKEN % SEEN)
+    return broken
 
 
-def rows(page: Any, what: str) -> list[tuple[str, str, str, bool]]:
+def rows(page: Any, selector: str) -> list[tuple[str, str, str, bool]]:
     """Name, label and mean of each row, and whether all are within the screen."""
-    return [tuple(row) for row in page.evaluate(ROWS % SEEN, what)]
+    return [tuple(row) for row in page.evaluate(ROWS % SEEN, selector)]

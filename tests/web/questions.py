@@ -52,7 +52,7 @@ def evaluator(draw: random.Random) -> Callable[[Pull], Any]:
         return float(random.Random(f"{pull.arm} {pull.case}").random() < SCORES[pull.arm])
 
     def evaluate(pull: Pull) -> Any:
-        rewards = {each.arm: one(each) for each in pull.both()}
+        rewards = {evaluation.arm: one(evaluation) for evaluation in pull.both()}
         return rewards[pull.arm] if pull.baseline is None else (rewards[pull.arm], rewards[pull.baseline])
 
     return evaluate

@@ -98,9 +98,9 @@ def stuck(path: Path) -> Iterator[None]:
         connection.close()
 
 
-def until(found: Callable[[], bool], seconds: float = 60) -> None:
+def until(condition: Callable[[], bool], seconds: float = 60) -> None:
     """Wait for something that must come."""
     end = time.monotonic() + seconds
-    while not found():
+    while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)

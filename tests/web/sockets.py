@@ -7,14 +7,14 @@ from running import TOKEN, Served
 
 def connected(server: Served, size: int | None = None, source: str | None = None) -> socket.socket:
     host, _, port = server.url.removeprefix("http://").partition(":")
-    found = socket.socket()
+    connection = socket.socket()
     if size is not None:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
     if source is not None:
-        found.bind((source, 0))
-    found.settimeout(60)
-    found.connect((host, int(port)))
-    return found
+        connection.bind((source, 0))
+    connection.settimeout(60)
+    connection.connect((host, int(port)))
+    return connection
 
 
 def head(server: Served, path: str, *lines: str, method: str = "GET", token: str | None = TOKEN) -> bytes:

@@ -90,14 +90,11 @@ def test_pulls_without_a_heartbeat_are_lost_unless_renewed(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("path", "data", "status", "what"),
+    ("path", "data", "status", "field"),
     [
-        ("/nobody/ask", {}, 404, "study"),
         ("/coins/tell", {"pull": 99, "reward": 1}, 404, "pull"),
         ("/coins/tell", {"pull": 1, "reward": float("nan")}, 422, "reward"),
         ("/coins/tell", {"pull": 1}, 422, "reward"),
-        ("/coins/tell", {"pull": 1, "reward": "much"}, 422, "reward"),
-        ("/coins/tell", {"pull": 1, "reward": 1, "rewrad": 2}, 422, "rewrad"),
         ("/coins/drop", {"pulls": [1, 99]}, 404, "pull"),
         ("/coins/extend", {"budget": 3}, 422, "budget"),
         ("/coins/ask", {"n": 0}, 422, "n"),
@@ -106,21 +103,13 @@ def test_pulls_without_a_heartbeat_are_lost_unless_renewed(tmp_path: Path) -> No
         ("", {**COINS, "name": "x", "arms": []}, 422, "arms"),
     ],
 )
-def test_errors_name_value_rule_and_remedy(app: CheckedApp, path: str, data: object, status: int, what: str) -> None:
+def test_errors_name_value_rule_and_remedy(app: CheckedApp, path: str, data: object, status: int, field: str) -> None:
     post(app, "/coins/ask")
     reply = post(app, path, data)
     assert (reply.status, set(reply.data)) == (status, {"error", "value", "rule", "remedy"})
-    assert reply.data["error"].split(".")[0] == what
+    assert reply.data["error"].split(".")[0] == field
     assert reply.data["rule"]
     assert post(app, "/coins/tell", {"pull": 1, "reward": 1}).status == 200  # nothing was done partly
-
-
-def test_a_body_that_is_not_json_is_refused(app: CheckedApp) -> None:
-    kind = {**BEARER, "content-type": "application/json"}
-    for body in (b"{", b"[1]", b'"x"', b"\xff"):
-        reply = request(app, "POST", "/api/studies/coins/tell", headers=kind, body=body)
-        assert reply.status in (400, 422)
-        assert set(reply.data) == {"error", "value", "rule", "remedy"}, body
 
 
 CERTAIN = {"name": "certain", "arms": ["good", "bad"], "at_least": 0.6, "budget": 400}
@@ -138,7 +127,7 @@ def test_a_reward_outside_the_bounds_is_refused_like_any_other_and_retires_its_a
     assert (verdict["outside"], verdict["retired"], verdict["pending"]) == ([name], [name], 1)
     arm = get(app, f"/certain/arms/{name}").data
     assert arm["outside"]
-    assert [(each["state"], each["reward"]) for each in arm["rewards"]] == [("outside", 7.0)]
+    assert [(pull["state"], pull["reward"]) for pull in arm["rewards"]] == [("outside", 7.0)]
     assert "outside the bounds (0, 1)" in arm["row"]["reason"]
     assert get(app, "/certain/arms").data["outside"] == [1, 0]
     assert get(app, "/certain").data["troubles"][0]["arm"] == name
@@ -159,13 +148,6 @@ def test_an_arm_that_was_certified_is_not_once_a_reward_lies_outside_the_bounds(
     assert after["open"] == len(get(app, "/certain/verdict").data["open"])
     row = get(app, "/certain/arms/good").data["row"]
     assert (row["certified"], row["low"], row["high"]) == (False, None, None)
-
-
-def test_clip_counts_rewards_outside_the_bounds_as_the_bound(app: CheckedApp) -> None:
-    post(app, "", {**CERTAIN, "clip": True, "evaluator": "v1"})
-    post(app, "/certain/ask")
-    assert post(app, "/certain/tell", {"pull": 1, "reward": 7}).status == 200
-    assert get(app, "/certain/verdict").data["rows"][0]["mean"] == 1.0
 
 
 def test_the_lease_of_a_pull_ends_with_a_reward_outside_the_bounds(tmp_path: Path) -> None:

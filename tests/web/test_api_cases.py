@@ -25,10 +25,10 @@ def test_a_pull_carries_its_case_over_http(app: CheckedApp) -> None:
         post(app, "/evals/tell", {"pull": pull["pull"], "reward": pull["case"] == "one"})
     rows = get(app, "/evals/verdict").data["rows"]
     assert [(row["cases"], row["exact"], row["label"]) for row in rows] == [(2, True, "above")] * 2
-    found = get(app, "/evals/cases?limit=1").data
+    page = get(app, "/evals/cases?limit=1").data
     hardest: dict[str, Any] = {"case": "two", "failed": 2, "passed": 0, "mean": 0.0, "rewards": [[0, 0.0], [1, 0.0]]}
     hardest |= {"failed_by": [0, 1], "missing_by": [], "mean_text": "0", "texts": ["0", "0"]}
-    assert (found["cases"], found["seen"], found["rows"]) == (2, 2, [hardest])
+    assert (page["cases"], page["seen"], page["rows"]) == (2, 2, [hardest])
     arm = get(app, "/evals/arms/a").data
     assert (arm["cases"], {pull["case"] for pull in arm["rewards"]}) == (2, {"one", "two"})
 
@@ -39,8 +39,8 @@ def test_an_agent_is_told_to_come_back_while_others_have_the_last_cases(app: Che
     baseline = post(app, "/rivals/ask", {"n": 9}).data
     assert ([pull["arm"] for pull in baseline["pulls"]], baseline["wait"]) == (["old", "old"], False)
     for arm in ({}, {"arm": "new"}, {"arm": "old"}):
-        found = post(app, "/rivals/ask", arm).data
-        assert (found["pulls"], found["wait"]) == ([], True), arm
+        asked = post(app, "/rivals/ask", arm).data
+        assert (asked["pulls"], asked["wait"]) == ([], True), arm
     for pull in baseline["pulls"]:
         post(app, "/rivals/tell", {"pull": pull["pull"], "reward": 0.5})
     last = post(app, "/rivals/ask", {"n": 9}).data["pulls"]
@@ -60,9 +60,9 @@ def test_what_is_wrong_with_cases_is_said_over_http(app: CheckedApp) -> None:
         ({"guarantee": "rate", "confidence": None}, "guarantee"),
         ({"tries": 0}, "tries"),
     ]
-    for wrong, what in wrongs:
+    for wrong, field in wrongs:
         reply = post(app, "", {**EVALS, **wrong})
-        assert (reply.status, reply.data["error"]) == (422, what)
+        assert (reply.status, reply.data["error"]) == (422, field)
     assert post(app, "", {**EVALS, "cases": 10, "tries": 5, "guarantee": "rate"}).status == 201
     assert post(app, "", {**EVALS, "name": "first", "find": 1}).status == 201
     assert (get(app, "/coins/cases").status, get(app, "/coins/cases").data["rule"]) == (422, "this study has none")

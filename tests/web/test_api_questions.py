@@ -154,14 +154,14 @@ def test_arms_that_the_baseline_opens_are_news() -> None:
 
 
 def test_a_study_that_looks_for_some_arms_names_what_it_found(app: CheckedApp) -> None:
-    for reward, found in ((1, "Found: 'a'."), (0, "Found: none.")):
+    for reward, ending in ((1, "Found: 'a'."), (0, "Found: none.")):
         name = f"search {reward}"
         post(app, "", {"name": name, "arms": ["a", "b"], "at_least": 0.5, "find": 1, "budget": 60})
         assert "Found" not in get(app, f"/{quote(name)}").data["answer"]
         while pulls := post(app, f"/{quote(name)}/ask", {"n": 1}).data["pulls"]:
             post(app, f"/{quote(name)}/tell", {"pull": pulls[0]["pull"], "reward": reward * (pulls[0]["arm"] == "a")})
         answer = get(app, f"/{quote(name)}").data["answer"]
-        assert answer.endswith(found)
+        assert answer.endswith(ending)
         assert answer == get(app, f"/{quote(name)}/verdict").data["answer"]
 
 
@@ -178,6 +178,6 @@ def test_what_is_wrong_with_a_question_is_said_over_http(app: CheckedApp) -> Non
         ({"at_least": 0.5, "unit": " "}, "unit"),
         ({"at_least": 0.5, "lower_is_better": 1}, "lower_is_better"),
     ]
-    for wrong, what in wrongs:
+    for wrong, field in wrongs:
         reply = post(app, "", {"name": "x", "arms": ["a", "b"], **wrong})
-        assert (reply.status, what in reply.data["error"]) == (422, True), (wrong, reply.data)
+        assert (reply.status, field in reply.data["error"]) == (422, True), (wrong, reply.data)

@@ -24,8 +24,8 @@ def server(storage: str) -> Iterator[Served]:
     arms = {"rare": {"chance": 0.1}, "often": {"chance": 0.9}}
     question = {"arms": arms, "at_least": 0.5, "budget": 12, "confidence": None, "seed": 0}
     thresher.create_study("coins & more", storage=storage, **question)  # type: ignore[arg-type]
-    with served(storage, "--write") as found:
-        yield found
+    with served(storage, "--write") as server:
+        yield server
 
 
 def run(server: Served, *argv: str, status: int = 0) -> str:

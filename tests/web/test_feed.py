@@ -51,9 +51,9 @@ def test_the_cases_of_a_large_study_are_cut() -> None:
     study = thresher.create_study("evals", arms=arms, at_least=0.5, cases=40, storage=store)
     study.add_many([(arm, (k + case) % 7 / 7, case) for k, arm in enumerate(arms) for case in range(40)])
     live = LiveStudy("evals", store)
-    found = json.loads(live.cases(10))
-    assert (found["cases"], found["seen"], len(found["rows"])) == (40, 40, 10)
-    for row in found["rows"]:
+    page = json.loads(live.cases(10))
+    assert (page["cases"], page["seen"], len(page["rows"])) == (40, 40, 10)
+    for row in page["rows"]:
         rewards = [reward for _, reward in row["rewards"]]
         assert (len(rewards), rewards == sorted(rewards), row["failed"] + row["passed"]) == (200, True, 300)
     assert len(json.loads(live.cases(1000))["rows"]) == 40
@@ -68,7 +68,7 @@ def test_failures_and_the_guarantee_are_sent_when_they_change() -> None:
     study.drop(first, cause="failed", reason="boom" * 200)
     live.catch_up()
     head = live.since(1)["head"]
-    assert [(each["arm"], len(each["reason"])) for each in head["troubles"]] == [("a", 300)]
+    assert [(trouble["arm"], len(trouble["reason"])) for trouble in head["troubles"]] == [("a", 300)]
     assert "guarantee" not in head
     known = live.follower.seq
     while live.head()["settled"] == 0 and (pull := study.ask()):
@@ -86,7 +86,7 @@ def test_an_evaluation_that_could_not_begin_is_shown_as_a_failure() -> None:
     assert first
     give_up(study, first, cause="refused", reason="connection refused")
     live.catch_up()
-    assert [each["reason"] for each in live.since(1)["head"]["troubles"]] == ["connection refused"]
+    assert [trouble["reason"] for trouble in live.since(1)["head"]["troubles"]] == ["connection refused"]
 
 
 def test_the_first_ask_after_an_import_changes_every_arm() -> None:
@@ -115,7 +115,7 @@ def test_a_reward_outside_the_bounds_changes_the_guarantee() -> None:
     live.catch_up()
     head = live.since(1)["head"]
     assert "a reward lay outside the bounds: 'a'" in head["guarantee"]
-    assert [each["arm"] for each in head["troubles"]] == ["a"]
+    assert [trouble["arm"] for trouble in head["troubles"]] == ["a"]
 
 
 def moved(study: thresher.Study, live: LiveStudy | None, every: int) -> None:

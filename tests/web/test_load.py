@@ -102,9 +102,9 @@ def test_too_many_streams_are_refused_in_one_line_until_one_is_closed(tmp_path: 
     stream = "/api/studies/coins/stream"
     with served(storage, patience={"served_studies.STREAMS": 2}) as server, contextlib.ExitStack() as stack:
         streams = [stack.enter_context(connected(server)) for _ in range(2)]
-        for each in streams:
-            each.sendall(head(server, stream))
-            while b"retry: 1000" not in each.recv(10_000):
+        for connection in streams:
+            connection.sendall(head(server, stream))
+            while b"retry: 1000" not in connection.recv(10_000):
                 pass
         with httpx.stream("GET", f"{server.url}{stream}", headers=BEARER) as refused:
             assert (refused.status_code, refused.headers["retry-after"]) == (503, "30")
@@ -124,8 +124,8 @@ def test_too_many_streams_are_refused_in_one_line_until_one_is_closed(tmp_path: 
 def answers(connections: list[socket.socket], seconds: float) -> Iterator[bytes]:
     """The reply of each connection, in the order in which they come, within some seconds."""
     with selectors.DefaultSelector() as selector:
-        for each in connections:
-            selector.register(each, selectors.EVENT_READ, each)
+        for connection in connections:
+            selector.register(connection, selectors.EVENT_READ, connection)
         end = time.monotonic() + seconds
         while selector.get_map() and (left := end - time.monotonic()) > 0:
             for key, _ in selector.select(left):
@@ -149,8 +149,8 @@ def test_a_stuck_writer_blocks_no_reader_and_too_many_writers_are_refused(tmp_pa
     with served(storage, "--write") as server, contextlib.ExitStack() as stack:
         httpx.post(f"{server.url}/api/studies/coins/ask", headers=WRITER, timeout=30).raise_for_status()
         with stuck(tmp_path / "s.db"):
-            found = answers(asking(stack, server, 320), 60)
-            refused = [next(found) for _ in range(20)]  # those beyond 300
+            replies = answers(asking(stack, server, 320), 60)
+            refused = [next(replies) for _ in range(20)]  # those beyond 300
             assert all(b"300 writes are already waiting" in reply for reply in refused)
             assert all(b"HTTP/1.1 503" in reply and b"retry-after" in reply.lower() for reply in refused)
             for path in (
@@ -163,7 +163,7 @@ def test_a_stuck_writer_blocks_no_reader_and_too_many_writers_are_refused(tmp_pa
                 start = time.perf_counter()
                 assert httpx.get(f"{server.url}{path}", headers=BEARER, timeout=10).status_code == 200, path
                 assert time.perf_counter() - start < 5, path
-        written = list(found)
+        written = list(replies)
     assert len(written) == 300, "the other writer went away"
     assert all(b"HTTP/1.1 200" in reply for reply in written)
     assert thresher.open_study("coins", storage=storage).verdict().issued == 301
@@ -177,11 +177,11 @@ def test_a_write_that_gets_no_thread_in_time_is_refused_and_the_others_are_done_
         contextlib.ExitStack() as stack,
     ):
         with stuck(tmp_path / "s.db"):
-            found = answers(asking(stack, server, 24), 60)
-            refused = [next(found) for _ in range(24 - 16)]
+            replies = answers(asking(stack, server, 24), 60)
+            refused = [next(replies) for _ in range(24 - 16)]
         assert all(b"other writes have been waiting for more than 1.5 s" in reply for reply in refused)
         assert all(b"HTTP/1.1 503" in reply and b"retry-after" in reply.lower() for reply in refused)
-        written = list(found)
+        written = list(replies)
     assert len(written) == 16, "the writes that had a thread when the other writer went away"
     assert all(b"HTTP/1.1 200" in reply for reply in written)
     assert thresher.open_study("coins", storage=storage).verdict().issued == 16

@@ -27,9 +27,9 @@ class Client:
         body = b"" if data is None else json.dumps(data).encode()
         lines = ("Content-Type: application/json", f"Content-Length: {len(body)}", *lines)
         self._writer.write(head(self._server, path, *lines, method="POST", token=WRITE_TOKEN) + body)
-        found = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower()
-        assert found.startswith("http/1.1 20"), found
-        return json.loads(await self._reader.readexactly(int(found.partition("content-length: ")[2].split()[0])))
+        reply = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower()
+        assert reply.startswith("http/1.1 20"), reply
+        return json.loads(await self._reader.readexactly(int(reply.partition("content-length: ")[2].split()[0])))
 
     def close(self) -> None:
         self._writer.close()

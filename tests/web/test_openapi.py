@@ -14,10 +14,10 @@ httpx = pytest.importorskip("httpx")
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("openapi")
-    with served(f"sqlite:///{folder}/s.db?durability=normal", "--write") as found:
+    with served(f"sqlite:///{folder}/s.db?durability=normal", "--write") as server:
         new = {"name": "0", "arms": ["a", "b"], "at_least": 0.5, "budget": 1000}
-        httpx.post(f"{found.url}/api/studies", headers=BEARER, json=new, timeout=60).raise_for_status()
-        yield found
+        httpx.post(f"{server.url}/api/studies", headers=BEARER, json=new, timeout=60).raise_for_status()
+        yield server
 
 
 def test_replies_are_as_described(server: Served) -> None:
@@ -26,7 +26,7 @@ def test_replies_are_as_described(server: Served) -> None:
     document = schemathesis.openapi.from_url(f"{server.url}/openapi.json", headers=BEARER).exclude(
         path_regex="/stream$"
     )
-    operations = [found.ok() for found in document.get_all_operations()]
+    operations = [result.ok() for result in document.get_all_operations()]
     assert {operation.path.rpartition("/")[2] for operation in operations} >= {"ask", "tell", "drop", "verdict"}
     for operation in operations:
 

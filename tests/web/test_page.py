@@ -212,18 +212,21 @@ def test_open_pages_outlive_their_server_and_continue_with_a_new_session(
         page.goto(first.entry)
         page.goto(f"{first.url}/study/coins")
         arm.goto(f"{first.url}/study/coins/arm/fair")
-        for each in (page, arm):
-            until(each, f"{STATE} === 'live'")
-            hurry(each)
+        for view in (page, arm):
+            until(view, f"{STATE} === 'live'")
+            hurry(view)
         os.kill(first.pid, signal.SIGKILL)
-        for each in (page, arm):
-            until(each, f"{STATE} === 'lost' && document.getElementById('pulse').textContent.startsWith('lost since ')")
-            until(each, f"{NOTICE}.includes('keeps trying')")
+        for view in (page, arm):
+            until(
+                view,
+                f"{STATE} === 'lost' && document.getElementById('pulse').textContent.startsWith('lost since ')",
+            )
+            until(view, f"{NOTICE}.includes('keeps trying')")
     for pull in study.ask_many(2):
         study.tell(pull, 1)
     with served(storage, "--port", first.url.rpartition(":")[2], "--token", "another-token-for-tests") as second:
-        for each in (page, arm):
-            until(each, f"{NOTICE}.includes('Your session has expired')")
+        for view in (page, arm):
+            until(view, f"{NOTICE}.includes('Your session has expired')")
         assert page.context.request.get(second.entry).ok  # as the user enters in another tab
         until(page, f"{STATE} === 'live' && document.getElementById('notice').hidden && {TOLD} === '2'")
         until(arm, f"{STATE} === 'live' && document.getElementById('f-seen').textContent === '1'")
@@ -269,9 +272,9 @@ def test_few_arms_are_named_under_the_chart_and_failures_that_retire_none_are_no
         study.tell(pull, names.index(pull.arm) / 20)
     page, complaints, _ = site.open("/study/few")
     page.wait_for_selector("#chart-arms .xtick text")
-    found = page.evaluate(AXIS)
-    assert found[:18] == [f"prompt {number}" for number in reversed(range(18))]
-    assert found[18:] == ["<img …(2)</script>", "tests…ward_is_read"]
+    ticks = page.evaluate(AXIS)
+    assert ticks[:18] == [f"prompt {number}" for number in reversed(range(18))]
+    assert ticks[18:] == ["<img …(2)</script>", "tests…ward_is_read"]
     page.get_by_text("with probability 0.9, intervals and labels are all right together").wait_for()
     assert page.locator("#troubles-note").text_content() == "The arms with the most failures first."
     study.retire(names[2])

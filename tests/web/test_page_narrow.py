@@ -22,24 +22,24 @@ def expected(storage: str, study: str) -> set[tuple[str, str, bool]]:
     return {(row.arm, row.label, row.certified) for row in verdict.rows}
 
 
-def shown(page: Any, what: str) -> set[tuple[str, str, bool]]:
+def shown(page: Any, selector: str) -> set[tuple[str, str, bool]]:
     """The rows that are within the screen, with label, tick and mean."""
-    found = [
-        (name, label.split()[1], "✓" in label) for name, label, mean, inside in rows(page, what) if inside and mean
+    arms = [
+        (name, label.split()[1], "✓" in label) for name, label, mean, inside in rows(page, selector) if inside and mean
     ]
-    assert len({*found}) == len(found)
-    return {*found}
+    assert len({*arms}) == len(arms)
+    return {*arms}
 
 
 @pytest.mark.parametrize("study", STUDIES)
 def test_every_row_of_the_page_has_its_name_label_tick_and_mean(site: Site, study: str) -> None:
     page = site.open(path(study), viewport=PHONE).page
     page.wait_for_selector("#chart-history .main-svg")
-    found = expected(site.storage, study)
+    arms = expected(site.storage, study)
     for width in (360, 620, 1101, 1280):
         page.set_viewport_size({**PHONE, "width": width})
         assert (width, cut(page), broken(page)) == (width, [], [])
-        assert shown(page, "#rows tr") == found
+        assert shown(page, "#rows tr") == arms
 
 
 def test_the_tab_of_cases_fits_a_phone_and_names_the_arms(site: Site) -> None:
@@ -55,11 +55,11 @@ def test_the_tab_of_cases_fits_a_phone_and_names_the_arms(site: Site) -> None:
 def test_every_row_of_the_report_has_its_name_label_tick_and_mean(site: Site, study: str) -> None:
     page = site.read(thresher.open_study(study, storage=site.storage), viewport=PHONE).page
     page.wait_for_selector("#figure-1 .main-svg")
-    found = expected(site.storage, study)
+    arms = expected(site.storage, study)
     for width in (360, 1280):
         page.set_viewport_size({**PHONE, "width": width})
         assert (width, cut(page), broken(page)) == (width, [], [])
-        assert shown(page, "table:first-of-type tr:has(.key)") == found
+        assert shown(page, "table:first-of-type tr:has(.key)") == arms
 
 
 @pytest.mark.parametrize(("study", "arm"), [(NIGHTLY, IDS[4]), ("evals", MODELS[3]), ("unbroken", UNBROKEN[0])])
@@ -125,8 +125,8 @@ def test_the_page_and_the_report_break_names_in_the_same_places(site: Site) -> N
         "😀-" * 9,
     ]
     page = site.at("/docs").page
-    found = page.evaluate("async (names) => names.map((await import('/static/tools.js')).pieces)", names)
-    assert found == [pieces(name) for name in names]
+    broken = page.evaluate("async (names) => names.map((await import('/static/tools.js')).pieces)", names)
+    assert broken == [pieces(name) for name in names]
 
 
 def test_the_description_of_the_interface_fits_a_phone(site: Site) -> None:

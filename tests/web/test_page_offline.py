@@ -23,9 +23,9 @@ def study() -> thresher.Study:
 
 @pytest.fixture(scope="module")
 def offline(site: Site) -> Iterator[Tab]:
-    found = tab(site.chromium, offline=True)
-    yield found
-    found.page.context.close()
+    opened = tab(site.chromium, offline=True)
+    yield opened
+    opened.page.context.close()
 
 
 def test_figures_show_in_an_exported_notebook_offline(study: thresher.Study, tmp_path: Path, offline: Tab) -> None:

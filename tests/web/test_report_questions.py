@@ -25,18 +25,19 @@ def test_the_report_and_the_figure_answer_each_kind_of_question(store: MemorySto
     text = report(study).partition("<script")[0]
     look = verdict.look
     for row in verdict.rows:
-        found = re.search(rf"<tr class='(\w+)'><td class='name'>{row.arm.replace('-', '-(?:<wbr>)?')}</td>.*", text)
-        assert found is not None
-        assert found[1] == {True: "above", False: "below", None: "baseline"}[row.reached]
+        match = re.search(rf"<tr class='(\w+)'><td class='name'>{row.arm.replace('-', '-(?:<wbr>)?')}</td>.*", text)
+        assert match is not None
+        assert match[1] == {True: "above", False: "below", None: "baseline"}[row.reached]
         if row.label != "baseline":
             head = COLUMNS["estimate"].head(look)
-            assert f"data-head='{head}'>{look.estimate(row.estimate)}</td>" in found[0]
+            assert f"data-head='{head}'>{look.estimate(row.estimate)}</td>" in match[0]
     figure = study.figure()
     lines = [(shape.y0, shape.label.text) for shape in figure.layout.shapes if shape.type == "line"]
     differs = [(0, f"= {verdict.baseline}")] if look.asks == "difference" else []
     assert lines == [*differs, (look.bar, f"bar {look.estimate(look.bar)}")]
     points = {arm: y for trace in figure.data if trace.text for arm, y in zip(trace.text, trace.y, strict=True)}
     assert points == {row.arm: row.estimate for row in verdict if row.label != "baseline"}
-    reached, missed, _ = study.figure("history").data
+    reached, missed, certified = study.figure("history").data
+    assert (reached.x[-1], certified.y[-1]) == (verdict.issued, sum(row.certified for row in verdict.rows))
     assert (reached.name, reached.y[-1]) == ("reached", len(verdict.reached))
     assert (missed.name, missed.y[-1]) == ("missed", len(verdict.missed))

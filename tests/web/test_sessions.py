@@ -43,16 +43,16 @@ def test_the_token_in_the_address_becomes_a_session_and_leaves_the_address(app: 
     ],
 )
 def test_odd_cookies_of_other_programs_do_no_harm(app: CheckedApp, cookie: str) -> None:
-    given = cookie.format(session(app))
-    assert request(app, "GET", "/api/studies", headers={"cookie": given}).status == 200
+    cookies = cookie.format(session(app))
+    assert request(app, "GET", "/api/studies", headers={"cookie": cookies}).status == 200
 
 
 @pytest.mark.parametrize(
     "cookie", ["", ";", "=", "thresher", "thresher=", "thresher=\xe9", "Thresher={}", "thresher=..."]
 )
 def test_a_cookie_that_is_not_a_session_is_refused(app: CheckedApp, cookie: str) -> None:
-    given = cookie.format(session(app))
-    assert request(app, "GET", "/api/studies", headers={"cookie": given}).status == 401
+    cookies = cookie.format(session(app))
+    assert request(app, "GET", "/api/studies", headers={"cookie": cookies}).status == 401
 
 
 def test_a_session_cannot_be_made_or_changed_by_others(app: CheckedApp, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -310,6 +310,10 @@ def host_headers(host: str, port: int, allowed: Iterable[str]) -> set[str]:
 
     >>> sorted(host_headers("127.0.0.1", 8000, ["box"]))
     ['127.0.0.1:8000', '[::1]:8000', 'box', 'box:8000', 'localhost:8000']
+    >>> sorted(host_headers("0.0.0.0", 80, ["Box"]) - host_headers("127.0.0.1", 80, []))
+    ['box', 'box:80']
+    >>> sorted(host_headers("10.0.0.5", 80, []) - host_headers("127.0.0.1", 80, []))
+    ['10.0.0.5', '10.0.0.5:80']
     """
     own = {"127.0.0.1", "localhost", "[::1]"} | (set() if is_any(host) else {bracketed(host)})
     headers = {f"{name}:{port}" for name in own} | (own if port == 80 else set())
