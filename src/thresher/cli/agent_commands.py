@@ -31,7 +31,7 @@ from .options import (
 from .output import print_lines, say, say_done
 
 PAUSE = 1.0  # seconds between two asks with --wait
-MOST = 100_000  # pulls of one ask: a study without a budget sets no other limit
+MOST = 100_000  # pulls of one ask; a study without a budget has no other limit
 
 ASK = """Hand out the next pull of study NAME, or several: which arm to evaluate, and with which seed.
 
@@ -41,8 +41,8 @@ even one that gets this one's name. Exit status 1 without output means that the 
 
 When the pull's lease ends, the next ask or run of any agent drops it as lost, and a reward that arrives later is late.
 
-In a study with cases, other agents may have the last ones: what they lose is free again, and a baseline's last reward
-opens the other arms. With --wait, ask waits for that instead of ending.
+In a study with cases, other agents may have the last cases. A case whose pull is lost is free again, and the last
+reward of a baseline opens the other arms. With --wait, ask waits for that instead of ending.
 
 With --arm you choose the arm, and the log records that you did. Exit status 1 then also means that this arm takes no
 more pulls: it is settled or retired, or has no case left.
@@ -68,7 +68,7 @@ class PullName(click.ParamType["int | str"]):
     name = "pull"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        """The ticket, or the number that the text says."""
+        """The ticket or the number in the text."""
         text = str(value).strip()
         if TICKET.fullmatch(text):
             return text
@@ -89,15 +89,15 @@ def ask(
     study: Study, count: int, arm: str | None, wait: bool, lease: float, scores: tuple[object, ...], style: str
 ) -> int:
     """Print pulls."""
-    asked = ask_for_reply(study, count, lease=lease, key=None, arm=arm)
-    while wait and asked.wait:
+    reply = ask_for_reply(study, count, lease=lease, key=None, arm=arm)
+    while wait and reply.wait:
         time.sleep(PAUSE)
-        asked = ask_for_reply(study, count, lease=lease, key=None, arm=arm)
-    pulls = asked.pulls
+        reply = ask_for_reply(study, count, lease=lease, key=None, arm=arm)
+    pulls = reply.pulls
     try:
         print_lines(json.dumps({"format": 1, **pull_json(pull)}) if style == "json" else _line(pull) for pull in pulls)
     except CannotGoOn as error:
-        for pull in pulls:  # their tickets were never printed
+        for pull in pulls:  # nobody has read their tickets
             study.drop(pull, reason="the answer to the ask could not be written")
         raise CannotGoOn(error.what, rule=error.rule, remedy="the pulls of this ask were dropped") from None
     return FINISHED if pulls else NOT_MET
@@ -120,31 +120,31 @@ def _line(pull: Pull) -> str:
 @option("--repeatable", "It was, or would have been, evaluated more than once; the guarantee says so.")
 @format_option("text", "json")
 def tell(
-    study: Study, pull: int | str, reward: float, baseline: float | None, repeatable: bool, style: str, **said: Any
+    study: Study, pull: int | str, reward: float, baseline: float | None, repeatable: bool, style: str, **remarks: Any
 ) -> None:
     """Tell the REWARD of PULL, a number. Telling the same reward again is fine: a lost reply may be retried.
 
-    PULL is the ticket that ask printed. Its number alone, 17, names the pull of whatever study has the name now.
+    PULL is the ticket that ask printed. Its number alone, 17, means a pull of whatever study has the name now.
 
     Telling again does not change the note or the cost.
 
-    Where a pull evaluates an arm and the baseline, tell both: the arm's REWARD and then the BASELINE's.
+    If a pull evaluates an arm and the baseline, tell both: the arm's REWARD and then the BASELINE's.
 
     Examples:
       thresher tell prompts 17-3f9c2a41 0.85
       thresher tell prompts 17-3f9c2a41 0.85 --cost 0.02 --note 'was cut off'
       thresher tell rivals 17-3f9c2a41 0.85 0.8
     """
-    told, number = _told(study, reward, baseline), id_of(pull)
-    late = tell_for_reply(study, Telling(pull, told, repeatable, **said))
+    rewards, number = _rewards_of_pull(study, reward, baseline), id_of(pull)
+    late = tell_for_reply(study, Telling(pull, rewards, repeatable, **remarks))
     if style == "json":
-        print_lines([json.dumps({"format": 1, "pull": pull, "reward": told, "late": late})])
-    elif what := peek(study, lambda ledger: _what_counts(ledger, number, late=late)):
-        say(f"the reward of pull {number} {what}")
+        print_lines([json.dumps({"format": 1, "pull": pull, "reward": rewards, "late": late})])
+    elif remark := peek(study, lambda ledger: _remark_on_reward(ledger, number, late=late)):
+        say(f"the reward of pull {number} {remark}")
 
 
-def _what_counts(ledger: State, pull: int, *, late: bool) -> str:
-    """What is unusual about a reward that was told; empty: nothing."""
+def _remark_on_reward(ledger: State, pull: int, *, late: bool) -> str:
+    """How a reward that was told does not count as usual; empty if it does."""
     if ledger.cases and pull in ledger.cases.spare:
         return "counts nowhere: its case had a reward already, and the first one counts"
     if not late:
@@ -154,8 +154,8 @@ def _what_counts(ledger: State, pull: int, *, late: bool) -> str:
     return "is late, because the pull was dropped; it does not count in the certificate"
 
 
-def _told(study: Study, reward: float, baseline: float | None) -> float | tuple[float, float]:
-    """What a pull is told: a reward, or the pair of the arm's and the baseline's."""
+def _rewards_of_pull(study: Study, reward: float, baseline: float | None) -> float | tuple[float, float]:
+    """The reward of a pull, or the pair of the arm's and the baseline's. Raises if the study needs the other."""
     if study.spec.pairs == (baseline is not None):
         return reward if baseline is None else (reward, baseline)
     if baseline is None:
@@ -169,7 +169,7 @@ def _told(study: Study, reward: float, baseline: float | None) -> float | tuple[
 @click.argument("pulls", type=PullName(), nargs=-1, required=True, metavar="PULL…")
 @click.option("--lease", type=Duration(), default="1h", help="Time from now after which the next ask drops them.")
 def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:
-    """Renew the leases of PULLs: work on them continues, so they do not count as lost yet.
+    """Renew the leases of PULLs, so that they do not count as lost while you work on them.
 
     Exit status 1 means that one of them is no longer pending: it was told or dropped.
 
@@ -177,10 +177,10 @@ def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:
       thresher renew prompts 17-3f9c2a41 18-0b6e77d2 --lease 2h
     """
     study.renew(pulls, lease)
-    over = peek(study, lambda ledger: [pull for pull in pulls if ledger.state_of(id_in(ledger, pull)) != PENDING])
-    if over:
-        say(f"no longer pending, so there is nothing to renew: {shown(over)}")
-    return NOT_MET if over else FINISHED
+    ended = peek(study, lambda ledger: [pull for pull in pulls if ledger.state_of(id_in(ledger, pull)) != PENDING])
+    if ended:
+        say(f"no longer pending, so there is nothing to renew: {shown(ended)}")
+    return NOT_MET if ended else FINISHED
 
 
 @click.command()
@@ -192,41 +192,47 @@ def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:
 @storage_option
 @format_option("text", "json")
 def drop(
-    name: str, pulls: tuple[int | str, ...], older_than: float | None, storage: str | None, style: str, **why: Any
+    name: str,
+    pulls: tuple[int | str, ...],
+    older_than: float | None,
+    storage: str | None,
+    style: str,
+    cause: Any,
+    reason: str,
 ) -> None:
-    """Drop PULLs. A reward that still comes is late: it counts in the statistics, not in the certificate.
+    """Drop PULLs. A reward that comes later is late: it counts in the statistics, not in the certificate.
 
-    Where a study has cases, the first reward of a case counts, late or not.
+    In a study with cases, the first reward of a case counts, late or not.
 
     Examples:
       thresher drop prompts 17-3f9c2a41 --cause failed --reason "out of memory"
       thresher drop prompts --older-than 2h
     """
     if not pulls and older_than is None:
-        raise InvalidInput(
-            "pulls", rule="none is named", remedy="name them as ask printed them, or give --older-than 2h"
-        )
+        remedy = "name them as ask printed them, or give --older-than 2h"
+        raise InvalidInput("pulls", rule="none is named", remedy=remedy)
     if pulls and older_than is not None:
         raise InvalidInput("pulls", list(pulls), "name pulls or give --older-than, not both")
-    if why["cause"] not in CALLERS:
-        raise InvalidInput("--cause", why["cause"], NO_CAUSE)
+    if cause not in CALLERS:
+        raise InvalidInput("--cause", cause, NO_CAUSE)
     study = study_at(name, storage)
     chosen = list(pulls) if older_than is None else list(_older(study, older_than))
     dropped: list[int | str] = []
     refused: dict[int | str, ThresherError] = {}
     for pull in chosen:
         try:
-            study.drop(pull, **why)
+            study.drop(pull, cause=cause, reason=reason)
             dropped.append(pull)
         except (AlreadyTold, UnknownPull) as error:
             if older_than is None:  # otherwise it was told in the meantime
                 refused[pull] = error
     if style == "json":
-        left = [{"pull": pull, "reason": str(error)} for pull, error in refused.items()]
-        print_lines([json.dumps({"format": 1, "dropped": dropped, "refused": left})])
+        errors = [{"pull": pull, "reason": str(error)} for pull, error in refused.items()]
+        print_lines([json.dumps({"format": 1, "dropped": dropped, "refused": errors})])
     elif not refused:
         say_done(name, f"dropped {plural(len(dropped), 'pull')}")
-    for first in refused.values():
+    if refused:
+        first = next(iter(refused.values()))
         if len(chosen) == 1:
             raise first
         others = f"the others were dropped: {shown(dropped)}" if dropped else ""
@@ -234,6 +240,7 @@ def drop(
 
 
 def _older(study: Study, seconds: float) -> Iterator[int]:
+    """The pulls that have been pending for longer than this."""
     pending, limit = {pull.id for pull in study.pending()}, time.time() - seconds
     for event in chain.from_iterable(study.pages()):
         if event.kind == "asked" and event.pull in pending and (event.time or 0.0) < limit:

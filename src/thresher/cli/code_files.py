@@ -1,7 +1,7 @@
-"""The files that COMMAND names, such as a script, its settings or a test: what they hold decides what is measured.
+"""The files that COMMAND names, such as a script, its settings or a test. Their content decides what is measured.
 
-A study records a digest of each. If one has changed since, its rewards do not answer for the files as they are now.
-Files that COMMAND does not name, such as those that a script imports, are not looked at.
+A study records a digest of each file. If a file has changed since, the study's rewards do not describe its new content.
+Files that COMMAND does not name, such as modules that a script imports, are not checked.
 """
 
 import hashlib
@@ -25,71 +25,71 @@ from ..study import Pull
 from ..text.masking import masked
 from .run_checks import placeholders
 
-BREAKS = re.compile(r"""[\s=,|&;<>()"'`]+""")  # between the names in a word: --config=a.yaml, or a line for a shell
-WRITTEN = re.compile(r""">\s*["']?([^\s|&;<>()"'`]+)""")  # what a line for a shell writes
+SEPARATORS = re.compile(r"""[\s=,|&;<>()"'`]+""")  # between the names in a word: --config=a.yaml, or a shell script
+OUTPUTS = re.compile(r""">\s*["']?([^\s|&;<>()"'`]+)""")  # the files that a shell script writes
 LONGEST = 4096  # characters: a longer word is a text, such as a prompt
-MOST = 50_000  # arms, cases or pairs of them that fill in a word: with more, the files that it names are not looked at
+MOST = 50_000  # ways to fill in a word with arms and cases: if there are more, the files that it names are not checked
 LARGEST = 2**26  # bytes: a larger file is known by its size and the time of its last change
 Place = tuple[str | None, str | int | None]  # an arm and a case; None: any
 
 
 class Seen(NamedTuple):
-    """What a name led to when it was looked at: data that change with the content, and its digest; None: no file."""
+    """The file of a name when it was read. Stamp and digest are None if there was no file."""
 
-    stamp: tuple[int, ...] | None
+    stamp: tuple[int, ...] | None  # changes with the content
     digest: str | None
-    in_line: bool  # whether it was found in a line for a shell, which may create it
+    in_script: bool  # the name is part of a shell script, which may create the file
 
 
 class CodeFiles:
-    """The files that COMMAND names, as they were when this looked at them, except those to be ignored."""
+    """The files that COMMAND names, as they were when this read them, except those to be ignored."""
 
     def __init__(self, argv: Sequence[str], ignored: Sequence[str] = ()) -> None:
         self._words = argv if argv and "/" in argv[0] else argv[1:]  # without a slash, a program is looked up in PATH
         self._spec: Spec | None = None
         self._seen: dict[str, Seen] = {}
-        self._names: dict[Place, list[str]] = {}  # those that the pulls of an arm and a case name
+        self._names: dict[Place, list[str]] = {}  # the files that the pulls of an arm and a case use
         for word in self._words:
             if not placeholders(word):
-                self._look((None, None), fill(word, {}))
+                self._record((None, None), fill(word, {}))
         self._ignored = ignored
         for path in ignored:
             self._ignore(path)
 
     @property
     def are_here(self) -> bool:
-        """Whether COMMAND names a file of this folder: in another folder the same words mean another file."""
+        """Whether COMMAND names a file relative to this folder, so that it means another file in another folder."""
         return any(seen.digest and not Path(name).is_absolute() for name, seen in self._seen.items())
 
     def fill_in(self, spec: Spec) -> None:
-        """Look at the files whose names depend on the arm or on the case."""
+        """Read the files whose names depend on the arm or on the case."""
         self._spec = spec
         for word in self._words:
             for place, values in _fillings(word, spec) if placeholders(word) else ():
-                self._look(place, fill(word, values))
+                self._record(place, fill(word, values))
         for path in self._ignored:
             if not self._ignore(path) and not any(path in word for word in self._words):
                 raise InvalidInput("--ignore", path, "COMMAND names no such file", "write it as COMMAND does")
 
     def changed(self, ledger: State) -> list[str]:
-        """The files that are not as they were when the study began. What it ignores is left out from now on.
+        """The files that have changed since the study began. Files that the study ignores are ignored from now on.
 
-        All files are recorded before the first pull, so one that is not recorded did not exist.
+        A study records all files before the first pull, so a file that it did not record did not exist.
         """
         if not ledger.files and ledger.issued == ledger.imported:
             return []
         for path in [path for path, digests in ledger.files.items() if IGNORED in digests]:
             self._ignore(path)
-        self._seen = {name: seen for name, seen in self._seen.items() if name in ledger.files or not seen.in_line}
+        self._seen = {name: seen for name, seen in self._seen.items() if name in ledger.files or not seen.in_script}
         return [name for name, seen in self._seen.items() if seen.digest not in ledger.files.get(name, [None])]
 
     def digests(self) -> dict[str, str]:
-        """What a study records, by file."""
-        found = {name: seen.digest for name, seen in self._seen.items() if seen.digest is not None}
-        return found | dict.fromkeys(self._ignored, IGNORED)
+        """The digests that a study records, by file."""
+        digests = {name: seen.digest for name, seen in self._seen.items() if seen.digest is not None}
+        return digests | dict.fromkeys(self._ignored, IGNORED)
 
     def check(self, pull: Pull) -> None:
-        """Raise if a file that this pull names has changed since it was looked at. Only changed files are read."""
+        """Raise if a file that this pull uses has changed. Only files with a new stamp are read again."""
         for place in product({None, pull.arm, pull.baseline}, {None, pull.case}):
             for name in self._names.get(place, ()):
                 if name in self._seen:
@@ -107,26 +107,26 @@ class CodeFiles:
             raise CannotGoOn("file", name, "changed while the run lasted", remedy)
         self._seen[name] = seen._replace(stamp=stamp)
 
-    def _look(self, place: Place, word: str) -> None:
-        in_line = len(word.split()) > 1
+    def _record(self, place: Place, word: str) -> None:
+        in_script = len(word.split()) > 1
         for name in _names_in(word):
             if name not in self._seen:
                 stamp = _stamp(name)
                 digest = _digest(name, stamp)
-                is_secret = digest is not None and plain(masked(name)) != name  # the log keeps no such name
-                if is_secret or (digest is None and in_line):
+                is_secret = digest is not None and plain(masked(name)) != name  # such a name must not be in the log
+                if is_secret or (digest is None and in_script):
                     continue
-                self._seen[name] = Seen(stamp, digest, in_line)
+                self._seen[name] = Seen(stamp, digest, in_script)
             self._names.setdefault(place, []).append(name)
 
     def _ignore(self, path: str) -> bool:
-        """Leave out a file, or those of all arms or cases. Returns whether there are any."""
+        """Ignore a file, or those of all arms or cases. Returns whether there are any."""
         fillings = _fillings(path, self._spec) if self._spec and placeholders(path) else ()
         names = [path, *(fill(path, values) for _, values in fillings)]
         return bool([name for name in names if self._seen.pop(name, None)])
 
     def _as_written(self, name: str) -> str:
-        """The name as it stands in COMMAND, before an arm or a case is filled in."""
+        """The name as COMMAND has it, with the placeholders of arm and case."""
         for part in [part for word in self._words for part in _names_in(word) if placeholders(part)]:
             if self._spec and any(fill(part, values) == name for _, values in _fillings(part, self._spec)):
                 return part
@@ -134,9 +134,9 @@ class CodeFiles:
 
 
 def _fillings(word: str, spec: Spec) -> Iterator[tuple[Place, Mapping[str, str]]]:
-    """The arms and cases that make a difference to a word, and the values that they fill in.
+    """The arms and cases on which a word depends, and the values that they fill in.
 
-    There are none if every pull fills in something else, or if there are too many.
+    It yields nothing if the word is different for every pull, or if there are too many.
     """
     used = placeholders(word)
     of_case = {name for name in used if spec.cases is not None and name.split(".")[0] == CASE}
@@ -155,31 +155,30 @@ def _fillings(word: str, spec: Spec) -> Iterator[tuple[Place, Mapping[str, str]]
 
 
 def _names_in(word: str) -> list[str]:
-    """What may be the name of a file in a word of a command.
+    """The parts of a command's word that may be names of files.
 
     >>> _names_in("--config=a.yaml"), _names_in("./ask.sh x > log"), _names_in("tests/test_a.py::test_b")
     (['--config=a.yaml', '--config', 'a.yaml'], ['./ask.sh x > log', './ask.sh', 'x'], ['tests/test_a.py'])
     """
     if len(word) > LONGEST:
         return []
-    written = WRITTEN.findall(word)
-    names = (part.partition("::")[0] for part in (word, *BREAKS.split(word)) if part not in written)
+    outputs = OUTPUTS.findall(word)
+    names = (part.partition("::")[0] for part in (word, *SEPARATORS.split(word)) if part not in outputs)
     return list(dict.fromkeys(filter(None, names)))
 
 
 def _stamp(name: str) -> tuple[int, ...] | None:
-    """What changes with the content of a file, whoever changes it; None: there is no file of this name."""
+    """Numbers that change with the content of a file, whoever changes it; None if there is no such file."""
     try:
-        found = os.stat(name)  # noqa: PTH116 - called for every pull: twice as fast as with a Path
+        info = os.stat(name)  # noqa: PTH116 - called for every pull: twice as fast as with a Path
     except (OSError, ValueError):
         return None
-    is_file = stat.S_ISREG(found.st_mode)
-    stamp = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev)
-    return stamp if is_file else None
+    stamp = (info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino, info.st_dev)
+    return stamp if stat.S_ISREG(info.st_mode) else None
 
 
 def _digest(name: str, stamp: tuple[int, ...] | None) -> str | None:
-    """A digest of the content. Of a large file or one that cannot be read, its size and the time of its last change."""
+    """A digest of the content; of a large or unreadable file, its size and the time of its last change."""
     if stamp is None:
         return None
     size, changed = stamp[:2]

@@ -29,7 +29,7 @@ LEFT_OUT = {"test", "tests", "site-packages", "dist-packages"}
 
 
 def settings() -> dict[str, dict[str, object]]:
-    """The arms: 28 ways to compress."""
+    """The arms: 28 compression settings."""
     levels = {"zlib": range(1, 10), "bz2": range(1, 10), "lzma": range(10)}
     return {f"{codec}-{level}": {"codec": codec, "level": level} for codec in levels for level in levels[codec]}
 
@@ -97,18 +97,18 @@ def demo(budget: int | None, workers: int | None, seed: int | None, compare: boo
 
 def comparison(study: Study, took: float) -> str:
     """What simpler plans would have cost for the same labels, from the rewards and times that were measured."""
-    begun: dict[int, float] = {}
+    asked: dict[int, float] = {}  # pulls and the times when they were asked
     seconds = [0.0] * len(study.spec.arms)
     for event in chain.from_iterable(study.pages()):
         if event.kind == "asked":
-            begun[event.pull or 0] = event.time or 0.0
+            asked[event.pull or 0] = event.time or 0.0
         elif event.kind == "told":
-            seconds[event.arm or 0] += (event.time or 0.0) - begun.pop(event.pull or 0)
+            seconds[event.arm or 0] += (event.time or 0.0) - asked.pop(event.pull or 0)
     rows, needed = study.verdict().rows, peek(study, lambda ledger: list(ledger.docket.committed))
     most, arms, spent = max(needed), len(rows), sum(seconds)
-    each = [taken / row.seen for taken, row in zip(seconds, rows, strict=True)]
-    equally = most * sum(each) / spent * took
-    skipping = sum(n * t for n, t in zip(needed, each, strict=True)) / spent * took
+    per_pull = [arm_seconds / row.seen for arm_seconds, row in zip(seconds, rows, strict=True)]
+    equally = most * sum(per_pull) / spent * took
+    skipping = sum(pulls * pull_seconds for pulls, pull_seconds in zip(needed, per_pull, strict=True)) / spent * took
     equal = f"{arms * most:,} pulls, {duration(equally)} at the times measured here, {equally / took:.1f} times as long"
     return (
         f"{study.verdict().issued:,} pulls in {duration(took)}. The hardest arm needed {most} rewards to be settled; "

@@ -1,4 +1,4 @@
-"""Export and import: a study as CSV or as its whole log, and results that people already have."""
+"""Export and import of studies, as CSV or as their whole log, and of results that users already have."""
 
 import csv
 import io
@@ -32,7 +32,7 @@ from .error_wording import in_options
 from .options import address_of, on_study, option, storage_option, store_at, study_at
 from .output import put, say, say_done
 
-LINES = 1000  # lines of CSV that are written at once
+LINES = 1000  # of CSV, written at once
 
 
 @click.command()
@@ -41,7 +41,7 @@ LINES = 1000  # lines of CSV that are written at once
 def export(study: Study, style: str) -> None:
     """Write study NAME to standard output: csv has one line per pull, json has the whole log. import reads both.
 
-    Where every pull evaluates an arm and the baseline, csv has a column baseline, and import reads json alone.
+    If every pull evaluates an arm and the baseline, csv has a column baseline, and import reads only json.
 
     The state of a pull is pending, told, dropped, late (told after it was charged to the certificate), outside (the
     reward lies outside the bounds) or cancelled (it does not count in the certificate). The cause of a reward, if one
@@ -58,7 +58,7 @@ def export(study: Study, style: str) -> None:
 
 
 def _print_log(study: Study) -> None:
-    """The log up to its present head. The head comes first, so that a truncated file still has it."""
+    """Write the log up to its current head. The head comes first, so that a truncated file still has it."""
     seq, digest = peek(study, lambda ledger: (ledger.seq, ledger.head))
     head = json.dumps({"seq": seq, "digest": digest})
     put(f'{{"format": 1, "study": {json.dumps(study.name)}, "head": {head}, "events": [', end="")
@@ -68,25 +68,24 @@ def _print_log(study: Study) -> None:
 
 
 def _print_pulls(ledger: State) -> None:
-    """Write some lines at a time: all of them together would take more memory than the study."""
+    """Write the pulls as CSV, some lines at a time: all of them would take more memory than the study."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     has_cases, pairs = ledger.spec.cases is not None, ledger.spec.pairs
-    more = ["case"] if has_cases else ["baseline"] if pairs else []
-    has_origins = any(ledger.pull_origin)
-    more += ["cause"] if has_origins else []
-    has_remarks = bool(ledger.remarks)
-    more += ["note", "cost"] if has_remarks else []
-    table.writerow(("pull", "arm", "number", "seed", "state", "reward", *more))
+    has_origins, has_remarks = any(ledger.pull_origin), bool(ledger.remarks)
+    columns = ["case"] if has_cases else ["baseline"] if pairs else []
+    columns += ["cause"] if has_origins else []
+    columns += ["note", "cost"] if has_remarks else []
+    table.writerow(("pull", "arm", "number", "seed", "state", "reward", *columns))
     for pull, row in enumerate(rows_of(ledger), start=1):
-        last: list[object] = [cell(str(row.case))] if has_cases else [_other(ledger, pull)] if pairs else []
+        extra: list[object] = [cell(str(row.case))] if has_cases else [_baseline_reward(ledger, pull)] if pairs else []
         if has_origins:
-            last.append(" ".join(name for name, value in ORIGINS.items() if row.origin & value))
+            extra.append(" ".join(name for name, value in ORIGINS.items() if row.origin & value))
         if has_remarks:
             remarks = remarks_of(Event(0, "told", reason=ledger.remarks.get(pull))) or Remarks()
-            last += [remark(remarks.note or ""), remarks.cost]
+            extra += [remark(remarks.note or ""), remarks.cost]
         issued = pull_of(ledger, pull)
-        table.writerow((pull, cell(row.arm), issued.number, issued.seed, row.state, row.reward, *last))
+        table.writerow((pull, cell(row.arm), issued.number, issued.seed, row.state, row.reward, *extra))
         if not pull % LINES:
             put(text.getvalue(), end="")
             text.seek(0)
@@ -94,13 +93,13 @@ def _print_pulls(ledger: State) -> None:
     put(text.getvalue(), end="")
 
 
-def _other(ledger: State, pull: int) -> float | None:
+def _baseline_reward(ledger: State, pull: int) -> float | None:
     """The baseline's reward in a pair that was told."""
     return ledger.pull_other[pull - 1] if ledger.pull_state[pull - 1] in (TOLD, LATE) else None
 
 
 def rows_of(ledger: State) -> Iterator[Row]:
-    """All pulls as rows. Pulls that were charged have a state that import charges again."""
+    """All pulls as rows. The state of a charged pull is such that an import charges it again."""
     for pull, state in enumerate(_states(ledger), start=1):
         reward = ledger.pull_reward[pull - 1] if state in WITH_REWARD else None
         case = ledger.case_of(pull)
@@ -110,8 +109,9 @@ def rows_of(ledger: State) -> Iterator[Row]:
 
 
 def _states(ledger: State) -> list[str]:
+    """The state of each pull in the export."""
     states = [STATES[state] for state in ledger.pull_state]
-    if ledger.cases:  # a case that is tried again is not charged, and one that is late still has its reward
+    if ledger.cases:  # a case that is tried again is not charged, and a late pull still has its reward
         for pull in ledger.cases.spare:
             states[pull - 1] = SPARE
     for at, state in enumerate(ledger.pull_state if ledger.spec.pairs else ()):
@@ -119,20 +119,16 @@ def _states(ledger: State) -> list[str]:
             states[at] = STATES[DROPPED]
     if not ledger.certifies or ledger.cases:
         return states
-    followed = set()  # arms with a later pull that was told: cancelled pulls before it are charged
+    followed = set[int]()  # arms with a later pull that was told: cancelled pulls before it are charged
     for pull in range(ledger.issued, 0, -1):
         state, outcome, arm = ledger.pull_state[pull - 1], ledger.docket.outcome[pull], ledger.pull_arm[pull - 1]
-        if outcome == certificate.TOLD or state == OUTSIDE:  # such a reward counts where it is imported, if at all
+        if outcome == certificate.TOLD or state == OUTSIDE:  # the study that imports a reward outside decides about it
             followed.add(arm)
         elif state == TOLD:  # charged while it was pending, because too many rewards waited for it
             states[pull - 1] = "late"
-        elif state == DROPPED and _is_left_out(ledger, outcome, arm in followed):
+        elif state == DROPPED and outcome == certificate.CANCELLED and arm not in followed:
             states[pull - 1] = CANCELLED
     return states
-
-
-def _is_left_out(ledger: State, outcome: int, followed: bool) -> bool:
-    return outcome == certificate.CANCELLED and not followed
 
 
 # Import: studies and results, into a store.
@@ -150,8 +146,8 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> No
 
     Results are CSV, such as export csv writes, or a JSON list, with arm, reward and optionally state. The study must
     not have handed out a pull yet. All rows are imported or none, and they count towards the budget. Their order does
-    not matter: the certificate weighs them all together, once, at the first ask. A file whose results the study already
-    has is refused, unless you say --again.
+    not matter: the certificate weighs them all together, once, at the first ask. A file with results that the study
+    already has is refused, unless you say --again.
 
     Pulls whose state is dropped, pending, cancelled or late are charged to the certificate at their worst, or as the
     study's --failure says. A column cause, as export writes it, marks rewards that may have been evaluated more than
@@ -159,7 +155,7 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> No
     unless this study's --failure is the same.
 
     If the study has cases, every row needs its case, in a column case. These rewards are known values, not samples:
-    each case of an arm is given once, and pulls without a reward use up no case.
+    a case of an arm may have only one, and pulls without a reward use up no case.
 
     Examples:
       thresher import prompts.json
@@ -179,7 +175,7 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> No
     pulls = list(checked(rows, study.spec))
     states = Counter("dropped" if pull.reward is None else row.state for row, pull in zip(rows, pulls, strict=True))
     if study.spec.cases is not None:
-        known = peek(study, lambda ledger: {arm: set(cases) for arm, cases in _known(ledger).items()})
+        known = peek(study, _imported_cases)
         pulls = list(with_cases(zip(rows, pulls, strict=True), study.spec, known))
         again = True  # no case is counted twice anyway
     if not rows:
@@ -191,7 +187,12 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> No
     if not again:
         peek(study, lambda ledger: _check_is_new(pulls, ledger, file))
     import_pulls(study, pulls)
-    say_done(name, peek(study, lambda ledger: _imported(states, ledger)))
+    say_done(name, peek(study, lambda ledger: _import_sentence(states, ledger)))
+
+
+def _imported_cases(ledger: State) -> dict[int, set[int]]:
+    """The cases of each arm that were imported before."""
+    return {arm: set(cases) for arm, cases in ledger.cases.imported.items()} if ledger.cases else {}
 
 
 def _check_is_new(pulls: list[Result], ledger: State, file: str) -> None:
@@ -199,8 +200,8 @@ def _check_is_new(pulls: list[Result], ledger: State, file: str) -> None:
     before = []
     for arm, reward, state in zip(ledger.pull_arm, ledger.pull_reward, ledger.pull_state, strict=True):
         before.append((ledger.spec.arms[arm], None if state == DROPPED else reward, state == LATE))
-    known, found = "".join(map(repr, before)), "".join(repr(tuple(pull[:3])) for pull in pulls)
-    if known and ledger.issued == ledger.imported and (found in known or found.startswith(known)):
+    known, new = "".join(map(repr, before)), "".join(repr(tuple(pull[:3])) for pull in pulls)
+    if known and ledger.issued == ledger.imported and (new in known or new.startswith(known)):
         rows = "these rows" if len(pulls) <= len(before) else f"the first {len(before):,} of its rows"
         rule = f"the study already has {rows}, and would count them twice"
         raise InvalidInput("file", file, rule, "import only new results, or say --again if these are new")
@@ -214,9 +215,9 @@ def contents(file: str) -> tuple[str, Any, tuple[list[Event], State] | None]:
 
 
 def results_in(file: str, *, arm: str | None = None) -> tuple[Iterator[Row], int | None]:
-    """The pulls in a file of results or in an exported log, and how many cases there are; None: it does not say.
+    """The pulls in a file of results or an exported log, and the number of cases, None if the file does not say it.
 
-    They are pulls of ``arm`` if their rows name none.
+    Rows without an arm are pulls of ``arm``.
     """
     text, data, log = contents(file)
     if log is None:
@@ -226,7 +227,7 @@ def results_in(file: str, *, arm: str | None = None) -> tuple[Iterator[Row], int
 
 
 def checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
-    """What `import_pulls` takes; an error names the row."""
+    """The results in rows, for `import_pulls`. An error names the row."""
     for location, name, state, reward, case, origin in rows:
         try:
             arm = name.strip() if isinstance(name, str) and name not in spec.index else name
@@ -234,28 +235,23 @@ def checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
             if spec.cases is not None and (case is None or case == ""):
                 rule = f"is {'missing' if case is None else 'empty'}: every result of this study needs its case"
                 raise InvalidInput("column", "case", rule, "name the case of each result there")
-            given = Result(arm, reward, late, _case(case, spec), origin)
-            _, number, late, known, origin = checked_result(spec, given)
-            yield Result(arm, number, late, None if known is None else spec.case_name(known), origin)
+            result = Result(arm, reward, late, _case_of_row(case, spec), origin)
+            _, reward, late, number, origin = checked_result(spec, result)
+            yield Result(arm, reward, late, None if number is None else spec.case_name(number), origin)
         except ThresherError as error:
             remedy = "" if error.remedy or error.what != "reward" else of_percent(error.value) or WRITE_REWARD
             raise InvalidInput(f"{location}: {in_options(error)}", remedy=remedy) from None
 
 
-def _case(given: object, spec: Spec) -> object:
-    """The case of a row, as the library takes it; None: there is none."""
+def _case_of_row(case: object, spec: Spec) -> object:
+    """The case of a row as the study names it; None in a study without cases."""
     if spec.cases is None:
         return None
-    return given.strip() if isinstance(given, str) and given not in spec.case_index else given
-
-
-def _known(ledger: State) -> dict[int, set[int]]:
-    """The cases of each arm that were imported."""
-    return ledger.cases.imported if ledger.cases else {}
+    return case.strip() if isinstance(case, str) and case not in spec.case_index else case
 
 
 def with_cases(pairs: Iterable[tuple[Row, Result]], spec: Spec, known: Mapping[int, set[int]]) -> Iterator[Result]:
-    """The results that count: pulls without a reward use up no case. An error names a row whose case is known."""
+    """The results with a reward that counts. An error names a row whose case already has a reward."""
     locations: dict[tuple[int, int], str] = {}
     for row, result in pairs:
         if result.reward is None or row.state == SPARE:
@@ -269,22 +265,22 @@ def with_cases(pairs: Iterable[tuple[Row, Result]], spec: Spec, known: Mapping[i
         yield result
 
 
-def _imported(states: Counter[str], ledger: State) -> str:
-    """A sentence that says what was imported."""
+def _import_sentence(states: Counter[str], ledger: State) -> str:
+    """A sentence about the numbers of imported rewards and pulls."""
     if ledger.cases:
         told = states["told"] + states["late"] + states["outside"]
         rest = sum(states.values()) - told
         left_out = f"; {plural(rest, 'pull')} without a reward that counts used up no case" if rest else ""
         return f"imported {plural(told, 'reward')}{left_out}"
     charged, late = sum(states[state] for state in LOST), states["late"]
-    said = f"imported {plural(sum(states.values()) - charged, 'reward')}"
+    sentence = f"imported {plural(sum(states.values()) - charged, 'reward')}"
     if charged:
-        what = "charged" if ledger.certifies and ledger.spec.failure != "ignore" else "left out"
-        said += f" and {plural(charged, 'pull')} to be {what}"
-        said += f", {late:,} of them with a late reward" if late else ""
+        treated = "charged" if ledger.certifies and ledger.spec.failure != "ignore" else "left out"
+        sentence += f" and {plural(charged, 'pull')} to be {treated}"
+        sentence += f", {late:,} of them with a late reward" if late else ""
     if ledger.unweighed:
-        said += "; they are weighed all together at the first ask"
-    return said
+        sentence += "; they are weighed all together at the first ask"
+    return sentence
 
 
 def _restore(events: list[Event], name: object, storage: str | None) -> None:
@@ -301,10 +297,10 @@ def _restore(events: list[Event], name: object, storage: str | None) -> None:
 
 
 def folded(data: dict[str, Any], file: str) -> tuple[list[Event], State]:
-    """The events of a log, if it is valid, and its ledger."""
+    """The events of an exported log, and its ledger. Raises if the log is not valid."""
     if data.get("format") != 1:
-        said = f"format {shown(data['format'])}" if "format" in data else "no format"
-        rule = f"has {said}, not the format 1 of an export"
+        format_ = f"format {shown(data['format'])}" if "format" in data else "no format"
+        rule = f"has {format_}, not the format 1 of an export"
         raise InvalidInput("file", file, rule, "export it again, or update thresher")
     location = "its list of events"
     try:
@@ -323,55 +319,55 @@ def folded(data: dict[str, Any], file: str) -> tuple[list[Event], State]:
 
 
 def _check_digests(events: list[Event]) -> None:
-    """Raise unless every event has its digest: so it is as it was exported."""
+    """Raise unless every event has its digest, which shows that it was not changed after the export."""
     for event, right in zip(events, chained(events), strict=True):
         if event.digest != right.digest:
             rule = "does not match its digest: it was changed after the export"
             raise InvalidInput("event", event.seq, rule)
 
 
-def _check_head(said: Any, last: Event) -> None:
-    """Raise unless the log ends where its export says."""
-    if not (isinstance(said, dict) and said.keys() >= {"seq", "digest"}):
-        raise InvalidInput("head", said, "must be an object with seq and digest")
-    head = Head(said["seq"], bytes.fromhex(said["digest"]))
+def _check_head(data: Any, last: Event) -> None:
+    """Raise unless the last event is the head that the export names."""
+    if not (isinstance(data, dict) and data.keys() >= {"seq", "digest"}):
+        raise InvalidInput("head", data, "must be an object with seq and digest")
+    head = Head(data["seq"], bytes.fromhex(data["digest"]))
     if head != (last.seq, last.digest):
         rule = f"is not the log's head, which was event {head.seq} when it was exported"
         raise InvalidInput("event", last.seq, rule)
 
 
 def _event(item: dict[str, Any]) -> Event:
-    """An event whose fields every store can hold. The ledger checks whether it may follow the ones before it."""
-    event, kept = Event(**item), dict[str, Any]()  # kept: as every store returns them, so 1 is 1.0 and -0.0 is 0.0
+    """An event whose fields every store can hold. The ledger checks whether it may follow the events before it."""
+    event, stored = Event(**item), dict[str, Any]()  # as every store returns them: 1 becomes 1.0, and -0.0 0.0
     for field, value in item.items():
         if value is None:
             continue
         if field in ("reason", "cause", "key", "agent"):
-            kept_as = storable if field == "reason" and event.kind == "told" else plain  # JSON with a note is longer
-            if not isinstance(value, str) or kept_as(value) != value:
+            as_stored = storable if field == "reason" and event.kind == "told" else plain  # JSON with a note is longer
+            if not isinstance(value, str) or as_stored(value) != value:
                 raise InvalidInput(field, value, "must be text")
         if field == "key" and len(value) > MAX_NAME:
             raise InvalidInput("key", value, f"must not be longer than {MAX_NAME} characters")
         if field in ("seq", "pull", "arm", "budget"):
             whole(field, value, least=0)
         if field in ("reward", "time"):
-            kept[field] = finite(number(field, value))
+            stored[field] = finite(number(field, value))
         if field == "late":
             if value not in (False, True):
                 raise InvalidInput("late", value, "must be true, false or null")
-            kept["late"] = bool(value)
+            stored["late"] = bool(value)
         if field == "digest":
-            kept["digest"] = bytes.fromhex(value)
-    return event._replace(**kept)
+            stored["digest"] = bytes.fromhex(value)
+    return event._replace(**stored)
 
 
-# ``--baseline-results``: results of the baseline that exist already, on the cases of the study.
+# ``--baseline-results``: results of the baseline that users already have, on the cases of the study.
 
 OPTION = "--baseline-results"
 
 
 class BaselineResults:
-    """What a file says about the baseline, checked. Nothing is written until `bring`."""
+    """The results of the baseline in a file, checked. Nothing is written until `bring`."""
 
     def __init__(self, file: str, spec: Spec) -> None:
         self.file, self.spec = file, spec
@@ -391,10 +387,10 @@ class BaselineResults:
             raise InvalidInput(OPTION, file, "has no rewards", OF_ONE_ARM)
 
     def check(self, study: Study) -> bool:
-        """Whether the results are still to be imported; raises if the study began with others, or without them."""
+        """Whether the results are still to be imported. Raises if the study began with others, or without them."""
         known, begun = peek(study, self._known)
-        wanted = {self.spec.case(result.case): self.spec.reward(result.reward) for result in self.results}
-        if known == wanted:
+        rewards = {self.spec.case(result.case): self.spec.reward(result.reward) for result in self.results}
+        if known == rewards:
             return False
         if known or begun:
             has = f"began with {'other' if known else 'no'} results of the baseline"
@@ -417,12 +413,12 @@ class BaselineResults:
         say(f"imported {plural(len(self.results), 'reward')} of the baseline{rest}")
 
     def _known(self, ledger: State) -> tuple[dict[int, float], bool]:
-        """The rewards of the baseline that were imported, by case, and whether a pull was handed out."""
+        """The imported rewards of the baseline by case, and whether the study has handed out a pull."""
         cases = ledger.cases.imported.get(ledger.base, set()) if ledger.cases else set()
         return {case: ledger.table[case] for case in cases if case in ledger.table}, ledger.issued > ledger.imported
 
 
-def baseline_results(given: dict[str, Any], spec: Spec) -> BaselineResults | None:
-    """The results in the file of ``--baseline-results``, checked; None without the option."""
-    file = given["baseline_results"]
+def baseline_results(options: Mapping[str, Any], spec: Spec) -> BaselineResults | None:
+    """The results of ``--baseline-results``; None without the option."""
+    file = options["baseline_results"]
     return None if file is None else BaselineResults(file, spec)

@@ -13,7 +13,7 @@ from ..text.phrasing import plural
 from ..text.quantities import duration
 from . import lab_options as lab
 from .error_wording import naming_options
-from .options import Number, PolicyName, Whole, of_parameter
+from .options import Number, PolicyName, Whole, of_parameter, option
 from .output import put, say, standard_output
 
 if TYPE_CHECKING:
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
     from ..lab.result import Certificates, Result
 
 
-# Tables for people, of the laboratory's commands.
-
-NINE_OF_TEN = "nine of ten"  # the heading of the range
+NINE_OF_TEN = "nine of ten"  # a heading of the plan's table
 
 
 def print_data(style: str, rows: list[dict[str, Any]], data: dict[str, Any]) -> None:
     """Print rows as CSV, or all data as JSON."""
     from ..lab.result import csv_text
 
-    put(json.dumps(data, indent=1) if style == "json" else csv_text(rows), end="\n" if style == "json" else "")
+    if style == "json":
+        put(json.dumps(data, indent=1))
+    else:
+        put(csv_text(rows), end="")
 
 
 def within(share: float, error: float | None, *, sign: str = "") -> str:
@@ -44,7 +45,7 @@ def within(share: float, error: float | None, *, sign: str = "") -> str:
 
 
 def print_result(result: "Result") -> None:
-    """Print what was measured at each checkpoint, and a summary below."""
+    """Print the measurements at each checkpoint, and a summary below."""
     from rich.console import Console
     from rich.table import Table
 
@@ -65,44 +66,47 @@ def print_result(result: "Result") -> None:
         table.add_row(*cells, *([f"{row['seconds']:,.1f}"] if "seconds" in row else []))
     console = Console(file=standard_output())
     console.print(table)
-    console.print("; ".join(_words(result)), highlight=False)
+    console.print("; ".join(_summary(result)), highlight=False)
 
 
-def _words(result: "Result") -> list[str]:
-    words = [f"{plural(result.repetitions, 'repetition')}, seed {result.seed}"]
+def _summary(result: "Result") -> list[str]:
+    """The parts of the line below the table."""
+    parts = [f"{plural(result.repetitions, 'repetition')}, seed {result.seed}"]
     if result.certificates is not None:
-        words += _certified(result.certificates, is_replay=result.setup.recorded is not None)
+        parts += _certified(result.certificates, is_replay=result.setup.recorded is not None)
     if result.measures.in_flight.max() > 0:
-        words.append(f"at most {int(result.measures.in_flight.max()):,} unobserved (τ)")
-        words.append(f"η {float(result.measures.ratio.mean()):.2f} on average")
+        parts.append(f"at most {int(result.measures.in_flight.max()):,} unobserved (τ)")
+        parts.append(f"η {float(result.measures.ratio.mean()):.2f} on average")
     if result.idle is not None:
-        words.append(f"workers idle {result.idle:.1%} of the time")
-    words.append(f"{result.pulls_per_second / 1e6:,.1f} million pulls a second")
-    return words
+        parts.append(f"workers idle {result.idle:.1%} of the time")
+    parts.append(f"{result.pulls_per_second / 1e6:,.1f} million pulls a second")
+    return parts
 
 
-def _certified(found: "Certificates", *, is_replay: bool) -> list[str]:
-    """When everything was settled or found, what that is of a full run, and how many labels of each list are wrong."""
-    used, error = found.used
+def _certified(certificates: "Certificates", *, is_replay: bool) -> list[str]:
+    """When everything was settled or found, as a share of a full run, and how many labels of each list are wrong."""
+    used, error = certificates.used
     after = f"{used:,.0f}" + ("" if error is None else f" ± {error:,.0f}") + " pulls"
-    if found.find is not None:
-        words = [f"{plural(found.find, 'arm')} found in {found.found:.1%} of repetitions, which took {after}"]
-    elif found.finished < 1.0:
-        words = [f"all arms settled in {found.finished:.1%} of repetitions within the budget"]
+    if certificates.find is not None:
+        parts = [
+            f"{plural(certificates.find, 'arm')} found in {certificates.found:.1%} of repetitions, which took {after}"
+        ]
+    elif certificates.finished < 1.0:
+        parts = [f"all arms settled in {certificates.finished:.1%} of repetitions within the budget"]
     else:
-        words = [f"all arms settled after {after}"]
-    share = used / found.full_run if found.full_run else 0.0
-    if found.full_run and is_replay:
-        words.append(f"thresher would have needed {share:.1%} of the {found.full_run:,} recorded pulls")
-    elif found.full_run:
-        words.append(f"{share:.1%} of a full run, which takes {found.full_run:,} pulls")
-    for name, wrong in found.false_shares.items():
-        words.append(f"of the arms settled {name}, {within(*wrong)} were wrong")
-    return words
+        parts = [f"all arms settled after {after}"]
+    share = used / certificates.full_run if certificates.full_run else 0.0
+    if certificates.full_run and is_replay:
+        parts.append(f"thresher would have needed {share:.1%} of the {certificates.full_run:,} recorded pulls")
+    elif certificates.full_run:
+        parts.append(f"{share:.1%} of a full run, which takes {certificates.full_run:,} pulls")
+    for name, wrong in certificates.false_shares.items():
+        parts.append(f"of the arms settled {name}, {within(*wrong)} were wrong")
+    return parts
 
 
 def print_plan(plan: "Plan") -> None:
-    """Print what each target takes, with a bar for each policy."""
+    """Print the pulls and the time that each target takes with each policy."""
     from rich.console import Console
     from rich.table import Table
 
@@ -115,7 +119,7 @@ def print_plan(plan: "Plan") -> None:
     title = f"{question_of(plan.setup.spec)} {arms}, {plural(plan.workers, 'worker')}"
     title += ", error rate" if plan.setup.ranks else ""
     console = Console(file=standard_output())
-    wide, narrow = console.width >= 110, console.width < 90  # there is room for bars; there is little room
+    wide, narrow = console.width >= 110, console.width < 90  # wide has room for bars
     table = Table(title=title, title_justify="left", padding=(0, 0 if narrow else 1))
     folded = ("to have", "with") if narrow else ("to have",)
     for name in ("to have", "with", "pulls", NINE_OF_TEN, "time", "runs", *([""] if wide else [])):
@@ -148,46 +152,45 @@ def print_plan(plan: "Plan") -> None:
 
 
 @click.command()
-@click.option(
-    "--policy",
+@option(
+    "--policy P",
+    "How to choose the next arm, or module:function [default: anytime-evt; with --confidence balanced].",
     type=PolicyName(),
-    help="How to choose the next arm, or module:function [default: anytime-evt; with --confidence balanced].",
 )
-@click.option(
-    "--family", help="uniform, bernoulli, beta, normal, clipped or constant [default: uniform; with --cases bernoulli]."
+@option(
+    "--family F",
+    "uniform, bernoulli, beta, normal, clipped or constant [default: uniform; with --cases bernoulli].",
 )
 @lab.ARMS
 @lab.QUESTION
 @lab.MEANS
 @lab.SPREAD
 @lab.BOUNDS
-@click.option("--recorded", type=click.Path(), help="Resample the rewards in a CSV with arm,reward, or in an export.")
-@click.option(
-    "--matrix",
+@option("--recorded FILE", "Resample the rewards in a CSV with arm,reward, or in an export.", type=click.Path())
+@option(
+    "--matrix FILE",
+    "Replay an eval: CSV with a row per arm and a column per case, or with arm,case,reward, or an export.",
     type=click.Path(),
-    help="Replay an eval: CSV with a row per arm and a column per case, or with arm,case,reward, or an export.",
 )
-@click.option(
-    "--cases", type=Whole(1), help="Each arm meets this many cases, each once; drawn again in each repetition."
-)
+@option("--cases N", "Each arm meets this many cases, each once; drawn again in each repetition.", type=Whole(1))
 @of_parameter("find")
-@click.option("--budget", type=Whole(), help="Pulls [default: 20000; with cases, all cases of all arms].")
+@option("--budget N", "Pulls [default: 20000; with cases, all cases of all arms].", type=Whole())
 @lab.CHECKPOINTS
-@click.option("--repetitions", type=Whole(), default=100, help="How many studies to simulate.")
+@option("--repetitions N", "How many studies to simulate.", type=Whole(), default=100)
 @lab.DELAY
-@click.option("--seconds-per-pull", type=Number(), default=1.0, help="On the simulated clock.")
-@click.option(
-    "--confidence",
-    help="off, or a number: settle arms at this confidence [default: off; with cases, a rate or --find 0.95].",
+@option("--seconds-per-pull S", "On the simulated clock.", type=Number(), default=1.0)
+@option(
+    "--confidence C",
+    "off, or a number: settle arms at this confidence [default: off; with cases, a rate or --find 0.95].",
 )
-@click.option(
-    "--lost",
+@option(
+    "--lost BAD:GOOD",
+    "Share of pulls lost: with a reward below the bar, and with another.",
     type=lab.PAIR,
     default="0:0",
-    help="Share of pulls lost, BAD:GOOD: with a reward below the bar, and with another.",
 )
-@click.option("--hung", type=Number(), default=0.0, help="Share of pulls that never return.")
-@click.option("--failure", default="worst", help="What a lost pull counts as: worst or ignore.")
+@option("--hung SHARE", "Share of pulls that never return.", type=Number(), default=0.0)
+@option("--failure REWARD", "What a lost pull counts as: worst or ignore.", default="worst")
 @lab.THREADS
 @lab.SEED
 @lab.OUTPUT
@@ -198,7 +201,7 @@ def simulate(
     threads: int | None,
     seed: int,
     repetitions: int,
-    **given: Any,
+    **options: Any,
 ) -> None:
     r"""Simulate a policy many times on arms whose means are known, and measure how often its labels are right.
 
@@ -224,28 +227,28 @@ def simulate(
     from ..lab import simulate as play
     from ..lab.result import progress_bar
 
-    certifies = bool(given["cases"] or matrix or given["find"] is not None or given["guarantee"] != "all")
+    certifies = bool(options["cases"] or matrix or options["find"] is not None or options["guarantee"] != "all")
     same = (
         "policy", "arms", "means", "spreads", "bounds", "budget", "checkpoints", "tolerance", "lost", "hung", "failure",
         "guarantee", "find",
     )  # fmt: skip
-    with naming_options(given):
+    with naming_options(options):
         setup = lab.setup_of(
             recorded,
             matrix,
-            family=given["family"] or ("bernoulli" if given["cases"] else "uniform"),
-            cases=given["cases"] or 0,
-            delay=delays.parse(given["delay"], seconds=given["seconds_per_pull"]),
-            confidence=lab.confidence_in(given["confidence"] or ("0.95" if certifies else "off")),
-            **{name: given[name] for name in same},
-            **lab.question_in(given),
+            family=options["family"] or ("bernoulli" if options["cases"] else "uniform"),
+            cases=options["cases"] or 0,
+            delay=delays.parse(options["delay"], seconds=options["seconds_per_pull"]),
+            confidence=lab.confidence_in(options["confidence"] or ("0.95" if certifies else "off")),
+            **{name: options[name] for name in same},
+            **lab.question_in(options),
         )
 
     def work() -> "Result":
         with progress_bar("simulating", max(1, repetitions) * setup.budget) as progress:
             return play(setup, repetitions=repetitions, seed=seed, threads=threads, progress=progress)
 
-    result = lab.whole(work)
+    result = lab.completed(work)
     if style == "table":
         print_result(result)
     else:
@@ -254,32 +257,32 @@ def simulate(
 
 @click.command()
 @lab.QUESTION
-@click.option("--arms", type=Whole(), help="How many arms.")
-@click.option("--family", default="bernoulli", help="bernoulli, uniform, beta, normal or clipped.")
-@click.option("--means", type=lab.RANGE, help="Where you expect the arms' means: LO:HI, or A,B,C,…")
+@option("--arms K", "How many arms.", type=Whole())
+@option("--family F", "bernoulli, uniform, beta, normal or clipped.", default="bernoulli")
+@option("--means RANGE", "Where you expect the arms' means: LO:HI, or A,B,C,…", type=lab.RANGE)
 @lab.SPREAD
 @lab.BOUNDS
-@click.option(
-    "--pilot",
+@option(
+    "--pilot FILE",
+    "Instead of --arms and --means: rewards so far, as CSV with arm,reward, or an export.",
     type=click.Path(),
-    help="Instead of --arms and --means: rewards so far, as CSV with arm,reward, or an export.",
 )
-@click.option("--cases", type=Whole(1), help="Each arm is to be judged by its mean on this many cases, an eval set.")
-@click.option(
-    "--policy",
+@option("--cases N", "Each arm is to be judged by its mean on this many cases, an eval set.", type=Whole(1))
+@option(
+    "--policy P",
+    "The policy to plan for, or module:function [default: balanced; anytime-evt with --confidence off].",
     type=PolicyName(),
-    help="The policy to plan for, or module:function [default: balanced; anytime-evt with --confidence off].",
 )
-@click.option("--confidence", default="0.95", help="Settle arms at this confidence, or off.")
-@click.option("--workers", type=Whole(), default=1, help="How many pulls run at once.")
-@click.option("--seconds-per-pull", type=Number(), default=1.0, help="How long a pull takes.")
-@click.option("--service", default="constant", help="constant, exponential, lognormal:0.5, failures:5.")
+@option("--confidence C", "Settle arms at this confidence, or off.", default="0.95")
+@option("--workers W", "How many pulls run at once.", type=Whole(), default=1)
+@option("--seconds-per-pull S", "How long a pull takes.", type=Number(), default=1.0)
+@option("--service HOW", "constant, exponential, lognormal:0.5, failures:5.", default="constant")
 @lab.PICTURE
 @lab.THREADS
 @lab.SEED
 @lab.OUTPUT
 def plan(
-    pilot: str | None, picture: str | None, force: bool, style: str, threads: int | None, seed: int, **given: Any
+    pilot: str | None, picture: str | None, force: bool, style: str, threads: int | None, seed: int, **options: Any
 ) -> None:
     r"""Estimate how many pulls, and how much time, a problem will need.
 
@@ -299,17 +302,17 @@ def plan(
     from ..lab import Setup, pictures, planning
     from ..lab.planning import pilot_setup
 
-    if pilot is None and (given["arms"] is None or given["means"] is None):
-        missing = "--arms" if given["arms"] is None else "--means"
+    if pilot is None and (options["arms"] is None or options["means"] is None):
+        missing = "--arms" if options["arms"] is None else "--means"
         raise InvalidInput(missing, rule="is missing", remedy="give it, or --pilot with the rewards so far")
-    if pilot is not None and (given["arms"] is not None or given["means"] is not None):
+    if pilot is not None and (options["arms"] is not None or options["means"] is not None):
         raise InvalidInput("pilot", pilot, "already gives the arms and their rewards", "leave out --arms and --means")
-    with naming_options(given):
+    with naming_options(options):
         shared = {
-            **{name: given[name] for name in ("policy", "tolerance", "guarantee", "bounds")},
-            **lab.question_in(given),
-            "confidence": lab.confidence_in(given["confidence"]),
-            "cases": given["cases"] or 0,
+            **{name: options[name] for name in ("policy", "tolerance", "guarantee", "bounds")},
+            **lab.question_in(options),
+            "confidence": lab.confidence_in(options["confidence"]),
+            "cases": options["cases"] or 0,
             "budget": 10**12,  # not used: the plan finds the number of pulls
         }
         if all(shared[name] is None for name in (*BARS, "baseline", "margin", "ratio")):
@@ -323,26 +326,26 @@ def plan(
             setup = pilot_setup(data, **shared)
         else:
             shared["baseline"] = lab.numbered(shared["baseline"], ())
-            setup = Setup(**shared, **{name: given[name] for name in ("family", "arms", "means", "spreads")})
-    timing = {"workers": given["workers"], "seconds": given["seconds_per_pull"], "service": given["service"]}
+            setup = Setup(**shared, **{name: options[name] for name in ("family", "arms", "means", "spreads")})
+    timing = {"workers": options["workers"], "seconds": options["seconds_per_pull"], "service": options["service"]}
 
     def work() -> "Plan":
         return planning.plan(setup, seed=seed, threads=threads, **timing)
 
-    with naming_options(given):
-        found = lab.drawn(picture, work, pictures.draw_plan, force=force)
+    with naming_options(options):
+        result = lab.drawn(picture, work, pictures.draw_plan, force=force)
     if style == "table":
-        print_plan(found)
+        print_plan(result)
     else:
-        full = {} if found.full_run is None else {"full_run": found.full_run.to_json()}
-        print_data(style, found.rows(), {"format": 1, "workers": found.workers, **full, "needs": found.rows()})
+        full = {} if result.full_run is None else {"full_run": result.full_run.to_json()}
+        print_data(style, result.rows(), {"format": 1, "workers": result.workers, **full, "needs": result.rows()})
 
 
-# ``thresher compare``: several policies on the same draws. Nothing heavy is imported before the command runs.
+# ``thresher compare``: several policies on the same draws.
 
 CLEAR = 3  # standard errors at which a difference is marked
-BY_CHANCE = math.erfc(CLEAR / math.sqrt(2.0))  # how often that happens between equal policies: 1 in 370
-ENOUGH = 100  # repetitions without which the standard errors are too uncertain to mark anything
+BY_CHANCE = math.erfc(CLEAR / math.sqrt(2.0))  # the share of such differences between equal policies: 1 in 370
+ENOUGH = 100  # repetitions; the standard errors of fewer are too uncertain to mark anything
 HELP = """Compare policies: how often their labels are right after so many pulls, on the same arms and the same rewards.
 
 Every repetition draws arms and rewards once, for all policies: the n-th pull of an arm gives each of them the same
@@ -362,97 +365,96 @@ Examples:
 
 
 @click.command(help=HELP)
-@click.option(
-    "--policy", "policies", type=PolicyName(), multiple=True, help="A policy; repeat it. The first is the reference."
+@option(
+    "--policy P", "A policy; repeat it. The first is the reference.", to="policies", type=PolicyName(), multiple=True
 )
-@click.option(
-    "--family",
-    "kinds",
-    multiple=True,
-    help="uniform, bernoulli, beta, normal, clipped or constant; repeat it [default: the first five; with --confidence "
+@option(
+    "--family F",
+    "uniform, bernoulli, beta, normal, clipped or constant; repeat it [default: the first five; with --confidence "
     "bernoulli, beta and clipped].",
+    to="kinds",
+    multiple=True,
 )
 @lab.ARMS
-@click.option("--at-least", type=Number(), default=0.7, help="The bar that an arm's mean must reach.")
+@option("--at-least B", "The bar that an arm's mean must reach.", type=Number(), default=0.7)
 @lab.MEANS
 @lab.SPREAD
-@click.option("--budget", type=Whole(), default=20_000, help="Pulls.")
+@option("--budget N", "Pulls.", type=Whole(), default=20_000)
 @lab.CHECKPOINTS
 @lab.DELAY
-@click.option("--confidence", default="off", help="off, or a number: settle arms at this confidence.")
-@click.option("--repetitions", type=Whole(), default=1000, help="How many studies to simulate with each policy.")
+@option("--confidence C", "off, or a number: settle arms at this confidence.", default="off")
+@option("--repetitions N", "How many studies to simulate with each policy.", type=Whole(), default=1000)
 @lab.PICTURE
 @lab.THREADS
 @lab.SEED
 @lab.OUTPUT
-def compare(picture: str | None, style: str, force: bool, **given: Any) -> None:
+def compare(picture: str | None, style: str, force: bool, **options: Any) -> None:
     """Compare, print, and draw."""
     from ..lab import comparing, pictures
     from ..lab.result import progress_bar
 
-    words = {**given, "policy": None, "family": None}  # options that may be given several times
-    with naming_options(words):
-        asked = {
-            **{
-                name: given[name] for name in ("arms", "at_least", "means", "spreads", "budget", "checkpoints", "delay")
-            },
-            "confidence": lab.confidence_in(given["confidence"]),
-        }
-        if "recorded" in given["kinds"]:
+    names = {**options, "policy": None, "family": None}  # these options may be repeated
+    with naming_options(names):
+        same = ("arms", "at_least", "means", "spreads", "budget", "checkpoints", "delay")
+        settings = {name: options[name] for name in same}
+        settings["confidence"] = lab.confidence_in(options["confidence"])
+        if "recorded" in options["kinds"]:
             raise InvalidInput("--family", "recorded", "compare draws its arms", "choose another family")
-        kinds = list(dict.fromkeys(given["kinds"] or comparing.families(asked["confidence"])))
-        many = len(comparing.named(given["policies"])) * len(kinds)
+        kinds = list(dict.fromkeys(options["kinds"] or comparing.families(settings["confidence"])))
+        many = len(comparing.named(options["policies"])) * len(kinds)
 
     def work() -> "list[Comparison]":
-        fixed = {"kinds": kinds, **asked, **{name: given[name] for name in ("repetitions", "seed", "threads")}}
-        comparing.prepared(given["policies"], **fixed, shows=True)
-        with progress_bar("comparing", many * given["repetitions"] * given["budget"]) as progress:
-            return comparing.compare(given["policies"], **fixed, progress=progress)
+        fixed = {"kinds": kinds, **settings, **{name: options[name] for name in ("repetitions", "seed", "threads")}}
+        comparing.prepared(options["policies"], **fixed, shows=True)
+        with progress_bar("comparing", many * options["repetitions"] * options["budget"]) as progress:
+            return comparing.compare(options["policies"], **fixed, progress=progress)
 
-    with naming_options(words):
-        found = lab.drawn(picture, work, pictures.draw_comparison, force=force)
+    with naming_options(names):
+        comparisons = lab.drawn(picture, work, pictures.draw_comparison, force=force)
     if style == "table":
-        _print(found)
+        print_comparisons(comparisons)
     else:
-        rows = [row for one in found for row in one.rows()]
-        settings = {name: given[name] for name in ("arms", "budget", "delay", "repetitions", "seed")}
-        print_data(style, rows, {"format": 1, "at_least": given["at_least"], **settings, "results": rows})
+        rows = [row for comparison in comparisons for row in comparison.rows()]
+        shown = {name: options[name] for name in ("arms", "budget", "delay", "repetitions", "seed")}
+        print_data(style, rows, {"format": 1, "at_least": options["at_least"], **shown, "results": rows})
 
 
-def _print(found: "list[Comparison]") -> None:
+def print_comparisons(comparisons: "list[Comparison]") -> None:
     """A table for each family: the first policy's figures, and how far the others are from them."""
     from rich.console import Console
     from rich.table import Table
 
-    console, marks = Console(file=standard_output()), found[0].first.repetitions >= ENOUGH
-    for one in found:
-        first, *others = one.results
-        certifies = one.first.setup.certifies
-        measures = {"arms right": "accuracy", **({"arms settled": "settled"} if certifies else {})}
+    console, repetitions = Console(file=standard_output()), comparisons[0].first.repetitions
+    for comparison in comparisons:
+        first, *others = comparison.results
+        measures = {"arms right": "accuracy"}
+        measures |= {"arms settled": "settled"} if comparison.first.setup.certifies else {}
         for title, measure in measures.items():
-            table = Table(title=f"{one.family} arms: {title}", title_justify="left")
+            table = Table(title=f"{comparison.family} arms: {title}", title_justify="left")
             for name in ("pulls", first, *(f"{other} − {first}" for other in others)):
                 table.add_column(name, justify="right", overflow="fold")
-            rows = list(one.rows())
-            for index, pulls in enumerate(one.pulls):
-                mine = [row for row in rows if row["pulls"] == pulls]
-                base = within(mine[0][measure], mine[0][f"{measure}_se"])
-                apart = [
-                    _difference(row[f"{measure}_difference"], row[f"{measure}_difference_se"], marks=marks)
-                    for row in mine[1:]
+            rows = list(comparison.rows())
+            for index, pulls in enumerate(comparison.pulls):
+                reference, *compared = (row for row in rows if row["pulls"] == pulls)
+                figure = within(reference[measure], reference[f"{measure}_se"])
+                differences = [
+                    _difference(row[f"{measure}_difference"], row[f"{measure}_difference_se"], repetitions)
+                    for row in compared
                 ]
-                table.add_row(f"{pulls:,}", base, *apart, end_section=index == len(one.pulls) - 1)
+                is_last = index == len(comparison.pulls) - 1
+                table.add_row(f"{pulls:,}", figure, *differences, end_section=is_last)
             console.print(table)
-    words = f"{found[0].first.repetitions:,} repetitions, seed {found[0].first.seed}, the same draws for all policies"
-    console.print(f"{words}; ± is one standard error; {_marks(found)}", highlight=False)
+    words = f"{repetitions:,} repetitions, seed {comparisons[0].first.seed}, the same draws for all policies"
+    console.print(f"{words}; ± is one standard error; {_marks(comparisons)}", highlight=False)
 
 
-def _marks(found: "list[Comparison]") -> str:
-    """What the stars mean, and how many of them equal policies would get: every cell is another chance."""
-    if found[0].first.repetitions < ENOUGH:
+def _marks(comparisons: "list[Comparison]") -> str:
+    """What the stars mean, and how many to expect between equal policies, by chance."""
+    first = comparisons[0].first
+    if first.repetitions < ENOUGH:
         return f"nothing is marked * below {ENOUGH} repetitions: the errors themselves are not known well enough"
-    measures = 2 if found[0].first.setup.certifies else 1
-    cells = measures * sum((len(one.results) - 1) * len(one.pulls) for one in found)
+    measures = 2 if first.setup.certifies else 1
+    cells = measures * sum((len(comparison.results) - 1) * len(comparison.pulls) for comparison in comparisons)
     chance = f"{cells * BY_CHANCE:.2g} of these {cells}" if cells > 1 else f"one in {1 / BY_CHANCE:.0f}"
     return (
         f"* marks differences of at least {CLEAR} standard errors: between equal policies, {chance} would be marked by "
@@ -460,6 +462,7 @@ def _marks(found: "list[Comparison]") -> str:
     )
 
 
-def _difference(value: float, error: float | None, *, marks: bool) -> str:
+def _difference(value: float, error: float | None, repetitions: int) -> str:
     text = within(value, error, sign="+").replace("+0.00%", "0.00%").replace("-0.00%", "0.00%").replace("-", "−")
-    return f"{text}*" if marks and error is not None and abs(value) >= CLEAR * error and value != 0 else text
+    is_clear = error is not None and abs(value) >= CLEAR * error and value != 0
+    return f"{text}*" if is_clear and repetitions >= ENOUGH else text

@@ -1,7 +1,7 @@
-"""Options of the laboratory's commands, and how to read their values. Imports nothing heavy."""
+"""Options of the laboratory's commands, and what their values mean. Nothing heavy is imported here."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from ..lab.recorded import Recorded
     from ..lab.setup import Setup
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-class Read(click.ParamType[Any]):
-    """What a function reads in the text of an option. Its error names the option."""
+class Parsed(click.ParamType[Any]):
+    """An option whose text a function parses. The function gets the option's name, for its errors."""
 
     name = "text"
 
-    def __init__(self, reads: Callable[[str, str], object]) -> None:
-        self._reads = reads
+    def __init__(self, parse: Callable[[str, str], object]) -> None:
+        self._parse = parse
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """What the text says; click also passes what it has read before."""
-        return self._reads(option_of(str(param and param.name)), value) if isinstance(value, str) else value
+        """The value of the text; click also passes values that were parsed before."""
+        return self._parse(option_of(str(param and param.name)), value) if isinstance(value, str) else value
 
 
 def numbers_in(name: str, text: str) -> list[float]:
@@ -84,55 +84,56 @@ def range_in(name: str, text: str) -> tuple[float, float] | list[float] | float:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-PAIR, RANGE = Read(pair_in), Read(range_in)
+PAIR, RANGE = Parsed(pair_in), Parsed(range_in)
 OUTPUT = format_option("table", "json", "csv", text="How to print.")
-SEED = click.option("--seed", type=Whole(), default=0, help="The same seed gives the same numbers.")
-THREADS = click.option("--threads", type=Whole(), help="Threads [default: one per core]; results do not depend on it.")
+SEED = option("--seed S", "The same seed gives the same numbers.", type=Whole(), default=0)
+THREADS = option("--threads N", "Threads [default: one per core]; results do not depend on it.", type=Whole())
 QUESTION = together(
     *(of_parameter(name, units=False) for name in (*BARS, "share")),
     of_parameter("baseline", "Instead of a bar: the arm to compare with, a number from 0 or a recorded name."),
     *(of_parameter(name, units=False) for name in ("margin", "ratio", "lower_is_better", "tolerance", "guarantee")),
 )
-ARMS = click.option("--arms", type=Whole(), default=100, help="How many arms.")
+ARMS = option("--arms K", "How many arms.", type=Whole(), default=100)
 MEANS = option(
-    "--means TEXT", "LO:HI (drawn again in each repetition), a number, or A,B,C,…", type=RANGE, default="0.6:0.8"
+    "--means RANGE", "LO:HI (drawn again in each repetition), a number, or A,B,C,…", type=RANGE, default="0.6:0.8"
 )
 SPREAD = option(
-    "--spreads TEXT", "Half-width of uniform arms, otherwise standard deviation.", type=RANGE, default="0.15:0.25"
+    "--spreads RANGE", "Half-width of uniform arms, otherwise standard deviation.", type=RANGE, default="0.15:0.25"
 )
-BOUNDS = click.option("--bounds", type=PAIR, default="0:1", help="The range of rewards, LO:HI.")
-CHECKPOINTS = click.option(
-    "--checkpoints",
-    type=Read(checkpoints_in),
+BOUNDS = option("--bounds LO:HI", "The range of rewards.", type=PAIR, default="0:1")
+CHECKPOINTS = option(
+    "--checkpoints A,B,C",
+    "Pulls after which to measure [default: 1, 2, 5, 10, … and the budget].",
+    type=Parsed(checkpoints_in),
     default=(),
-    help="Pulls after which to measure: A,B,C [default: 1, 2, 5, 10, … and the budget].",
 )
-DELAY = click.option(
-    "--delay",
+DELAY = option(
+    "--delay HOW",
+    "When rewards come back: none, fifo:50, random:50, batch:16, workers:16[:exponential|:lognormal:0.5|:failures:5].",
     default="none",
-    help="When rewards come back: none, fifo:50, random:50, batch:16, "
-    "workers:16[:exponential|:lognormal:0.5|:failures:5].",
 )
 PICTURE = together(
-    click.option("--picture", type=click.Path(), help="Also draw it to this file (.png, .pdf, .svg)."),
-    click.option("--force", is_flag=True, help="Overwrite the --picture file even if it is not a picture."),
+    option("--picture FILE", "Also draw it to this file (.png, .pdf, .svg).", type=click.Path()),
+    option("--force", "Overwrite the --picture file even if it is not a picture."),
 )
 
 
-def whole(work: Callable[[], Found]) -> Found:
-    """Do all of the work, or exit: a command stopped by a signal says so in one line and writes nothing."""
-    found: list[Found] = []
-    status = until_stopped(lambda: found.append(work()))
+def completed(work: Callable[[], Result]) -> Result:
+    """Do all of the work and return its result. After a signal, say so in one line and exit: nothing is written."""
+    results: list[Result] = []
+    status = until_stopped(lambda: results.append(work()))
     if status:
         say("stopped; nothing was written")
         os._exit(status)  # a thread may be running machine code or compiling, and a normal exit would crash it
-    return found[0]
+    return results[0]
 
 
-def drawn(picture: str | None, work: Callable[[], Found], draw: Callable[[Found, Path], None], *, force: bool) -> Found:
-    """What the work finds, all of it, and drawn if a picture is wanted. If none can be written, no work is done."""
+def drawn(
+    picture: str | None, work: Callable[[], Result], draw: Callable[[Result, Path], None], *, force: bool
+) -> Result:
+    """The result of the work, which is also drawn to ``picture``. Raises before the work if that cannot be written."""
     if picture is None:
-        return whole(work)
+        return completed(work)
     from ..lab.pictures import PICTURE, check_ready
     from ..text.files import replacing
 
@@ -140,22 +141,22 @@ def drawn(picture: str | None, work: Callable[[], Found], draw: Callable[[Found,
         raise InvalidInput("--picture", picture, "must end with .png, .pdf or .svg")
     check_ready()
 
-    def draws() -> Found:
+    def work_and_draw() -> Result:
         with replacing(picture, PICTURE, force=force) as partial:
-            found = work()
-            draw(found, partial)
-        return found
+            result = work()
+            draw(result, partial)
+        return result
 
-    return whole(draws)
+    return completed(work_and_draw)
 
 
-def question_in(given: dict[str, Any]) -> dict[str, Any]:
-    """What is asked, as `lab.Setup` takes it; the baseline as it was written."""
-    return {name: given[name] for name in (*BARS, "share", "baseline", "margin", "ratio", "lower_is_better")}
+def question_in(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `lab.Setup` for the question. The baseline stays as the user wrote it."""
+    return {name: options[name] for name in (*BARS, "share", "baseline", "margin", "ratio", "lower_is_better")}
 
 
 def numbered(baseline: str | None, names: Sequence[str]) -> int | None:
-    """The number of the baseline, which is written as a number from 0 or as the name of a recorded arm.
+    """The number of the baseline, from a number or the name of a recorded arm.
 
     >>> numbered("b", ("a", "b")), numbered("0", ()), numbered(None, ())
     (1, 0, None)
@@ -171,7 +172,7 @@ def numbered(baseline: str | None, names: Sequence[str]) -> int | None:
 
 
 def setup_of(recorded: str | None, matrix: str | None, **settings: Any) -> "Setup":
-    """A setup of the laboratory, with the recorded rewards of a file if one is given."""
+    """A setup of the laboratory, perhaps with the recorded rewards of a file."""
     from ..lab import Setup
 
     if matrix is not None and (recorded is not None or settings["cases"]):
@@ -193,32 +194,33 @@ def setup_of(recorded: str | None, matrix: str | None, **settings: Any) -> "Setu
 
 
 def recorded_in(file: str) -> "Recorded":
-    """The rewards in a file: CSV or JSON with arm and reward, or an export. Names arms without rewards."""
+    """The rewards in a file: CSV or JSON with arm and reward, or an export."""
     from ..lab import recorded
     from .import_export import results_in
 
-    return _named(recorded.gather(results_in(file)[0], file))
+    return _without_unseen(recorded.gather(results_in(file)[0], file))
 
 
-def _named(data: "Recorded") -> "Recorded":
+def _without_unseen(data: "Recorded") -> "Recorded":
+    """The same data; says which arms were left out, because they have no reward."""
     if data.unseen:
         say(f"left out, because none of their pulls has a reward: {shown(list(data.unseen))}")
     return data
 
 
 def pilot_in(file: str, cases: int) -> "tuple[Recorded, int]":
-    """The rewards of a pilot, and how many cases to plan for: as given, or as its study has."""
+    """The rewards of a pilot, and the number of cases to plan for: ``cases``, or those of the pilot's study."""
     from ..lab import recorded
     from .import_export import results_in
 
-    rows, known = results_in(file)
-    found = list(rows)
-    data = _named(recorded.gather(found, file))
-    if known and not cases:
-        say(f"the pilot's study has {plural(known, 'case')}, and so has the plan")
-    elif known is None and not cases and any(row.case not in (None, "") for row in found):
+    results, study_cases = results_in(file)
+    rows = list(results)
+    data = _without_unseen(recorded.gather(rows, file))
+    if study_cases and not cases:
+        say(f"the pilot's study has {plural(study_cases, 'case')}, and so has the plan")
+    elif study_cases is None and not cases and any(row.case not in (None, "") for row in rows):
         say("the pilot's rewards name their cases, but not how many there are: give --cases N to plan an eval set")
-    return data, cases or known or 0
+    return data, cases or study_cases or 0
 
 
 def matrix_in(file: str) -> "Recorded":
@@ -240,7 +242,7 @@ def confidence_in(text: str) -> float | None:
     if text.strip().lower() == "off":
         return None
     try:
-        given = float(text)
+        confidence = float(text)
     except ValueError:
         raise InvalidInput("--confidence", text, "must be a number between 0 and 1, or off", "write 0.95") from None
-    return share("--confidence", given, remedy="write one such as 0.95, or off")
+    return share("--confidence", confidence, remedy="write one such as 0.95, or off")

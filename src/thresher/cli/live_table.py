@@ -1,4 +1,4 @@
-"""What a person sees during a run: a live table on a terminal, elsewhere a line now and then."""
+"""The progress of a run: a live table on a terminal, a line now and then elsewhere."""
 
 import heapq
 import sys
@@ -27,9 +27,9 @@ from ..text.quantities import duration, speed
 from .output import COLOURS, STYLES, log_records, say
 
 REDRAW = 0.25  # seconds
-SHARE = 20  # drawing takes at most 1/20 of the time, however many arms there are
+SHARE = 20  # drawing takes at most 1/20 of the time
 SHORTEST_GAUGE, LONGEST_GAUGE = 12, 41  # characters
-MANY = 1000  # arms; with more, only names that are shown together need to differ
+MANY = 1000  # arms: of more, only names that are shown together need to differ
 SHORTEST_NAME = 8  # characters, however narrow the terminal is
 FIRST_LINE, NEXT_LINES = 2.0, 15.0  # seconds between lines when there is no terminal
 
@@ -42,10 +42,10 @@ def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], obje
         with log_records(say, "thresher"), log_records(_echo, evaluators.name):
             yield (lambda progress: None) if quiet else Lines(study)
     else:
-        turn = threading.RLock()  # rich reads where the table is and writes later: a line in between left a second one
+        lock = threading.RLock()  # without it, a line between rich's read and its write duplicates the table
 
         def show(text: str) -> None:
-            with turn:
+            with lock:
                 console.print(Text(text))
 
         with (
@@ -53,7 +53,7 @@ def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], obje
             log_records(lambda text: show(f"thresher: {text}"), "thresher"),
             log_records(show, evaluators.name),
         ):
-            yield Screen(study, live, turn)
+            yield Screen(study, live, lock)
 
 
 def _echo(text: str) -> None:
@@ -79,8 +79,8 @@ class Lines:
 class Screen:
     """Redraws a table: the question, the progress, and the arms that are most open."""
 
-    def __init__(self, study: Study, live: Live, turn: AbstractContextManager[object]) -> None:
-        self._study, self._live, self._turn = study, live, turn
+    def __init__(self, study: Study, live: Live, lock: AbstractContextManager[object]) -> None:
+        self._study, self._live, self._lock = study, live, lock
         self._next = 0.0
 
     def __call__(self, progress: Progress) -> None:
@@ -88,7 +88,7 @@ class Screen:
         began = time.monotonic()
         if began >= self._next:
             picture = peek(self._study, lambda ledger: self.picture(ledger, progress))
-            with self._turn:
+            with self._lock:
                 self._live.update(picture, refresh=True)
             done = time.monotonic()
             self._next = done + max(REDRAW, SHARE * (done - began))
@@ -96,20 +96,20 @@ class Screen:
     def picture(self, ledger: State, progress: Progress) -> Group:
         width, height = self._live.console.size
         arms = range(len(ledger.spec.arms))
-        low = height < 8  # then an arm replaces the progress bar and the note
-        asked = Text(question_of(ledger.spec), style="bold")
-        further = len(asked.wrap(self._live.console, width)) - 1  # lines of the question
-        room = max(1, height - (4 if low else 6) - further)
+        low = height < 8  # an arm then replaces the progress bar and the note
+        question = Text(question_of(ledger.spec), style="bold")
+        lines = len(question.wrap(self._live.console, width))
+        room = max(1, height - (3 if low else 5) - lines)
         most_open = heapq.nsmallest(room, arms, key=lambda arm: (openness(ledger, arm), arm))
         rows = [row_of(ledger, arm) for arm in most_open]
         more = len(arms) - len(rows)
         note = Text(f"… and {plural(more, 'more arm')}, less open" if more else "", style="dim", no_wrap=True)
         state, table = _state(ledger, progress, width), arms_table(rows, ledger, width)
-        return Group(asked, state, table) if low else Group(asked, state, _bar(ledger), table, note)
+        return Group(question, state, table) if low else Group(question, state, _bar(ledger), table, note)
 
 
 def pace(progress: Progress) -> list[str]:
-    """The speed and the time left, where they are known; or that nothing works at present."""
+    """The speed and the time left, if they are known, or that the run is paused."""
     if progress.paused:
         return ["paused"]
     parts = [speed(progress.rate)] if progress.rate else []
@@ -117,7 +117,7 @@ def pace(progress: Progress) -> list[str]:
 
 
 def _state(ledger: State, progress: Progress, width: int) -> Text:
-    """As much as fits, the most important first."""
+    """The numbers of the run, as many as fit, the most important first."""
     parts = [pulls_made(ledger.issued, ledger.budget), f"{ledger.pending:,} pending", *reversed(pace(progress))]
     while len(" · ".join(parts)) > width and len(parts) > 1:
         parts.pop()
@@ -130,18 +130,18 @@ def _bar(ledger: State) -> Group:
 
 
 def arms_table(rows: list[Row], ledger: State, width: int) -> Table:
-    """Arms as a table that fits. The least important columns are left out if they do not; a gauge fills the rest."""
-    asked = look_of(ledger.spec)
-    arms = ledger.spec.arms  # the same short name in every picture, whatever other arms are in it
+    """Arms as a table that fits the width. The least important columns are left out, or a gauge fills the rest."""
+    look = look_of(ledger.spec)
+    arms = ledger.spec.arms  # an arm has the same short name in every picture, whatever other arms are in it
     names = arms if len(arms) <= MANY else tuple(row.arm for row in rows)
-    columns = _fitted(_columns(rows, asked), rows, names, width)
-    bar, means = asked.bar, [row.estimate for row in rows if row.estimate is not None and row.label != "baseline"]
+    columns = _fitted(_columns(rows, look), rows, names, width)
+    bar, means = look.bar, [row.estimate for row in rows if row.estimate is not None and row.label != "baseline"]
     farthest = max((abs(mean - bar) for mean in means), default=0.0)
     left = width - _needed(columns) - 2
     if left >= SHORTEST_GAUGE:
         ends = bar - 1.25 * farthest, bar + 1.25 * farthest
         gauges = [gauge_of(row, bar, *ends, width=min(LONGEST_GAUGE, left)) for row in rows]
-        columns = {**columns, f"against {asked.estimate(bar)}"[:left]: gauges}
+        columns = {**columns, f"against {look.estimate(bar)}"[:left]: gauges}
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     for head in columns:
         beginning = head in ("arm", "") or head.startswith("against")
@@ -151,17 +151,19 @@ def arms_table(rows: list[Row], ledger: State, width: int) -> Table:
     return table
 
 
-def _columns(rows: list[Row], asked: Look) -> dict[str, list[Text]]:
-    """The cells by column, without the names; some columns are left out if they are empty."""
+def _columns(rows: list[Row], look: Look) -> dict[str, list[Text]]:
+    """The cells by column, without the names. Some columns are left out if they are empty."""
     names = ("sign", "certified", "estimate", "seen", "pending", "failures")
-    found = cells(rows, asked, names, keep=("sign", "estimate", "seen", "pending"))
-    return {head: [Text(text, style=STYLES.get(style, "")) for text, style in column] for head, column in found.items()}
+    columns = cells(rows, look, names, keep=("sign", "estimate", "seen", "pending"))
+    return {
+        head: [Text(text, style=STYLES.get(style, "")) for text, style in column] for head, column in columns.items()
+    }
 
 
 def _fitted(
     columns: dict[str, list[Text]], rows: list[Row], names: tuple[str, ...], width: int
 ) -> dict[str, list[Text]]:
-    """Columns that fit: numbers give way one after the other, names become shorter, label and tick always stay."""
+    """The columns that fit. Numbers are left out first, then names become shorter; label and tick always stay."""
     longest = max((cell_len(row.arm) for row in rows), default=0)
     usual = min(longest, max(10, width // 3))
 
@@ -191,7 +193,7 @@ def _needed(columns: Mapping[str, Sequence[Text]]) -> int:
 
 
 def gauge_of(row: Row, bar: float, low: float, high: float, *, width: int = 25) -> Text:
-    """A line with the bar as a stroke, the interval as its thick part, and the mean as a dot."""
+    """A horizontal line with a stroke at the bar, a thick part for the interval, and a dot at the mean."""
 
     def column(value: float) -> int:
         return round((min(max(value, low), high) - low) / (high - low) * (width - 1)) if high > low else width // 2
@@ -201,7 +203,7 @@ def gauge_of(row: Row, bar: float, low: float, high: float, *, width: int = 25) 
     if row.low is not None and row.high is not None and row.seen:
         first, last = column(row.low), column(row.high)
         text = text[:first] + Text("━" * (last - first + 1), style=f"dim {colour}") + text[last + 1 :]
-    mean = None if row.label == "baseline" else row.estimate  # it is compared with nothing
+    mean = None if row.label == "baseline" else row.estimate  # the baseline is not compared with the bar
     for value, sign, style in ((bar, "┼", "not dim"), (mean, "●", f"not dim {colour}")):
         if value is not None:
             text = text[: column(value)] + Text(sign, style=style) + text[column(value) + 1 :]

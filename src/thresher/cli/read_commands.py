@@ -1,4 +1,4 @@
-"""Read a study: its status, verdict, log and cases; check it, or its store."""
+"""Commands that read a study: status, verdict, log and cases; and those that check it or its store."""
 
 import json
 import platform
@@ -46,11 +46,11 @@ from .options import (
 from .output import print_verdict, put, read_in_part, standard_output
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
-SHOWN = (  # in a status for people
+SHOWN = (  # the fields of a status for people
     "study", "storage", "question", "created", "command", "arms", "cases", *BARS, "share", "baseline", "margin",
     "ratio", "policy", "guarantee", "find", "budget", "issued", "told", "pending", "retired",
 )  # fmt: skip
-ASKED = ("lower_is_better", "share", "baseline", "ratio", "unit")  # of a specification
+QUESTION_FIELDS = ("lower_is_better", "share", "baseline", "ratio", "unit")  # of a specification
 POLL = 0.25  # seconds between two reads of --follow
 
 
@@ -63,28 +63,29 @@ def status(study: Study, style: str) -> None:
     Example:
       thresher status prompts --format json
     """
-    found = {**summary_of(study), **_people(study)}
+    summary = {**summary_of(study), **_agents_and_pulls(study)}
     if style == "json":
-        put(json.dumps({"format": 1, **found}, indent=2, ensure_ascii=False))
+        put(json.dumps({"format": 1, **summary}, indent=2, ensure_ascii=False))
         return
     for key in SHOWN:
-        if found[key] not in (None, [], "all"):  # "all" is the usual guarantee
-            _put(key.replace("_", " "), _in_words(key, found))
-    _put("state", "no case is free, some are pending" if found["waits"] else "done" if found["done"] else "not done")
-    _put("head", f"event {found['events']:,}, {found['head']}")
-    for agent in found["agents"]:
+        if summary[key] not in (None, [], "all"):  # "all" is the usual guarantee
+            _put(key.replace("_", " "), _in_words(key, summary))
+    state = "done" if summary["done"] else "not done"
+    _put("state", "no case is free, some are pending" if summary["waits"] else state)
+    _put("head", f"event {summary['events']:,}, {summary['head']}")
+    for agent in summary["agents"]:
         seen = f"last {duration(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"
         runs = f", runs {one_line(agent['command'])}" if agent["command"] else ""
         counts = f"{agent['asked']:,} asked, {agent['told']:,} told"
         _put("agent", f"{one_line(agent['agent'])}: {counts}, {seen}{runs}")
-    for pull in found["pending_pulls"][:MOST_PULLS]:
+    for pull in summary["pending_pulls"][:MOST_PULLS]:
         age = duration(max(0.0, time.time() - pull["since"]))
         lost = ", whose heartbeat stopped: the next ask drops it" if pull["expired"] else ""
         case = f", case {pull['case']}" if "case" in pull else ""
-        what = f"pull {pull['pull']} of {pull['arm']}{case}"
-        _put("pending", f"{what}, for {age}, by {one_line(pull['agent'] or '?')}{lost}")
-    if len(found["pending_pulls"]) > MOST_PULLS:
-        _put("", f"… and {len(found['pending_pulls']) - MOST_PULLS:,} more: --format json has all")
+        agent = one_line(pull["agent"] or "?")
+        _put("pending", f"pull {pull['pull']} of {pull['arm']}{case}, for {age}, by {agent}{lost}")
+    if len(summary["pending_pulls"]) > MOST_PULLS:
+        _put("", f"… and {len(summary['pending_pulls']) - MOST_PULLS:,} more: --format json has all")
 
 
 def _put(name: str, text: str) -> None:
@@ -103,11 +104,11 @@ def verdict(study: Study, style: str) -> None:
     print_verdict(study.verdict(), style)
 
 
-def _in_words(key: str, found: dict[str, Any]) -> str:
+def _in_words(key: str, summary: dict[str, Any]) -> str:
     """A value of a status as people read it."""
-    value = found[key]
-    if key in (*BARS, "margin") and found["unit"] is not None:
-        return amount(value, found["unit"])
+    value = summary[key]
+    if key in (*BARS, "margin") and summary["unit"] is not None:
+        return amount(value, summary["unit"])
     if key == "share":
         return f"{100 * value:.10g} %"
     if isinstance(value, list):
@@ -117,9 +118,9 @@ def _in_words(key: str, found: dict[str, Any]) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def asked_by(spec: Spec) -> dict[str, Any]:
-    """What a specification asks of an arm."""
-    return {**sentences.look_of(spec).bars, **{name: getattr(spec, name) for name in ASKED}}
+def question_fields(spec: Spec) -> dict[str, Any]:
+    """The fields of a specification that say what it asks about an arm."""
+    return {**sentences.look_of(spec).bars, **{name: getattr(spec, name) for name in QUESTION_FIELDS}}
 
 
 def summary_of(study: Study) -> dict[str, Any]:
@@ -132,7 +133,7 @@ def summary_of(study: Study) -> dict[str, Any]:
             "study": study.name,
             "arms": len(spec.arms),
             "question": sentences.question_of(spec),
-            **asked_by(spec),
+            **question_fields(spec),
             "policy": str(spec.policy),
             "cases": spec.case_count or None,
             "guarantee": spec.guarantee if ledger.certifies else None,
@@ -147,8 +148,8 @@ def summary_of(study: Study) -> dict[str, Any]:
     return {**peek(study, read), "created": study.created, "storage": address_of(study.store)}
 
 
-def _people(study: Study) -> dict[str, Any]:
-    """Which agents wrote what, and which pulls are pending since when."""
+def _agents_and_pulls(study: Study) -> dict[str, Any]:
+    """The agents with their numbers of events, and the pending pulls with the times of their asks."""
     counts: Counter[tuple[str, str]] = Counter()
     last: dict[str, float] = {}
     asked: dict[int, Event] = {}
@@ -208,7 +209,7 @@ def log(study: Study, follow: bool, after: int, style: str) -> None:
             for page in pages(study.store, study.name, last):
                 for event in page:
                     if event.seq > after:
-                        put(json.dumps(to_json(event)) if style == "json" else line(event, names))
+                        put(json.dumps(to_json(event)) if style == "json" else event_line(event, names))
                 last = page[-1]
         except (DamagedStudy, UnknownStudy):  # peek raises the reason, unless a crash cut off the log's end
             last = peek(study, lambda ledger: ledger.last)
@@ -218,10 +219,10 @@ def log(study: Study, follow: bool, after: int, style: str) -> None:
         peek(study, lambda ledger: None)  # raises if the study was deleted or replaced
 
 
-def line(event: Event, names: tuple[str, ...]) -> str:
+def event_line(event: Event, names: tuple[str, ...]) -> str:
     """An event as a line for people.
 
-    >>> line(Event(3, "told", 1, 0, 0.5, time=0.0, agent="host:7"), ("terse",))
+    >>> event_line(Event(3, "told", 1, 0, 0.5, time=0.0, agent="host:7"), ("terse",))
     '3  1970-01-01T00:00:00Z  told  pull 1 of terse  0.5  host:7'
     """
     arm = None if event.arm is None else names[event.arm]
@@ -234,14 +235,14 @@ def line(event: Event, names: tuple[str, ...]) -> str:
         "late" if event.late else None,
         None if event.budget is None else f"budget {event.budget:,}",
         "chosen by the caller" if event.cause == "chosen" else event.cause,
-        _said(event),
+        _reason_of(event),
         event.agent,
     ]
     return "  ".join(one_line(part) for part in parts if part)
 
 
-def _said(event: Event) -> str | None:
-    """The reason, in words: of a reward, the baseline's in the same pair, its note and its cost."""
+def _reason_of(event: Event) -> str | None:
+    """The reason of an event in words; of a reward, the baseline's in the same pair, its cost and its note."""
     if event.cause == "chosen" and event.reason is not None:
         return f"case {event.reason}"
     remarks = remarks_of(event) if event.kind == "told" and event.cause != "failed" else None
@@ -275,10 +276,10 @@ def cases(study: Study, everything: bool, style: str) -> None:
       thresher cases prompts --format csv
     """
     most = None if everything or style != "text" else MOST
-    rows, seen, arms, missing = peek(study, lambda ledger: _read(ledger, most))
+    rows, seen, arms, missing = peek(study, lambda ledger: _case_table(ledger, most))
     spec = study.spec
     if style == "json":
-        head = {"format": 1, "study": study.name, "cases": spec.case_count, "seen": seen, **asked_by(spec)}
+        head = {"format": 1, "study": study.name, "cases": spec.case_count, "seen": seen, **question_fields(spec)}
         lines = iter([json.dumps({**head, "rows": [row.to_dict() for row in rows]}, indent=2, ensure_ascii=False)])
     elif style == "csv":
         lines = (line.removesuffix("\n") for line in _csv(rows, spec.arms))
@@ -289,22 +290,22 @@ def cases(study: Study, everything: bool, style: str) -> None:
             put(line)
 
 
-class Read(NamedTuple):
-    """What the command shows, from one state of the study."""
+class CaseTable(NamedTuple):
+    """The rows of the command, and the other data that it shows, from one state of the study."""
 
     rows: list[CaseRow]
     seen: int  # cases that have a reward
     arms: list[str]  # those that have a reward, or have given up a case
-    missing: list[str]  # a line about cases that have no reward because they failed too often, if there are any
+    missing: list[str]  # a line about cases without a reward because they failed too often, if there are any
 
 
-def _read(ledger: State, most: int | None) -> Read:
+def _case_table(ledger: State, most: int | None) -> CaseTable:
     rows, names = hardest(ledger, most), ledger.spec.arms  # hardest refuses a study without cases
     missing = {name: ledger.cases.missing[arm] if ledger.cases else 0 for arm, name in enumerate(names)}
     arms = [name for arm, name in enumerate(names) if ledger.board.seen[arm] or missing[name]]
     counts = [f"{visible(name)} {count:,}" for name, count in missing.items() if count]
     line = f"Missing, because they failed, and counted as the worst: {listed(counts)}."
-    return Read(rows, seen_cases(ledger), arms, [line] if counts else [])
+    return CaseTable(rows, seen_cases(ledger), arms, [line] if counts else [])
 
 
 def _summary(shown: int, seen: int, count: int) -> str:
@@ -421,27 +422,27 @@ def doctor(storage: str | None, style: str) -> int:
     Example:
       thresher doctor --storage postgresql://me@server/lab
     """
-    found = {"thresher": __version__, "python": f"{platform.python_version()} on {platform.platform()}"}
+    facts = {"thresher": __version__, "python": f"{platform.python_version()} on {platform.platform()}"}
     for package in ("apsw", "psycopg", "click", "rich"):
         try:
-            found[package] = metadata.version(package)
+            facts[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
-            found[package] = "not installed"
+            facts[package] = "not installed"
     try:
         store = store_at(storage)
-        found.update(store.describe())
+        facts.update(store.describe())
         names = store.studies()
-        found["studies"] = f"{len(names)}, each checked"
+        facts["studies"] = f"{len(names)}, each checked"
         for name in names:
             if damage := study_or_damage(name, store)[1]:
-                found[f"! study {shown(name, 40)}"] = damage
+                facts[f"! study {shown(name, 40)}"] = damage
     except ThresherError as error:
-        found["! store"] = str(error)
-    found = {key: masked(value) for key, value in found.items()}
-    wrong = {key: value for key, value in found.items() if key.startswith("!")}
+        facts["! store"] = str(error)
+    facts = {key: masked(value) for key, value in facts.items()}
+    is_sound = not any(key.startswith("!") for key in facts)
     if style == "json":
-        put(json.dumps({"format": 1, "sound": not wrong, "found": found}, indent=2, ensure_ascii=False))
+        put(json.dumps({"format": 1, "sound": is_sound, "found": facts}, indent=2, ensure_ascii=False))
     else:
-        for key, value in found.items():
+        for key, value in facts.items():
             put(f"{key:12} {one_line(value)}")
-    return NOT_MET if wrong else FINISHED
+    return FINISHED if is_sound else NOT_MET

@@ -1,4 +1,4 @@
-"""Checks before the first pull: whether the command can run, and as many at once as asked for."""
+"""Checks of a run: errors before the first pull, and warnings about a run that looks wrong."""
 
 import math
 import os
@@ -28,7 +28,7 @@ Cases = int | list[str] | dict[str, Params]
 
 
 def check_start(argv: Sequence[str], *, needs_arms: bool) -> None:
-    """Raise if COMMAND begins with a word that was meant for us: the unit of ``50 ms``, or a name before ``--arms``."""
+    """Raise if COMMAND begins with a word that was meant for thresher: the unit of ``50 ms``, or a name."""
     if not argv or shutil.which(argv[0]) is not None:
         return
     if argv[0] in SCALES:
@@ -43,14 +43,14 @@ def check_start(argv: Sequence[str], *, needs_arms: bool) -> None:
 def check_command(
     argv: Sequence[str], arms: Mapping[str, Params], cases: Cases | None = None, *, elsewhere: bool = False
 ) -> tuple[str, ...]:
-    """The command, if every placeholder has a value for every arm and case, and the program exists.
+    """The command. Raises unless every placeholder has a value for every arm and case, and the program exists.
 
-    On a cluster (``elsewhere``), whether the program exists is not checked.
+    The program is not looked for if it runs ``elsewhere``, on a cluster.
     """
     _check_there_is_one(argv)
     names = placeholders(*argv) - set(PULL_FIELDS)
     if cases is not None:
-        names -= set(_of_cases(names, arms, cases))
+        names -= set(_filled_by_cases(names, arms, cases))
     for name in sorted(names):
         lacking = next((arm for arm, params in arms.items() if name not in params), None)
         if lacking is not None:
@@ -70,7 +70,7 @@ def placeholders(*words: str) -> set[str]:
     >>> placeholders("./run.sh", "{arm}-{{1}}")
     {'arm'}
     """
-    return {found[1] for word in words for found in PLACEHOLDER.finditer(word) if found[1]}
+    return {match[1] for word in words for match in PLACEHOLDER.finditer(word) if match[1]}
 
 
 def check_program(argv: Sequence[str], *, elsewhere: bool = False) -> None:
@@ -88,28 +88,28 @@ def _check_there_is_one(argv: Sequence[str]) -> None:
 
 def _check_exists(program: str, argv: Sequence[str]) -> None:
     if shutil.which(program) is None:
-        found = Path(program).exists()
-        if found and "/" not in program and shutil.which(f"./{program}"):
+        exists = Path(program).exists()
+        if exists and "/" not in program and shutil.which(f"./{program}"):
             raise InvalidInput("command", program, "is not in PATH", f"write ./{program}")
-        rule = "is not an executable file" if found else "was not found"
-        raise InvalidInput("command", program, rule, f"try chmod +x {program}" if found else _instead(argv))
+        rule = "is not an executable file" if exists else "was not found"
+        raise InvalidInput("command", program, rule, f"try chmod +x {program}" if exists else _instead(argv))
 
 
-def _of_cases(names: set[str], arms: Mapping[str, Params], cases: Cases) -> Iterator[str]:
-    """The placeholders that each case has a value for."""
-    taken = next((arm for arm, params in arms.items() if CASE in params), None)
-    if taken is not None:
+def _filled_by_cases(names: set[str], arms: Mapping[str, Params], cases: Cases) -> Iterator[str]:
+    """The placeholders that cases fill in. Raises if a case has no value for one."""
+    clashing = next((arm for arm, params in arms.items() if CASE in params), None)
+    if clashing is not None:
         rule = f"its parameter {CASE!r} has a name that thresher uses itself where there are cases"
-        raise InvalidInput("arm", taken, rule, "rename it")
+        raise InvalidInput("arm", clashing, rule, "rename it")
     for name in names:
-        field, _, key = name.partition(".")
-        if field != CASE:
+        prefix, _, key = name.partition(".")
+        if prefix != CASE:
             continue
         if key and not isinstance(cases, dict):
             raise InvalidInput("placeholder", f"{{{name}}}", "cases have no parameters", _listed([CASE]))
         for case, params in cases.items() if key and isinstance(cases, dict) else ():
             if key not in params:
-                known = _listed([CASE, *(f"{CASE}.{each}" for each in params)])
+                known = _listed([CASE, *(f"{CASE}.{field}" for field in params)])
                 raise InvalidInput("placeholder", f"{{{name}}}", f"case {shown(case)} has no such value", known)
         yield name
 
@@ -119,7 +119,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _instead(argv: Sequence[str]) -> str:
-    """What to do about a program that was not found. It may be a line for a shell."""
+    """The remedy if a program was not found. Perhaps it is a line for a shell."""
     words = argv[0].split()
     if set(argv[0]) & set("|&;<>$`*") or (words and "=" in words[0]):
         return f"commands run without a shell: write -- sh -c {shlex.quote(shlex.join(argv) if argv[1:] else argv[0])}"
@@ -129,18 +129,18 @@ def _instead(argv: Sequence[str]) -> str:
 
 
 def _programs(template: str, arms: Mapping[str, Params]) -> list[str]:
-    """The programs that a template can mean; none if it depends on more than the arm."""
-    wanted = placeholders(template)
-    if not wanted:
+    """The programs that a template stands for; none if it depends on more than the arm, such as the case."""
+    names = placeholders(template)
+    if not names:
         return [fill(template, {})]
-    known = [pull_values(Pull(0, arm, 0, params, 0)) for arm, params in arms.items()]
-    if wanted & {"seed", "number", "pull"} or not all(wanted <= values.keys() for values in known):  # or on the case
+    by_arm = [pull_values(Pull(0, arm, 0, params, 0)) for arm, params in arms.items()]
+    if names & {"seed", "number", "pull"} or not all(names <= values.keys() for values in by_arm):
         return []
-    return [fill(template, values) for values in known]
+    return [fill(template, values) for values in by_arm]
 
 
 def check_reader(reward: str) -> str:
-    """The value of ``--reward``, if it is one that thresher knows."""
+    """The value of ``--reward``. Raises if there is no such way to read a reward."""
     kind, _, rest = reward.partition(":")
     known = ("last-float", "exit-code", *MEASURED)
     if reward not in known and not (kind == "json" and rest):
@@ -174,10 +174,10 @@ def _codes(option: str, text: str) -> frozenset[int]:
     """Exit codes written like 0,5-7."""
     codes: set[int] = set()
     for part in text.split(","):
-        found = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?", part)
-        if found is None:
+        ends = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:-\s*([0-9]{1,9})\s*)?", part)
+        if ends is None:
             raise InvalidInput(option, text, "must be numbers or ranges", f"write them like {option} 0,5-7")
-        first, last = int(found[1]), int(found[2] or found[1])
+        first, last = int(ends[1]), int(ends[2] or ends[1])
         if last > 255:
             remedy = f"write codes from 0 to 255, as in {option} 0,5-7"
             raise InvalidInput(option, text, f"{last} is not an exit code", remedy)
@@ -187,22 +187,22 @@ def _codes(option: str, text: str) -> frozenset[int]:
     return frozenset(codes)
 
 
-def check_resources(given: Sequence[str]) -> dict[str, float] | None:
-    """Amounts by name, such as GPU=1; None if there are none.
+def check_resources(texts: Sequence[str]) -> dict[str, float] | None:
+    """The resources of a pull, such as GPU=1, by name; None if there are none.
 
     >>> check_resources(["GPU=1", "licence=0.5"])
     {'GPU': 1.0, 'licence': 0.5}
     """
-    found: dict[str, float] = {}
-    for text in given:
+    amounts: dict[str, float] = {}
+    for text in texts:
         name, _, amount = text.partition("=")
         try:
-            found[name] = float(amount)
-            if not math.isfinite(found[name]):
+            amounts[name] = float(amount)
+            if not math.isfinite(amounts[name]):
                 raise ValueError
         except ValueError:
             raise InvalidInput("--resource", text, "must be a name and a number", "write it like GPU=1") from None
-    return resources.checked(found) or None
+    return resources.checked(amounts) or None
 
 
 def room_for(workers: int) -> None:
@@ -218,8 +218,8 @@ def room_for(workers: int) -> None:
 
 # Warnings about a run that looks wrong although nothing failed. Each is said once.
 
-ENOUGH = 20  # rewards after which a pattern is not likely to be chance
-WIDE = 10.0  # bounds this many times wider than needed cost a large multiple of the pulls
+ENOUGH = 20  # rewards: a pattern in so many is not likely to be chance
+WIDE = 10.0  # bounds so many times wider than the rewards multiply the number of pulls
 LARGEST = 1_000_000  # bytes of a script that is searched for THRESHER_ARM and THRESHER_CASE
 
 
@@ -266,37 +266,37 @@ def _mentions(word: str, variable: bytes) -> bool:
 
 
 class Cautions:
-    """Watches a run. Looks at the rewards when there are enough of them, and again at the end.
+    """Watches a run, and warns when there are enough rewards to see a pattern, and again at the end.
 
-    If the rewards are times that are ``measured`` on this machine, it also looks at how busy the machine is.
+    If the rewards are times that are ``measured`` on this machine, it also warns when the machine is busy.
     """
 
     def __init__(self, study: Study, *, measured: bool = False, workers: int = 0) -> None:
-        self._study, self._said = study, set[str]()
-        self._looked, self._measured = False, measured
+        self._study, self._said = study, set[str]()  # the kinds of warnings that were said
+        self._is_checked, self._measured = False, measured
         self._say(dict(busy_cautions(workers)) if measured else {})
 
     def __call__(self, progress: Progress) -> None:
-        """Look at the machine, and the first time there are enough rewards, at these."""
+        """Check how busy the machine is, and the rewards once there are enough of them."""
         if self._measured:
             self._say(dict(busy_cautions()))
-        if progress.told >= ENOUGH and not self._looked:
-            self._looked = True
+        if progress.told >= ENOUGH and not self._is_checked:
+            self._is_checked = True
             self._say(dict(peek(self._study, lambda ledger: list(rewards_cautions(ledger)))))
 
     def at_the_end(self) -> None:
-        """Look at all rewards and labels."""
+        """Check all rewards and labels."""
         self._say(dict(peek(self._study, lambda ledger: [*rewards_cautions(ledger), *labels_cautions(ledger)])))
 
-    def _say(self, found: dict[str, str]) -> None:
-        for kind, text in found.items():
+    def _say(self, cautions: dict[str, str]) -> None:
+        for kind, text in cautions.items():
             if kind not in self._said:
                 self._said.add(kind)
                 log.warning(f"warning: {text}")
 
 
 def rewards_cautions(ledger: State) -> Iterator[tuple[str, str]]:
-    """What is odd about the rewards so far: its kind, and the warning."""
+    """Warnings about the rewards so far, each with its kind."""
     rewards, asked = _rewards(ledger), look_of(ledger.spec)
     if len(rewards) >= ENOUGH and min(rewards) == max(rewards):
         same = f"all {len(rewards):,} rewards are {asked.amount(rewards[0])}"
@@ -313,7 +313,7 @@ def rewards_cautions(ledger: State) -> Iterator[tuple[str, str]]:
 
 
 def busy_cautions(workers: int = 0) -> Iterator[tuple[str, str]]:
-    """Whether more programs want to run than the machine has cores; ``workers`` of them have yet to start."""
+    """A warning if more programs want to run than the machine has cores; ``workers`` of them have yet to start."""
     with suppress(OSError):
         load, cores = os.getloadavg()[0], os.cpu_count() or 1
         if load + workers > cores:
@@ -323,25 +323,24 @@ def busy_cautions(workers: int = 0) -> Iterator[tuple[str, str]]:
 
 
 def labels_cautions(ledger: State) -> Iterator[tuple[str, str]]:
-    """What is odd about the labels at the end: its kind, and the warning."""
+    """Warnings about the labels at the end, each with its kind."""
     spec, asked = ledger.spec, look_of(ledger.spec)
     if not ledger.certifies or spec.limits is None:
         return
     low, high = spec.limits
     if spec.tolerance >= max(spec.bar - low, high - spec.bar):
         whole = {"mean": "of the bounds ({:g}, {:g})", "share": "shares", "difference": "differences ({:g}, {:g})"}
-        covers = (
-            f"covers all {whole[asked.asks].format(*(spec.bounds if asked.asks == 'mean' else None) or spec.limits)}"
-        )
+        ends = (spec.bounds if asked.asks == "mean" else None) or spec.limits
+        covers = f"covers all {whole[asked.asks].format(*ends)}"
         size = percent(spec.tolerance) if asked.asks == "share" else asked.amount(spec.tolerance)
         yield "tolerance", f"a tolerance of {size} {covers}, so every arm is close; give a smaller --tolerance"
     yield from _wide_bounds(ledger)
 
 
 def _wide_bounds(ledger: State) -> Iterator[tuple[str, str]]:
-    """Bounds that are far wider than the rewards, and the bar if they are compared with one.
+    """A warning if the bounds are far wider than the range of the rewards and the bar.
 
-    Rewards that are all equal, or near a bound, say nothing: whoever passes every test so far may fail the next.
+    There is none if rewards are all equal, or near a bound: an arm that passed every test so far may fail the next.
     """
     spec, rewards, asked = ledger.spec, _rewards(ledger), look_of(ledger.spec)
     if len(rewards) < ENOUGH or spec.bounds is None:
@@ -358,7 +357,7 @@ def _wide_bounds(ledger: State) -> Iterator[tuple[str, str]]:
 
 
 def _rewards(ledger: State) -> list[float]:
-    """The rewards that were told, as they came, of pairs both."""
+    """The rewards that were told; of pairs, also the baseline's."""
     told = [pull for pull, state in enumerate(ledger.pull_state) if state in (TOLD, LATE)]
     rewards = [ledger.pull_reward[pull] for pull in told]
     return rewards + [ledger.pull_other[pull] for pull in told] if ledger.spec.pairs else rewards

@@ -1,4 +1,4 @@
-"""Looking at studies: the live page with the HTTP interface, and a report in one file."""
+"""The commands of the web extra: the live page with the HTTP API, and a report in one file."""
 
 import importlib
 import os
@@ -18,7 +18,7 @@ from .output import log_records, print_lines, put, say, say_done, standard_outpu
 
 
 def web(module: str) -> ModuleType:
-    """A module of the web extra, or an error that says how to install it."""
+    """A module of the web extra. The error says how to install it."""
     try:
         return importlib.import_module(f"..web.{module}", __package__)
     except ModuleNotFoundError as error:
@@ -41,7 +41,7 @@ def web(module: str) -> ModuleType:
 @option("--tls-cert FILE", "Serve HTTPS with this certificate (PEM).")
 @option("--tls-key FILE", "The certificate's key (PEM), if it is not in the same file.")
 @click.pass_context
-def serve(context: click.Context, /, storage: str | None, scores: tuple[object, ...], **given: Any) -> None:
+def serve(context: click.Context, /, storage: str | None, scores: tuple[object, ...], **options: Any) -> None:
     """Serve a live page of the studies in a store, and an HTTP API for agents in any language.
 
     The first line of output is the address, with the token for reading. With --write, the second line has the token
@@ -53,13 +53,13 @@ def serve(context: click.Context, /, storage: str | None, scores: tuple[object, 
       THRESHER_WRITE_TOKEN=a-long-secret thresher serve --write
       thresher serve --host 0.0.0.0 --allow-host box.example --tls-cert box.pem
     """
-    if not given["write"] and context.get_parameter_source("write_token") is ParameterSource.COMMANDLINE:
+    if not options["write"] and context.get_parameter_source("write_token") is ParameterSource.COMMANDLINE:
         raise InvalidInput("write token", rule="has no effect on a read-only server", remedy="add --write")
     server, store = web("server"), store_at(storage)
     store.studies()  # fail now if the store cannot be read, not at the first request
     reader = None if isinstance(store, MemoryStore) else store_at(storage)
     with log_records(say, "thresher", "asyncio"):
-        server.serve(store, server.Options(**given), put, reader=reader)
+        server.serve(store, server.Options(**options), put, reader=reader)
 
 
 @click.command()

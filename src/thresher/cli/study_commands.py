@@ -1,4 +1,4 @@
-"""Studies as a whole: list, create, extend and delete them, and retire or restore their arms."""
+"""Commands that list, create, extend and delete studies, and retire or restore their arms."""
 
 import json
 import sys
@@ -47,23 +47,23 @@ def studies(storage: str | None, style: str) -> int:
       thresher studies --storage postgresql://me@server/lab --format json
     """
     store = store_at(storage)
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for name in store.studies():
         study, damage = study_or_damage(name, store)
         summary = {"study": name, "storage": address_of(store)} if study is None else summary_of(study)
-        found.append({**summary, "damaged": damage or None})
+        rows.append({**summary, "damaged": damage or None})
     if style == "json":
-        put(json.dumps({"format": 1, "studies": found}, indent=2, ensure_ascii=False))
-    elif not found:
+        put(json.dumps({"format": 1, "studies": rows}, indent=2, ensure_ascii=False))
+    elif not rows:
         say(f"there are no studies in {address_of(store)}")
-    for row in found if style == "text" else ():
+    for row in rows if style == "text" else ():
         if row["damaged"]:
             put(f"{shown(row['study'])[1:-1]}\t{one_line(row['damaged'])}")
             continue
         state = "done" if row["done"] and not row["waits"] else "open"
         pulls = f"{pulls_made(row['issued'], row['budget'])}, {row['pending']:,} pending"
         put("\t".join([row["study"], state, pulls, row["created"] or "", row["question"], row["command"] or ""]))
-    return NOT_MET if any(row["damaged"] for row in found) else FINISHED
+    return NOT_MET if any(row["damaged"] for row in rows) else FINISHED
 
 
 @click.command()
@@ -75,7 +75,7 @@ def studies(storage: str | None, style: str) -> int:
     type=click.Choice(MEASURED),
 )
 @storage_option
-def create(name: str, storage: str | None, **given: Any) -> None:
+def create(name: str, storage: str | None, **options: Any) -> None:
     """Create study NAME, for agents that ask and tell.
 
     Examples:
@@ -83,16 +83,16 @@ def create(name: str, storage: str | None, **given: Any) -> None:
       thresher create prompts --at-least 0.9 --arms prompts.txt --cases 500
       thresher create rivals --baseline current --arms prompts.txt --cases 500
     """
-    given["cases"] = cases_given(given["cases"])
-    asked, store = question(arms_given(given["file"], given["names"]), given), store_at(storage)
-    results = baseline_results(given, asked)
+    options["cases"] = cases_given(options["cases"])
+    spec, store = question(arms_given(options["file"], options["names"]), options), store_at(storage)
+    results = baseline_results(options, spec)
     try:
-        study = create_new(name, asked, storage=store)
+        study = create_new(name, spec, storage=store)
     except StudyExists:
         rule = f"already exists in {address_of(store)}"
         raise StudyExists("study", name, rule, "thresher status shows it, thresher delete removes it") from None
-    cases = f" and {plural(asked.case_count, 'case')}" if asked.cases is not None else ""
-    say_done(name, f"created in {address_of(store)}, with {plural(len(asked.arms), 'arm')}{cases}")
+    cases = f" and {plural(spec.case_count, 'case')}" if spec.cases is not None else ""
+    say_done(name, f"created in {address_of(store)}, with {plural(len(spec.arms), 'arm')}{cases}")
     if results is not None:
         results.bring(study)
 
@@ -108,8 +108,8 @@ def extend(study: Study, budget: int) -> None:
     """
     before = peek(study, lambda ledger: ledger.budget)
     study.extend(budget=budget)
-    larger = f"extended from {before:,} to {plural(budget, 'pull')}"
-    say_done(study.name, f"its budget is already {budget:,}" if budget == before else larger)
+    change = f"extended from {before:,} to {plural(budget, 'pull')}"
+    say_done(study.name, f"its budget is already {budget:,}" if budget == before else change)
 
 
 @click.command()
@@ -140,9 +140,9 @@ def restore(study: Study, arm: str) -> None:
     study.restore(arm)
     say_done(study.name, f"arm {shown(arm)} {'is restored' if before else 'was not retired'}")
     if peek(study, lambda ledger: ledger.spec.arm(arm) in ledger.outside):
-        known = f"arm {shown(arm)} returned a reward outside the bounds"
+        reason = f"arm {shown(arm)} returned a reward outside the bounds"
         never = "no arm can" if arm == study.spec.baseline else "it can never"
-        say(f"warning: {known}, so {never} be certified in this study; create one with the right --bounds")
+        say(f"warning: {reason}, so {never} be certified in this study; create one with the right --bounds")
 
 
 def _is_retired(study: Study, arm: str) -> bool:
@@ -164,10 +164,10 @@ def delete(name: str, yes: bool, storage: str | None) -> None:
         study = study_at(name, store)
         issued, told, pending = peek(study, lambda ledger: (ledger.issued, ledger.told, ledger.pending))
         still = f", {pending:,} of them pending," if pending else ""
-        what = f"study {shown(name)} with {plural(issued, 'pull')}{still} and {plural(told, 'reward')}"
+        description = f"study {shown(name)} with {plural(issued, 'pull')}{still} and {plural(told, 'reward')}"
     except DamagedStudy:
-        what = f"study {shown(name)}, which is damaged"
-    if not yes and not _is_agreed(name, f"Delete {what}?"):
+        description = f"study {shown(name)}, which is damaged"
+    if not yes and not _is_agreed(name, f"Delete {description}?"):
         raise click.Abort
     with store.turn(name):
         store.delete(name)
@@ -175,7 +175,7 @@ def delete(name: str, yes: bool, storage: str | None) -> None:
 
 
 def _is_agreed(name: str, question: str) -> bool:
-    """Whether the user agrees to delete a study. Without a terminal, the answer may come through a pipe."""
+    """Whether the user agrees to delete a study. Without a terminal, the answer may come from a pipe."""
     if sys.stdin is not None and sys.stdin.isatty():
         return click.confirm(question, err=True)
     answer = "" if sys.stdin is None else sys.stdin.readline()
