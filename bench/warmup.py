@@ -16,7 +16,8 @@ from thresher.lab import Setup, compiler, scores
 from thresher.lab.delays import blank_slots
 from thresher.lab.repetition import blank_proof, zeros
 from thresher.lab.result import standard_error
-from thresher.lab.simulator import aside, available_cores, blank_arms, rules, share_out
+from thresher.lab.simulator import aside, blank_arms, rules, share_out
+from thresher.text.machine import available_cores
 
 from . import warmup_loop as loop
 from .report import Figure

@@ -78,7 +78,7 @@ def test_loops_that_different_processes_compiled_do_not_get_mixed_up(
 def test_where_nothing_can_be_cached_loops_are_compiled_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     program = "from thresher.lab import compiler; loop = compiler.outermost(lambda number: None); "
-    program += "loop(1); print(compiler.keeps(), loop.stats.cache_path)"
+    program += "loop(1); print(compiler.can_cache(), loop.stats.cache_path)"
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file")}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("False None\n", "")
@@ -114,7 +114,7 @@ def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkey
     monkeypatch.setattr(parallel_compile, "available_cores", lambda: cores)
     monkeypatch.setattr(parallel_compile, "child_that_compiles", started)
     monkeypatch.setattr(parallel_compile, "compile_here", lambda share, _: shares.append(share))
-    monkeypatch.setattr(compiler, "kept", lambda kind: kind.delayed and kind.certifies)
+    monkeypatch.setattr(compiler, "is_cached", lambda kind: kind.delayed and kind.certifies)
     parallel_compile.compile_together([*loops, *loops])
     assert sorted(loop for share in shares for loop in share) == sorted([loops[0], loops[2]])
     assert len(shares) == min(cores, 2)

@@ -1,11 +1,11 @@
-"""Comparing policies: the same instances and the same rewards for all of them, family by family."""
+"""Compares policies, family by family: all of them meet the same arms and the same rewards."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..core import policies
 from ..core.policies import Policy
+from ..core.policies import policy as make_policy
 from ..errors import UNSAID, InvalidInput
 from .families import Reals
 from .parallel_compile import compile_together
@@ -14,7 +14,7 @@ from .setup import Setup
 from .simulator import checked, kind, simulate
 
 FAMILIES = ("uniform", "bernoulli", "beta", "normal", "clipped")
-BOUNDED = ("bernoulli", "beta", "clipped")  # those that certificates can be made for, whatever the means
+BOUNDED = ("bernoulli", "beta", "clipped")  # families that can have certificates, whatever the means
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Several policies on one family. The first is the one that the others are compared with."""
+    """Several policies on the same family of arms. All are compared with the first."""
 
     family: str
     results: dict[str, Result]  # by policy
@@ -42,7 +42,7 @@ class Comparison:
 
     def difference(self, policy: str, measure: Measure) -> Difference:
         """How much better a policy is than the first; the error is that of paired repetitions."""
-        apart = self.results[policy].each(measure) - self.first.each(measure)
+        apart = self.results[policy].by_repetition(measure) - self.first.by_repetition(measure)
         return Difference(apart.mean(axis=0), standard_error(apart))
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -54,16 +54,16 @@ class Comparison:
             apart = {measure: self.difference(policy, measure) for measure in measures}
             for index, pulls in enumerate(self.pulls):
                 row: dict[str, Any] = {"family": self.family, "policy": policy, "pulls": pulls}
-                found = result.rows()[index]
+                own_row = result.rows()[index]
                 for measure in measures:
-                    row |= {measure: found[measure], f"{measure}_se": found[f"{measure}_se"]}
+                    row |= {measure: own_row[measure], f"{measure}_se": own_row[f"{measure}_se"]}
                     row[f"{measure}_difference"] = known(apart[measure].mean[index])
                     row[f"{measure}_difference_se"] = known(apart[measure].error[index])
                 yield row
 
 
 def compare(
-    given: Sequence[Policy | str],
+    policies: Sequence[Policy | str],
     *,
     kinds: Sequence[str] | None = None,
     repetitions: int = 1000,
@@ -78,25 +78,20 @@ def compare(
     between policies are then known far better than the policies' own figures. ``settings`` are those of `Setup`. The
     default families are all FAMILIES; with a confidence, the BOUNDED ones.
 
-    >>> found = compare(["evt", "uniform"], kinds=["uniform"], arms=4, means=0.9, budget=40, repetitions=3)
-    >>> [float(value) for value in found[0].difference("uniform", "accuracy").mean][-1]
+    >>> [comparison] = compare(["evt", "uniform"], kinds=["uniform"], arms=4, means=0.9, budget=40, repetitions=3)
+    >>> [float(value) for value in comparison.difference("uniform", "accuracy").mean][-1]
     0.0
     """
-    setups = prepared(given, kinds=kinds, repetitions=repetitions, seed=seed, threads=threads, **settings)
+    setups = prepared(policies, kinds=kinds, repetitions=repetitions, seed=seed, threads=threads, **settings)
+    played: dict[str, Any] = {"repetitions": repetitions, "seed": seed, "threads": threads, "progress": progress}
     return [
-        Comparison(
-            kind,
-            {
-                name: simulate(setup, repetitions=repetitions, seed=seed, threads=threads, progress=progress)
-                for name, setup in one.items()
-            },
-        )
-        for kind, one in setups.items()
+        Comparison(family, {name: simulate(setup, **played) for name, setup in by_policy.items()})
+        for family, by_policy in setups.items()
     ]
 
 
 def prepared(
-    given: Sequence[Policy | str],
+    policies: Sequence[Policy | str],
     *,
     kinds: Sequence[str] | None,
     repetitions: int,
@@ -107,40 +102,40 @@ def prepared(
 ) -> dict[str, dict[str, Setup]]:
     """The setups by family and policy, checked and compiled; ``shows`` draws a progress bar on a terminal."""
     checked(repetitions, seed, threads)  # before anything is compiled
-    chosen = named(given, certificates=settings.get("confidence") is not None)
+    chosen = named(policies, certificates=settings.get("confidence") is not None)
     setups = {
         family: {name: Setup(**settings, policy=policy, family=family, common=True) for name, policy in chosen.items()}
         for family in dict.fromkeys(kinds or families(settings.get("confidence")))
     }
-    compile_together([kind(setup) for one in setups.values() for setup in one.values()], shows=shows)
+    compile_together([kind(setup) for by_policy in setups.values() for setup in by_policy.values()], shows=shows)
     return setups
 
 
 def families(confidence: float | None) -> Sequence[str]:
-    """The families to compare on, unless others are asked for."""
+    """The families to compare on by default."""
     return FAMILIES if confidence is None else BOUNDED
 
 
-def named(given: Sequence[Policy | str], *, certificates: bool = False) -> dict[str, Policy]:
+def named(policies: Sequence[Policy | str], *, certificates: bool = False) -> dict[str, Policy]:
     """The policies by their names, at least two.
 
     >>> list(named(["evt", "uniform"]))
     ['evt', 'uniform']
     """
-    found = labelled(given, certificates=certificates)
-    if len(found) < 2:
-        only = next(iter(found), UNSAID)
-        remedy = "give one more" if found else "give two, for example evt and uniform"
+    by_name = labelled(policies, certificates=certificates)
+    if len(by_name) < 2:
+        only = next(iter(by_name), UNSAID)
+        remedy = "give one more" if by_name else "give two, for example evt and uniform"
         raise InvalidInput("policy", only, "there must be at least two to compare", remedy)
-    return found
+    return by_name
 
 
-def labelled(given: Sequence[Policy | str], *, certificates: bool = False) -> dict[str, Policy]:
+def labelled(policies: Sequence[Policy | str], *, certificates: bool = False) -> dict[str, Policy]:
     """The policies by their names in tables and figures."""
-    found: dict[str, Policy] = {}
-    for each in given:
-        policy = policies.policy(each, certificates=certificates)
-        if policy.label in found:
+    by_name: dict[str, Policy] = {}
+    for name in policies:
+        policy = make_policy(name, certificates=certificates)
+        if policy.label in by_name:
             raise InvalidInput("policy", policy.label, "is given twice", "give different policies")
-        found[policy.label] = policy
-    return found
+        by_name[policy.label] = policy
+    return by_name

@@ -1,8 +1,8 @@
 """Compiles the core and the loops: the same functions that a live study runs, on arrays.
 
-Each function of the modules below is rebuilt with the same bytecode, in a namespace where the names it calls are
+Every function of the modules below is rebuilt with the same bytecode, in a namespace where the names it calls are
 compiled functions, and passed to numba. A loop is compiled once for all policies and families, apart from a user's
-score (see `loops.py`). Machine code is kept in the user's cache directory, in a folder named after a hash of all its
+score (see `scores.py`). Machine code is cached in the user's cache directory, in a folder named after a hash of all its
 sources. If that folder cannot be written, the code is compiled every time.
 """
 
@@ -25,7 +25,7 @@ from . import delays, families, loops, repetition, scores, streams
 
 CORE = (kernel, places, certificate, error_rate, question)
 SHARED = (*CORE, streams, families, delays, repetition, scores)  # `applied` is that of the last
-SCORED = (kernel, scores)  # what calls a user's score
+SCORED = (kernel, scores)  # these call a user's score
 LOOPS = (loops,)
 CALLED = frozenset(("draw_rarer", "moments", "within"))  # not worth the time to compile them into every caller
 njit: Any = numba.njit  # its annotations lack the options below
@@ -40,23 +40,23 @@ Namespace = dict[str, Any]
 
 
 def functions_in(module: ModuleType) -> dict[str, FunctionType]:
-    found = vars(module).items()
-    return {name: f for name, f in found if isinstance(f, FunctionType) and f.__module__ == module.__name__}
+    names = vars(module).items()
+    return {name: f for name, f in names if isinstance(f, FunctionType) and f.__module__ == module.__name__}
 
 
-def _compiled(function: FunctionType, namespace: Namespace, name: str, *, keeps: bool) -> Any:
-    """A function that loops call, compiled when one of them needs it; ``keeps`` says whether it is cached."""
+def _compiled(function: FunctionType, namespace: Namespace, name: str, *, caches: bool) -> Any:
+    """A function that loops call, compiled when a loop needs it."""
     options = {**INNER, "forceinline": function.__name__ not in CALLED}
     compiled = njit(**options)(scores.rebuilt(function, namespace, name))
     typed = compiled.get_call_template
-    is_new = keeps
+    is_new = caches
 
     def template(args: tuple[Any, ...], kws: dict[str, Any]) -> Any:
         nonlocal is_new
         if is_new:
             is_new = False
-            _keep(compiled)
-        # without `unliteral`, numba would compile a function again for each constant argument
+            _cache(compiled)
+        # without `unliteral`, numba would compile the function again for every constant argument
         return typed(tuple(map(unliteral, args)), kws)
 
     compiled.get_call_template = template
@@ -64,8 +64,9 @@ def _compiled(function: FunctionType, namespace: Namespace, name: str, *, keeps:
 
 
 def _extended(
-    namespace: Namespace, modules: tuple[ModuleType, ...], variant: str = "", *, keeps: bool = False
+    namespace: Namespace, modules: tuple[ModuleType, ...], variant: str = "", *, caches: bool = False
 ) -> Namespace:
+    """The namespace with the modules' constants and their functions, compiled."""
     for module in modules:
         functions = functions_in(module)
         for name, value in vars(module).items():
@@ -73,19 +74,19 @@ def _extended(
                 namespace.setdefault(name, value)
         for name, function in functions.items():
             is_large = module in LOOPS or name in _called_by_loops()  # others are cached as a part of these
-            namespace[name] = _compiled(function, namespace, name + variant, keeps=keeps and is_large)
+            namespace[name] = _compiled(function, namespace, name + variant, caches=caches and is_large)
     return namespace
 
 
 @cache
 def _called_by_loops() -> frozenset[str]:
-    found = (function.__code__.co_names for module in LOOPS for function in functions_in(module).values())
-    return frozenset(name for names in found for name in names)
+    functions = (function for module in LOOPS for function in functions_in(module).values())
+    return frozenset(name for function in functions for name in function.__code__.co_names)
 
 
 @cache
 def shared_namespace() -> Namespace:
-    return _extended({"__name__": __name__}, SHARED, keeps=True)
+    return _extended({"__name__": __name__}, SHARED, caches=True)
 
 
 @cache
@@ -103,13 +104,13 @@ def _cache_folder() -> str | None:
     return str(folder) if os.access(folder, os.W_OK) else None
 
 
-def keeps() -> bool:
+def can_cache() -> bool:
     """Whether machine code can be cached."""
     return _cache_folder() is not None
 
 
 class Kind(NamedTuple):
-    """What a loop is compiled for."""
+    """The choices that are compiled into a loop."""
 
     certifies: bool = False
     ranks: bool = False
@@ -120,36 +121,36 @@ class Kind(NamedTuple):
 
     @property
     def variant(self) -> str:
-        """The suffix for the names of functions that depend on it."""
+        """The suffix for the names of functions that depend on the choices."""
         flags = [name for name in ("certifies", "ranks", "counts") if getattr(self, name)]
         return "".join(f"-{part}" for part in (*flags, f"custom_{self.digest}" if self.digest else "") if part)
 
     @property
-    def name(self) -> str:
-        """The name of the loop."""
-        return ("run_delayed" if self.delayed else "run_at_once") + self.variant
+    def function(self) -> str:
+        """The function of `loops.py`."""
+        return "run_delayed" if self.delayed else "run_at_once"
 
 
-def kept(kind: Kind) -> bool:
+def is_cached(kind: Kind) -> bool:
     """Whether the machine code of a loop seems to be in the cache."""
     folder = _cache_folder()
-    return folder is not None and any(Path(folder).glob(f"*/*.{kind.name}-[0-9]*.nbi"))
+    return folder is not None and any(Path(folder).glob(f"*/*.{kind.function}{kind.variant}-[0-9]*.nbi"))
 
 
 @cache
 def loop(kind: Kind) -> Callable[..., None]:
     """The compiled loop; it releases the interpreter's lock while it runs."""
-    function = functions_in(loops)["run_delayed"] if kind.delayed else functions_in(loops)["run_at_once"]
-    rebuilt = scores.rebuilt(function, _namespace(kind._replace(delayed=False)), kind.name)
-    is_known = kind.digest is None or not kind.digest.startswith(custom_scores.IN_MEMORY)  # by its source
-    return outermost(rebuilt, keeps=is_known)
+    namespace = _namespace(kind._replace(delayed=False))
+    rebuilt = scores.rebuilt(functions_in(loops)[kind.function], namespace, kind.function + kind.variant)
+    has_source = kind.digest is None or not kind.digest.startswith(custom_scores.IN_MEMORY)
+    return outermost(rebuilt, caches=has_source)
 
 
 @contextmanager
 def compiling(*, delayed: bool) -> Iterator[None]:
     """Compile faster.
 
-    The loop with delayed rewards is twice as large as the other, and less optimisation does not slow it down. Python's
+    The loop with delayed rewards is twice as large as the other, and runs as fast with less optimisation. Python's
     garbage collector finds almost nothing among the millions of objects that numba keeps.
     """
     level, collects = settings.OPT, gc.isenabled()
@@ -173,7 +174,7 @@ def instance_drawer() -> Callable[..., None]:
 
 
 def constants(kind: Kind) -> Namespace:
-    """What replaces the names in capitals of `loops.py`."""
+    """The values of the names in capitals in `loops.py`."""
     flags = {"CERTIFIES": kind.certifies, "RANKS": kind.ranks, "COUNTS": kind.counts}
     return {**flags, "IS_CUSTOM": kind.digest is not None}
 
@@ -182,7 +183,7 @@ def constants(kind: Kind) -> Namespace:
 def _namespace(kind: Kind) -> Namespace:
     namespace = {**shared_namespace(), **constants(kind)}
     if kind.formula is None or kind.digest is None:
-        return _extended(namespace, LOOPS, kind.variant, keeps=True)
+        return _extended(namespace, LOOPS, kind.variant, caches=True)
     _extended(namespace, (*SCORED, *LOOPS), kind.variant)
     namespace["custom"] = scores.compiled(kind.formula, kind.digest)
     return namespace
@@ -195,16 +196,16 @@ def other_loop(function: FunctionType) -> Callable[..., None]:
     return outermost(scores.rebuilt(function, namespace, function.__name__))
 
 
-def outermost(rebuilt: FunctionType, *, keeps: bool = True) -> Callable[..., None]:
-    """A loop, compiled when it is first called; ``keeps`` says whether it is cached."""
+def outermost(rebuilt: FunctionType, *, caches: bool = True) -> Callable[..., None]:
+    """A loop, compiled when it is first called."""
     compiled: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
-    if keeps:
-        _keep(compiled)
+    if caches:
+        _cache(compiled)
     return compiled
 
 
-def _keep(compiled: Any) -> None:
-    """Cache what is compiled, if that is possible."""
+def _cache(compiled: Any) -> None:
+    """Cache the machine code of a function, if that is possible."""
     folder, before = _cache_folder(), settings.CACHE_DIR
     if folder:
         try:  # numba asks for the folder right now

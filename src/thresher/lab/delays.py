@@ -1,9 +1,9 @@
 """When rewards come back: the delay models and the service times of workers.
 
-Up to ``capacity`` pulls can be pending. When they are, something comes back: the oldest (FIFO), a random one, all of
-them (batch), or the first one done (workers). So a policy decides with at most capacity − 1 pulls pending. For FIFO and
-random order that number is the paper's τ, hence capacity = τ + 1; and as in the paper's Step 1, the warm-up is observed
-before the first decision. Workers and batches have no special warm-up.
+Up to ``capacity`` pulls can be pending. When that many are, a reward comes back: the oldest (FIFO), a random one, the
+first that is done (workers), or all of them (batch). So a policy decides with at most capacity − 1 pulls pending. For
+FIFO and random order that number is the paper's τ, hence capacity = τ + 1; and as in the paper's Step 1, the warm-up is
+observed before the first decision. Workers and batches have no special warm-up.
 """
 
 import math
@@ -79,7 +79,7 @@ class Delay:
 
 
 def checked(delay: object) -> Delay:
-    """A delay that was not read by `parse`, or an error that says what is wrong with it.
+    """The delay, if it is valid: it need not come from `parse`.
 
     >>> checked("soon")
     Traceback (most recent call last):
@@ -145,7 +145,7 @@ def parse(text: str, *, seconds: float = 1.0) -> Delay:
 
 
 class Slots(NamedTuple):
-    """Pending pulls, one per slot, and a tournament that finds the one that is done first."""
+    """Slots with a pending pull each, and a tournament that finds the pull that is done first."""
 
     pull: Counts  # 0: free
     arm: Counts
@@ -166,7 +166,7 @@ class Timing(NamedTuple):
     """The delay model and its service times, as the loop needs them."""
 
     model: int
-    at_once: int  # the first pulls, up to this one, are seen at once
+    at_once: int  # the rewards of the first pulls, up to this number, are seen at once
     service: int
     seconds: float  # 0 if the model has no clock
     shape: float
@@ -176,7 +176,7 @@ class Timing(NamedTuple):
 
 
 def put_due(slots: Slots, slot: int, due: float) -> None:
-    """Set when the pull in a slot is done, in the tournament of what comes back first."""
+    """Set when the pull in a slot is done, in the tournament."""
     climb(slots.due, slots.winner, slot, due)  # type: ignore[arg-type]  # arrays work like lists
 
 
@@ -196,7 +196,7 @@ def empty_slots(slots: Slots) -> int:
 
 
 def slot_for(slots: Slots, model: int, issued: int, free: int) -> int:
-    """The slot for a new pull: the next one if rewards come back in order, otherwise any free one."""
+    """The slot for a new pull: the next slot if rewards come back in order, otherwise any free slot."""
     if model in (FIFO, BATCH):
         return (issued - 1) % len(slots.pull)
     return int(slots.free[free - 1])

@@ -1,8 +1,8 @@
 """Families of arms: how rewards are drawn, and what mean and standard deviation an arm truly has.
 
 The functions are compiled once for all families, which are numbers there. `set_arm` turns an arm's nominal mean and
-spread into the two numbers that `draw` needs, `moments` gives its true mean and variance. If the nominal mean is the
-true one, it is so bit for bit: a mean on the bar stays there. ``low`` and ``high`` are the bounds of the rewards;
+spread into the two numbers that `draw` needs, `moments` gives its true mean and variance. Where the nominal mean is the
+true mean, the two are equal bit for bit: a mean on the bar stays there. ``low`` and ``high`` are the bounds of rewards;
 ``samples`` holds recorded rewards, arm after arm. `within` is the chance that a reward is within a limit.
 """
 
@@ -92,13 +92,13 @@ def draw_rarer(
     """A reward of another family."""
     if family == CONSTANT:
         return first
-    if family == BETA:  # in logarithms: the gamma numbers of a wide one are almost 0
-        one = log_gamma(first, state)
-        other = log_gamma(second, state)
-        return low + (high - low) / (1.0 + math.exp(other - one))
+    if family == BETA:  # in logarithms: where the spread is wide, the gamma numbers are almost 0
+        upper = log_gamma(first, state)
+        lower = log_gamma(second, state)
+        return low + (high - low) / (1.0 + math.exp(lower - upper))
     if family == PILOT_CHANCES:
         return high if fraction(state) < samples[int(first)] else low
-    if family == CLIPPED:  # what is outside the bounds is set to the nearer one
+    if family == CLIPPED:  # a reward outside the bounds is set to the nearer bound
         return min(max(first + second * gaussian(state), low), high)
     # recorded, with replacement; in the samples, an arm's rewards come after their mean
     return float(samples[int(first) + 1 + int(second * fraction(state))])
@@ -146,10 +146,10 @@ def moments_clipped(first: float, second: float, low: float, high: float) -> Pai
 
 
 def family(name: str) -> Family:
-    """The family of that name, or an error that lists them."""
+    """The family with this name, or an error that lists all names."""
     if not isinstance(name, str) or name not in FAMILIES:
         rule = "is not a family that thresher knows"
-        known = (each.name for each in FAMILIES.values() if not each.recorded)  # those come with a file
+        known = (family.name for family in FAMILIES.values() if not family.recorded)  # these come with a file
         raise InvalidInput("family", name, rule, f"choose one of {', '.join(known)}")
     return FAMILIES[name]
 
@@ -169,7 +169,7 @@ give a smaller spread, or means further from the bounds
     for mean in means:
         widest = np.sqrt((mean - low) * (high - mean))
         for spread in spreads:
-            # shapes beyond these would be rounding errors
+            # beyond these limits, the two shapes would be rounding errors
             wrong = (spread <= 1e-7 * widest) | (spread >= (1.0 - 1e-9) * widest)
             if wrong.any():
                 arm = int(wrong.argmax())
@@ -180,7 +180,7 @@ give a smaller spread, or means further from the bounds
                 raise InvalidInput("spread", float(spread[arm]), rule, remedy)
 
 
-# The chance that a reward of an arm is within a limit: the truth where a question asks about a share.
+# The chance that a reward of an arm is within a limit: the true value where a question asks about a share.
 
 
 def fits(sign: float, limit: float, reward: float) -> float:
@@ -202,16 +202,13 @@ def within(
     sign: float,
     limit: float,
 ) -> float:
-    """The chance that ``sign`` times a reward is at least ``limit``; the other arguments are those of `draw`.
-
-    So with a sign of −1, the chance that a reward stays within minus the limit.
-    """
-    if family == BETA:  # not known: simulated only with cases, where the drawn rewards are counted
+    """The chance that ``sign`` times a reward is at least ``limit``; the other arguments are those of `draw`."""
+    if family == BETA:  # not known: it is simulated only with cases, where the drawn rewards are counted
         return math.nan
     if family in (BERNOULLI, PILOT_CHANCES):
         chance = first if family == BERNOULLI else float(samples[int(first)])
         return chance * fits(sign, limit, high) + (1.0 - chance) * fits(sign, limit, low)
-    if family == CLIPPED:  # what lies outside the bounds is set to the nearer one
+    if family == CLIPPED:
         worst, best = (low, high) if sign > 0.0 else (high, low)
         if fits(sign, limit, worst) > 0.0 or fits(sign, limit, best) == 0.0:
             return fits(sign, limit, best)

@@ -1,7 +1,7 @@
-"""Compiles several loops at once: numba compiles one at a time per process, so other processes compile their share.
+"""Compiles several loops at once, in several processes, because numba compiles only one at a time in a process.
 
-They leave the machine code in the cache (see `compiler.py`), where this process finds it. Nothing depends on their
-success: a loop that they did not compile is compiled when it is needed.
+The other processes leave machine code in the cache (see `compiler.py`), where this process finds it. Nothing depends on
+their success: a loop that they did not compile is compiled when it is needed.
 """
 
 import json
@@ -11,35 +11,36 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, suppress
 
 from ..core.policies import Policy
+from ..text.machine import available_cores
 from . import compiler
 from .compiler import Kind
 from .result import progress_bar
 from .setup import Setup
-from .simulator import available_cores, prepared
+from .simulator import prepared
 
 
 def compile_together(loops: Iterable[Kind], *, shows: bool = False) -> None:
     """Compile the loops on all cores; ``shows`` draws a progress bar on a terminal."""
-    needed = [loop for loop in dict.fromkeys(loops) if not compiler.kept(loop)]
-    own = [loop for loop in needed if loop.digest is None]
-    cores = available_cores() if compiler.keeps() else 1
-    shares = [own[first::cores] for first in range(cores)]
+    needed = [loop for loop in dict.fromkeys(loops) if not compiler.is_cached(loop)]
+    plain = [loop for loop in needed if loop.digest is None]
+    cores = available_cores() if compiler.can_cache() else 1
+    shares = [plain[first::cores] for first in range(cores)]
     shares[0] += [loop for loop in needed if loop.digest is not None]  # only this process has the user's function
     children = [child_that_compiles(share) for share in shares[1:] if share]
     try:
         with progress_bar("compiling, this once", len(needed)) if shows else nullcontext() as bar:
             compile_here(shares[0], bar)
             for child, share in zip(children, shares[1:], strict=False):
-                _ended(child)
+                _wait_for(child)
                 if bar is not None:
                     bar(len(share))
-    finally:  # after Ctrl-C their work is not needed
+    finally:  # after Ctrl-C, their work is not needed
         for child in children:
             child.terminate()
 
 
-def _ended(child: "subprocess.Popen[bytes]") -> None:
-    """Wait for its end, for a moment at a time: see `parallel`."""
+def _wait_for(child: "subprocess.Popen[bytes]") -> None:
+    """Wait until the process ends, in short waits, so that Ctrl-C works: see `simulator.share_out`."""
     while True:
         with suppress(subprocess.TimeoutExpired):
             child.wait(0.5)
@@ -47,15 +48,14 @@ def _ended(child: "subprocess.Popen[bytes]") -> None:
 
 
 def compile_here(loops: Sequence[Kind], progress: Callable[[int], None] | None = None) -> None:
-    """Compile some loops; ``progress`` is called after each."""
+    """Compile some loops; ``progress`` is called after every loop."""
     for loop in loops:
-        prepared(_game(loop), loop.certifies)
+        prepared(_smallest_game(loop), loop.certifies)
         if progress is not None:
             progress(1)
 
 
-def _game(loop: Kind) -> Setup:
-    """The smallest possible game that is played in a loop."""
+def _smallest_game(loop: Kind) -> Setup:
     return Setup(
         None if loop.formula is None else Policy(loop.formula, digest=loop.digest),
         family="bernoulli",

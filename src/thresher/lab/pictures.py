@@ -1,4 +1,4 @@
-"""Pictures of comparisons and plans: one style, colours that colour-blind people can tell apart, PNG and PDF."""
+"""Pictures of comparisons and plans, as PNG and PDF, in colours that colour-blind people can tell apart."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -59,7 +59,7 @@ def picture(path: Path, rows: int, columns: int, size: tuple[float, float], **op
 
 
 def band(axis: Any, xs: Sequence[float], ys: Sequence[float], errors: Sequence[float], colour: str) -> None:
-    """A shaded band of one standard error on each side."""
+    """A shaded band of a standard error on both sides."""
     low = [max(y - error, 1e-6) for y, error in zip(ys, errors, strict=True)]
     high = [y + error for y, error in zip(ys, errors, strict=True)]
     axis.fill_between(xs, low, high, color=colour, alpha=0.15, linewidth=0)
@@ -72,51 +72,51 @@ def percent(*, decimals: int | None = 0) -> Any:
     return PercentFormatter(xmax=1.0, decimals=decimals)
 
 
-# The picture of a comparison: for each family, the share of arms right, and how far each policy is from the first.
+# The picture of a comparison: by family, the share of arms right, and how far every policy is from the first.
 
 COMPARISON_STYLES = ((GREY, "--"), (BLUE, "-"), (ORANGE, "-."), (GREEN, "-"), (RED, "--"), (PURPLE, ":"))
 
 
-def draw_comparison(found: Sequence[Comparison], path: Path) -> None:
+def draw_comparison(comparisons: Sequence[Comparison], path: Path) -> None:
     """Above, accuracy against pulls; below, the differences from the first policy, with two standard errors."""
-    columns = len(found)
+    columns = len(comparisons)
     with picture(path, 2, columns, (max(6.0, 3.6 * columns), 6.2), sharex="col", sharey="row") as (figure, axes):
-        for column, one in enumerate(found):
-            _curves(axes[0, column], one)
-            _differences(axes[1, column], one)
+        for column, comparison in enumerate(comparisons):
+            _curves(axes[0, column], comparison)
+            _differences(axes[1, column], comparison)
         axes[0, 0].set_ylabel("share of arms right, ± 1 s.e.")
-        first = next(iter(found[0].results))
+        first = next(iter(comparisons[0].results))
         axes[1, 0].set_ylabel(f"better than {first} by, ± 2 s.e.")
         lines, names = axes[0, 0].get_legend_handles_labels()
         figure.legend(lines, names, loc="outside lower center", ncols=min(3, len(names)))
 
 
-def _curves(axis: Any, one: Comparison) -> None:
-    axis.set_title(one.family)
+def _curves(axis: Any, comparison: Comparison) -> None:
+    axis.set_title(comparison.family)
     axis.set_xscale("log")
     axis.yaxis.set_major_formatter(percent())
-    for (name, result), (colour, dash) in zip(one.results.items(), _styles(one), strict=True):
-        axis.plot(one.pulls, result.accuracy, color=colour, linestyle=dash, label=name, linewidth=1.8)
-        band(axis, one.pulls, list(result.accuracy), list(result.accuracy_se), colour)
+    for (name, result), (colour, dash) in zip(comparison.results.items(), _styles(comparison), strict=True):
+        axis.plot(comparison.pulls, result.accuracy, color=colour, linestyle=dash, label=name, linewidth=1.8)
+        band(axis, comparison.pulls, list(result.accuracy), list(result.accuracy_se), colour)
 
 
-def _differences(axis: Any, one: Comparison) -> None:
+def _differences(axis: Any, comparison: Comparison) -> None:
     axis.axhline(0.0, color=GREY, linestyle="--", linewidth=1.2)
     axis.set_xlabel("pulls")
-    axis.set_xticks(one.pulls[::2] if len(one.pulls) > 6 else one.pulls)
+    axis.set_xticks(comparison.pulls[::2] if len(comparison.pulls) > 6 else comparison.pulls)
     axis.minorticks_off()
     axis.xaxis.set_major_formatter("{x:,.0f}")
     axis.tick_params(axis="x", rotation=30)
     axis.yaxis.set_major_formatter(percent(decimals=None))
-    for (name, _), (colour, dash) in list(zip(one.results.items(), _styles(one), strict=True))[1:]:
-        apart = one.difference(name, "accuracy")
-        axis.plot(one.pulls, apart.mean, color=colour, linestyle=dash, linewidth=1.8)
+    for (name, _), (colour, dash) in list(zip(comparison.results.items(), _styles(comparison), strict=True))[1:]:
+        apart = comparison.difference(name, "accuracy")
+        axis.plot(comparison.pulls, apart.mean, color=colour, linestyle=dash, linewidth=1.8)
         low, high = apart.mean - 2 * apart.error, apart.mean + 2 * apart.error
-        axis.fill_between(one.pulls, low, high, color=colour, alpha=0.18, linewidth=0)
+        axis.fill_between(comparison.pulls, low, high, color=colour, alpha=0.18, linewidth=0)
 
 
-def _styles(one: Comparison) -> list[tuple[str, str]]:
-    return [COMPARISON_STYLES[index % len(COMPARISON_STYLES)] for index in range(len(one.results))]
+def _styles(comparison: Comparison) -> list[tuple[str, str]]:
+    return [COMPARISON_STYLES[index % len(COMPARISON_STYLES)] for index in range(len(comparison.results))]
 
 
 # The picture of a plan.

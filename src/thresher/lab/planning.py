@@ -19,22 +19,23 @@ from .simulator import check_setup, checked, kind, simulate
 
 # A pilot: a few rewards of each arm, from which each repetition of a plan draws the arms anew.
 #
-# Twenty rewards do not say where an arm's mean is, and the pulls that it needs grow with one over the square of its
-# distance from the bar. So a plan that takes the pilot's means for the true ones says little. Here each repetition
+# Twenty rewards do not say where an arm's mean is, and the pulls that it needs grow with the inverse square of its
+# distance from the bar. So a plan that takes the pilot's means for the true means says little. Here every repetition
 # draws every arm from its posterior, by a Bayesian bootstrap: rewards get random weights, and two more rewards that
-# count half are the prior. For passes and failures these are one of each, so the chance of a pass is Beta(½ + passes,
-# ½ + failures). Otherwise they differ from the arm's mean as two rewards of the pilot do from the means of their arms.
+# count half are the prior. For passes and failures, they are a pass and a failure, so the chance of a pass is
+# Beta(½ + passes, ½ + failures). Otherwise they differ from the arm's mean as two rewards of the pilot differ from the
+# means of their arms.
 
 CHANCES, REWARDS = "pilot_chances", "pilot_rewards"  # families
-DRAWS, FEWEST_REWARDS = 1000, 16  # of each arm from its posterior
+DRAWS, FEWEST_DRAWS = 1000, 16  # per arm, from its posterior
 SIZE = 64  # rewards that stand for a drawn distribution
-MOST_NUMBERS = 8_000_000  # numbers in all
-PRIOR = 0.5  # the weight of each of the two rewards of the prior; with 1, arms that never failed were planned too long
+MOST_NUMBERS = 8_000_000  # in the draws of all arms
+PRIOR = 0.5  # the weight of a reward of the prior; with 1, plans were too long for arms that never failed
 
 
 @dataclass(frozen=True)
 class Pilot(Recorded):
-    """Draws of each arm from its posterior.
+    """Draws of every arm from its posterior.
 
     >>> pilot = Pilot(("a", "b"), ((1.0, 1.0, 1.0), (0.0, 1.0)))
     >>> [round(float(chances.mean()), 1) for chances in pilot.samples.reshape(2, -1)]
@@ -51,13 +52,13 @@ class Pilot(Recorded):
 
     @cached_property
     def draws(self) -> int:
-        """How many draws there are of each arm."""
-        each = 1 if self.family == CHANCES else SIZE + 1
-        return min(DRAWS, max(FEWEST_REWARDS, MOST_NUMBERS // (each * len(self.names))))
+        """How many draws there are per arm."""
+        numbers = 1 if self.family == CHANCES else SIZE + 1
+        return min(DRAWS, max(FEWEST_DRAWS, MOST_NUMBERS // (numbers * len(self.names))))
 
     @cached_property
     def samples(self) -> Reals:
-        """Arm after arm, its draws: a chance each, or SIZE rewards after their mean."""
+        """The draws, arm after arm. A draw is a chance, or a mean and the SIZE rewards that have it."""
         random, pool, arms = np.random.default_rng(0), self._deviations(), list[Any]()
         for rewards in self.rewards:
             if self.family == CHANCES:
@@ -74,26 +75,26 @@ class Pilot(Recorded):
 
     @property
     def begins(self) -> Reals:
-        """The number of each arm's first draw."""
+        """The index of the first draw, by arm."""
         return np.arange(len(self.names), dtype=np.float64) * self.draws
 
     @property
     def ends(self) -> Reals:
-        """The end of each arm's draws, which rounding must not reach."""
+        """The end of the draws, by arm; a little less, because rounding must not reach the next arm's."""
         return self.begins + (self.draws - 1e-3)
 
     def _deviations(self) -> Reals:
-        """How far rewards are from their arm's mean, over all arms with more than one reward."""
-        found = [
+        """How far rewards are from their arm's mean, over all arms with at least two rewards."""
+        by_arm = [
             (np.array(rewards) - np.mean(rewards)) * np.sqrt(len(rewards) / (len(rewards) - 1))
             for rewards in self.rewards
             if len(rewards) > 1
         ]
-        pool: Reals = np.concatenate(found) if found else np.zeros(1)
+        pool: Reals = np.concatenate(by_arm) if by_arm else np.zeros(1)
         return pool
 
     def _drawn(self, rewards: Reals, pool: Reals, random: np.random.Generator) -> Rows:
-        """A row for each draw: the mean of its rewards, then SIZE of them, at even steps of their weights."""
+        """A row per draw: the mean of its rewards, then SIZE rewards, at even steps of their weights."""
         more = np.clip(rewards.mean() + random.choice(pool, (self.draws, 2)), self.low, self.high)
         known = np.hstack([np.tile(rewards, (self.draws, 1)), more])
         shapes = np.array([1.0] * len(rewards) + [PRIOR] * 2)
@@ -125,7 +126,7 @@ def pilot_setup(data: Recorded, **settings: Any) -> Setup:
     return Setup(family=pilot.family, recorded=pilot, **settings)
 
 
-# What cases save: pulls until everything is settled, next to a run of every case of every arm.
+# How many pulls a study with cases saves, compared with a full run of every case of every arm.
 
 SAVING = 0.05  # less than this is not worth the trouble
 
@@ -142,12 +143,12 @@ class FullRun:
 
     @property
     def share(self) -> float:
-        """What is needed of a full run."""
+        """The share of a full run's pulls that is needed."""
         return self.needed / self.pulls
 
     @property
     def saves(self) -> bool:
-        """Whether it is worth running less than everything."""
+        """Whether the saving is worth the trouble."""
         return self.share <= 1.0 - SAVING
 
     def sentence(self) -> str:
@@ -174,7 +175,7 @@ ten studies after 7,900 to 9,600.
 
 
 def full_run_of(result: Result) -> FullRun:
-    """What a plan with cases found."""
+    """The pulls of a full run and of the result's repetitions."""
     used = result.measures.used[:, 0]
     low, high = np.quantile(used, RANGE, method="inverted_cdf")
     error = known(standard_error(result.measures.used)[0])
@@ -185,24 +186,24 @@ TARGETS = (("90 % of arms right", 0.90), ("95 % of arms right", 0.95), ("99 % of
 ALL_RIGHT = ("all arms right with probability 0.9", 0.9)
 SETTLED = ("90 % of arms settled", 0.9)
 ALL_SETTLED = ("all arms settled with probability 0.9", 0.9)
-SETTLING = (SETTLED[0], ALL_SETTLED[0])  # the targets that stay reached
+SETTLING = (SETTLED[0], ALL_SETTLED[0])  # targets that stay reached
 SKIPS = "uniform, skips settled"
 STAGES = ((40, 20_000), (200, 5_500), (1500, 2_000), (6000, 700))  # pulls an arm, and repetitions times arms
 FEWEST, MOST = 20, 1000  # repetitions
 ROUGH = 60  # figures from fewer repetitions than this are called rough
-LONGEST = 6_500_000  # pulls of the last stage over all repetitions; it is skipped if there are many arms
+LONGEST = 6_500_000  # most pulls of the last stage, over all repetitions; with more, it is skipped
 CELLS = 4_000_000  # with cases: repetitions times the pulls of a full run
-GROWTH = 1.04  # from one checkpoint to the next
+GROWTH = 1.04  # of the pulls, from a checkpoint to the next
 
 
 @dataclass(frozen=True)
 class Need:
-    """The pulls and seconds that one policy needs for one target; None: more than ``beyond`` pulls.
+    """The pulls and seconds that a policy needs for a target; None: more than ``beyond`` pulls.
 
-    ``seconds`` is the mean over repetitions; for all arms settled, it is the time within which nine of ten finish.
-    ``repetitions`` says how many were played: few of the long runs, so their figures are rough. Between ``low`` and
-    ``high`` lie nine of ten repetitions, if the target is about settled arms, and otherwise ``pulls`` in nine of ten
-    resamples of the repetitions. From a pilot, the arms differ in each repetition.
+    ``seconds`` is the mean over repetitions; if the target is that all arms are settled, nine of ten repetitions finish
+    within it. ``repetitions`` says how many were played: few of the long runs, so their figures are rough. If the
+    target is about settled arms, nine of ten repetitions lie between ``low`` and ``high``; otherwise ``pulls`` does, in
+    nine of ten resamples of the repetitions. From a pilot, the arms differ in every repetition.
     """
 
     target: str
@@ -216,7 +217,7 @@ class Need:
 
 
 class Curve(NamedTuple):
-    """The measurements at each number of pulls."""
+    """The measurements, by number of pulls."""
 
     pulls: list[int]
     accuracy: list[float]
@@ -248,7 +249,7 @@ class Plan:
     full_run: FullRun | None = None  # with cases
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each target and policy."""
+        """A row per target and policy."""
         return [vars(need) for need in self.needs]
 
 
@@ -265,7 +266,7 @@ def plan(
 
     With a confidence, arms are also settled: see `lines`. With cases, equal allocation is a full run, which is exact.
 
-    The answer depends only on the arguments. Give a policy that needs no budget: the budget is what the plan finds.
+    The answer depends only on the arguments. Give a policy that needs no budget: a plan finds the budget.
 
     >>> problem = Setup(family="bernoulli", arms=5, means=0.9, at_least=0.5, budget=10, confidence=0.95)
     >>> [need.policy for need in plan(problem, workers=2).needs[:3]]
@@ -281,14 +282,14 @@ def plan(
     chosen = lines(setup.but(delay=_delay(workers, service, seconds)))
     certifies = setup.certifies
     compile_together([kind(line.setup, certifies) for line in chosen])
-    found = [_needs(line, certifies, seed, threads) for line in chosen]
-    needs = [mine[target] for target, _ in chosen[0].targets for mine, _, _ in found if target in mine]
-    curves = {line.name: curve for line, (_, curve, _) in zip(chosen, found, strict=True)}
-    return Plan(setup, workers, tuple(needs), curves, full_run_of(found[0][2]) if setup.cases else None)
+    played = [_needs(line, certifies, seed, threads) for line in chosen]
+    needs = [own[target] for target, _ in chosen[0].targets for own, _, _ in played if target in own]
+    curves = {line.name: curve for line, (_, curve, _) in zip(chosen, played, strict=True)}
+    return Plan(setup, workers, tuple(needs), curves, full_run_of(played[0][2]) if setup.cases else None)
 
 
 def _delay(workers: int, service: str, seconds: float) -> delays.Delay:
-    """The delay of so many workers; an error names the service time, which is what was given."""
+    """The delay of this many workers; an error is about the service time, because the user gave no delay."""
     try:
         return delays.parse(f"workers:{workers}:{service}", seconds=seconds)
     except InvalidInput as error:
@@ -307,14 +308,14 @@ def lines(setup: Setup) -> list[Line]:
     """
     certifies, uniform = setup.certifies, policies.uniform()
     equal = setup.but(policy=uniform)
-    mine = Line(SKIPS if certifies and setup.rules == uniform else str(setup.rules), setup)
+    own = Line(SKIPS if certifies and setup.rules == uniform else str(setup.rules), setup)
     plain = [] if setup.cases else [Line(str(uniform), equal.but(confidence=None, tolerance=0.0, guarantee="all"))]
-    found = [mine, *plain, *([Line(SKIPS, equal)] if certifies else [])]
-    return list({line.name: line for line in found}.values())
+    skipping = [Line(SKIPS, equal)] if certifies else []
+    return list({line.name: line for line in (own, *plain, *skipping)}.values())
 
 
 def _needs(line: Line, certifies: bool, seed: int, threads: int | None) -> tuple[dict[str, Need], Curve, Result]:
-    """What the line needs, its curves, and the last stage."""
+    """The needs of the line, its curve, and the result of the last stage."""
     setup, result = line.setup, None
     left = list(line.targets)
     needs: dict[str, Need] = {}
@@ -351,7 +352,7 @@ def _stages(setup: Setup) -> Iterator[tuple[int, int]]:
 
 
 def _extend(curve: Curve, result: Result, points: Sequence[int]) -> None:
-    """The points beyond those of the stage before."""
+    """Add the points that lie beyond those of the stage before."""
     begin = curve.pulls[-1] if curve.pulls else 0
     new = [index for index, pulls in enumerate(points) if pulls > begin]
     curve.pulls.extend(points[index] for index in new)
@@ -367,16 +368,18 @@ def _extend(curve: Curve, result: Result, points: Sequence[int]) -> None:
 
 
 def _reached(target: str, result: Result) -> Rows:
-    """The measurement that a target is about: a row for each repetition, a column for each number of pulls."""
+    """The measurement that a target is about: a row per repetition, a column per number of pulls."""
     if target == ALL_SETTLED[0]:
-        return np.asarray(result.each("settled") == 1.0, np.float64)
-    return result.each("success" if target == ALL_RIGHT[0] else "settled" if target == SETTLED[0] else "accuracy")
+        return np.asarray(result.by_repetition("settled") == 1.0, np.float64)
+    return result.by_repetition(
+        "success" if target == ALL_RIGHT[0] else "settled" if target == SETTLED[0] else "accuracy"
+    )
 
 
 def _read(target: str, level: float, policy: str, result: Result, points: Sequence[int], seed: int) -> Need:
     reached = _reached(target, result)[:, :-1]
     index = first_reached(reached, level)
-    # an arm that is right may be wrong again, so when a single repetition reaches such a target is mostly luck
+    # an arm that is right may be wrong again later, so it is mostly luck when a repetition reaches such a target
     columns = first_columns(reached if target in SETTLING else resampled(reached, seed), level)
     ends = np.quantile(columns, RANGE, method="inverted_cdf")
     low, high = (points[int(column)] if np.isfinite(column) else None for column in ends)

@@ -19,7 +19,7 @@ from .families import Reals
 
 @dataclass(frozen=True)
 class Recorded:
-    """The recorded rewards of each arm.
+    """The recorded rewards of every arm.
 
     >>> data = Recorded(("a", "b"), ((0.1, 0.3), (0.8,)))
     >>> data.samples.tolist(), data.begins.tolist(), data.counts.tolist()
@@ -43,7 +43,7 @@ class Recorded:
 
     @cached_property
     def samples(self) -> Reals:
-        """All rewards, arm after arm, each arm's after their mean.
+        """All rewards, arm after arm; the rewards of an arm come after their mean.
 
         The mean is rounded only once: ten times 0.7 has the mean 0.7, which clears a bar of 0.7.
         """
@@ -51,18 +51,18 @@ class Recorded:
 
     @cached_property
     def counts(self) -> Reals:
-        """How many rewards each arm has."""
+        """How many rewards there are, by arm."""
         return np.array([len(arm) for arm in self.rewards], dtype=np.float64)
 
     @cached_property
     def begins(self) -> Reals:
-        """Where each arm's mean and rewards begin in the samples."""
+        """Where the mean and the rewards begin in the samples, by arm."""
         begins: Reals = np.cumsum(self.counts + 1.0) - (self.counts + 1.0)
         return begins
 
     @property
     def ends(self) -> Reals:
-        """Equal to `begins`: recorded arms are not drawn."""
+        """Same as `begins`, because recorded arms have fixed means."""
         return self.begins
 
     @property
@@ -99,7 +99,7 @@ def gather(rows: Iterable[results.Row], file: str) -> Recorded:
     >>> gather([results.Row("line 2", "a", "told", 0.5), results.Row("line 3", "a", "dropped", None)], "f").lost
     1
     """
-    found: dict[str, list[float]] = {}
+    by_arm: dict[str, list[float]] = {}
     pulls = lost = 0
     for row in rows:
         location, arm, state, reward = row.location, row.arm, row.state, row.reward
@@ -109,13 +109,13 @@ def gather(rows: Iterable[results.Row], file: str) -> Recorded:
         if state in (results.CANCELLED, results.SPARE):
             continue
         pulls, lost = pulls + 1, lost + (state in results.LOST)
-        mine = found.setdefault(name, [])
+        rewards = by_arm.setdefault(name, [])
         if reward is not None:
-            mine.append(finite_number(reward, f"{location}: reward"))
-    seen = {name: tuple(rewards) for name, rewards in found.items() if rewards}
+            rewards.append(finite_number(reward, f"{location}: reward"))
+    seen = {name: tuple(rewards) for name, rewards in by_arm.items() if rewards}
     if not seen:
         raise InvalidInput("file", file, "has no rewards", "record at least one reward of each arm")
-    unseen = tuple(name for name in found if name not in seen)
+    unseen = tuple(name for name in by_arm if name not in seen)
     return Recorded(tuple(seen), tuple(seen.values()), pulls, lost, unseen)
 
 
@@ -129,14 +129,14 @@ def finite_number(reward: object, where: str) -> float:
 
 # Recorded results of an eval set: a reward for every arm and case, so that a study of them can be replayed.
 #
-# A wide CSV has a row for each arm and a column for each case; its first column has the names of the arms. A long CSV
-# or a JSON list has a row for each result, with arm, case and reward, as `thresher export` writes a study with cases.
+# A wide CSV has a row per arm and a column per case; its first column has the names of the arms. A long CSV or a JSON
+# list has a row per result, with arm, case and reward, as `thresher export` writes a study with cases.
 
 SHAPES = "give a row per arm and a column per case, or columns arm, case and reward"
 
 
 class Cell(NamedTuple):
-    """One result."""
+    """The result of an arm on a case."""
 
     location: str  # such as: line 3 of results.csv
     arm: str
@@ -170,38 +170,38 @@ def cells_in(data: object, text: str, file: str) -> Iterator[Cell]:
 
 
 def cells_of(rows: Iterable[results.Row]) -> Iterator[Cell]:
-    """The results of a study with cases: each case of an arm has one that counts."""
+    """The results that count of a study with cases: one for every case of an arm."""
     for row in rows:
         if row.reward is not None and row.state != results.SPARE:
             yield Cell(row.location, row.arm, str(row.case), row.reward, row.state == "late")
 
 
 def gather_matrix(cells: Iterable[Cell], file: str) -> Recorded:
-    """The rewards of every arm, in the order of the cases; each arm must have one for every case.
+    """The rewards of every arm, in the order of the cases; every arm must have a reward for every case.
 
     >>> gather_matrix([Cell("line 2", "a", "q1", 1.0), Cell("line 2", "a", "q2", 0.5)], "f").rewards
     ((1.0, 0.5),)
     """
-    found: dict[str, dict[str, float]] = {}
-    spare: dict[str, dict[str, float]] = {}  # late rewards
+    by_arm: dict[str, dict[str, float]] = {}
+    late: dict[str, dict[str, float]] = {}
     cases: dict[str, None] = {}
     for cell in cells:
-        mine, others = found.setdefault(cell.arm, {}), spare.setdefault(cell.arm, {})
+        in_time, too_late = by_arm.setdefault(cell.arm, {}), late.setdefault(cell.arm, {})
         reward = finite_number(cell.reward, f"{cell.location}: reward")
         cases[cell.case] = None
-        if cell.case in mine and not cell.late:
+        if cell.case in in_time and not cell.late:
             rule = f"the result on case {cell.case!r} occurs twice"
             raise InvalidInput(f"{cell.location}: arm", cell.arm, rule, "a case has one reward: leave one row out")
-        (others if cell.late else mine)[cell.case] = reward
-    if not found:
+        (too_late if cell.late else in_time)[cell.case] = reward
+    if not by_arm:
         raise InvalidInput("file", file, "has no results", SHAPES)
-    for arm, mine in found.items():
-        mine.update({case: reward for case, reward in spare[arm].items() if case not in mine})
-        missing = [case for case in cases if case not in mine]
+    for arm, in_time in by_arm.items():
+        rewards = by_arm[arm] = late[arm] | in_time
+        missing = [case for case in cases if case not in rewards]
         if missing:
             rule = f"{len(missing):,} of {len(cases):,} cases have no reward in {file}, {missing[0]!r} first"
             raise InvalidInput("arm", arm, rule, "record every case of every arm, or leave out what is incomplete")
-    return Recorded(tuple(found), tuple(tuple(mine[case] for case in cases) for mine in found.values()))
+    return Recorded(tuple(by_arm), tuple(tuple(rewards[case] for case in cases) for rewards in by_arm.values()))
 
 
 def _long(rows: Iterable[tuple[str, Any]]) -> Iterator[Cell]:

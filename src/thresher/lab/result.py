@@ -34,7 +34,7 @@ def _short(value: Any) -> Any:
 
 
 @contextmanager
-def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None] | None]:
+def progress_bar(title: str, total: int) -> Iterator[Callable[[int], None] | None]:
     """A bar on standard error that counts pulls, or steps; None unless standard error is a terminal."""
     if total == 0 or not sys.stderr.isatty():
         yield None
@@ -44,7 +44,7 @@ def progress_bar(what: str, total: int) -> Iterator[Callable[[int], None] | None
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"))
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
+        task = bar.add_task(title, total=total)
         yield lambda done: bar.advance(task, done)
 
 
@@ -66,7 +66,7 @@ def first_reached(rows: Rows, level: float) -> int | None:
 
 
 def first_columns(means: Rows, level: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The first column of each row that reaches the level (up to rounding); infinite if none does."""
+    """The first column that reaches the level (up to rounding), by row; infinite if none does."""
     reached = means >= level - 1e-12
     return np.where(reached.any(axis=1), reached.argmax(axis=1), np.inf)
 
@@ -86,7 +86,7 @@ LABELS = ("above", "below", "close")
 
 @dataclass(frozen=True)
 class Certificates:
-    """Certificates at the checkpoints, and at the end of each repetition."""
+    """Certificates at the checkpoints, and at the ends of the repetitions."""
 
     arms: int
     measures: Measures
@@ -96,13 +96,13 @@ class Certificates:
 
     @property
     def share(self) -> Reals:
-        """The share of settled arms, at each checkpoint."""
+        """The share of settled arms, by checkpoint."""
         share: Reals = (self.measures.settled / self.arms).mean(axis=0)
         return share
 
     @property
     def any_wrong(self) -> Reals:
-        """The share of repetitions with a wrong settled label, at each checkpoint: at most the risk."""
+        """The share of repetitions with a wrong settled label, by checkpoint: at most the risk."""
         share: Reals = (self.measures.mislabelled > 0).mean(axis=0)
         return share
 
@@ -126,10 +126,7 @@ class Certificates:
 
     @property
     def false_shares(self) -> dict[str, tuple[float, float | None]]:
-        """Of each list at the end, the share of wrong labels, averaged over repetitions, and its standard error.
-
-        An empty list has none.
-        """
+        """By list: the share of wrong labels at the end, averaged over repetitions, and its standard error."""
         shares = self.measures.false / np.maximum(self.measures.listed, 1)
         means, errors = shares.mean(axis=0), standard_error(shares)
         return {name: (float(means[at]), known(errors[at])) for at, name in enumerate(self.lists)}
@@ -145,7 +142,7 @@ class Certificates:
         return self.used if self.finished == 1.0 else (None, None)
 
     def row(self, point: int) -> dict[str, Any]:
-        """One checkpoint. What is known of the lists is about the end, so it is in the row of the last one."""
+        """The figures of a checkpoint. Lists are known only at the end, so they are in the row of the last one."""
         errors = [standard_error(table) for table in (self.measures.settled / self.arms, self.measures.mislabelled > 0)]
         row = {
             "settled": float(self.share[point]),
@@ -163,7 +160,7 @@ class Certificates:
         return row
 
     def to_json(self) -> dict[str, Any]:
-        """The end of the repetitions."""
+        """The figures at the ends of the repetitions."""
         pulls, error = self.pulls_to_settle
         more: dict[str, Any] = {} if self.find is None else {"find": self.find, "found": self.found}
         if self.full_run:
@@ -181,7 +178,7 @@ class Certificates:
 
 
 def standard_error(values: np.ndarray[Any, Any]) -> Reals:
-    """The standard error of the mean of each column; a single row has none, so NaN."""
+    """The standard errors of the columns' means; NaN for a single row."""
     if len(values) < 2:
         return np.full(values.shape[1], np.nan)
     error: Reals = values.std(axis=0, ddof=1) / np.sqrt(len(values))
@@ -198,7 +195,7 @@ Measure = Literal["accuracy", "success", "settled"]
 
 @dataclass(frozen=True)
 class Result:
-    """Measurements, a number for each checkpoint.
+    """Measurements by checkpoint.
 
     At a checkpoint, only rewards that have come back count; at the budget, the simulation waits for every reward. An
     arm without a reward counts as wrong.
@@ -211,8 +208,8 @@ class Result:
     measures: Measures
     seconds: float  # inside the compiled runs
 
-    def each(self, measure: Measure) -> Rows:
-        """The share of arms right, whether all are, or the share of arms settled, a row for each repetition."""
+    def by_repetition(self, measure: Measure) -> Rows:
+        """The share of arms right, whether all are, or the share of arms settled; a row per repetition."""
         if measure == "success":
             return np.asarray(self.measures.wrong == 0, np.float64)
         if measure == "settled":
@@ -221,8 +218,8 @@ class Result:
 
     @property
     def shares(self) -> Rows:
-        """The share of arms right, a row for each repetition."""
-        return self.each("accuracy")
+        """The share of arms right, a row per repetition."""
+        return self.by_repetition("accuracy")
 
     @property
     def accuracy(self) -> Reals:
@@ -244,11 +241,11 @@ class Result:
     @property
     def success_se(self) -> Reals:
         """Its standard error over repetitions."""
-        return standard_error(self.each("success"))
+        return standard_error(self.by_repetition("success"))
 
     @property
     def pulls_per_arm(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-        """Pulls issued of each arm, a row for each checkpoint, averaged over repetitions."""
+        """Pulls issued, averaged over repetitions: a row per checkpoint, a column per arm."""
         return self.measures.issued / self.repetitions
 
     @property
@@ -271,17 +268,17 @@ class Result:
 
     @property
     def certificates(self) -> Certificates | None:
-        """What was settled, if the setup has a confidence."""
+        """The figures about settled arms, if the setup has a confidence."""
         setup = self.setup
         if not setup.certifies:
             return None
         lower = setup.spec.lower_is_better
-        names = ("below", "above", "close") if lower else LABELS  # those that reach the bar first
+        names = ("below", "above", "close") if lower else LABELS  # arms that reach the bar come first
         lists = names[: 3 if setup.tolerance > 0.0 else 2] if setup.ranks else ()
         return Certificates(setup.contenders, self.measures, setup.find, setup.arms * setup.cases, lists)
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each checkpoint, ready for a table, CSV or JSON; the error of a single repetition is None."""
+        """A row per checkpoint, for a table, CSV or JSON; the error of a single repetition is None."""
         clock = self.clock
         rows = []
         for index, pulls in enumerate(self.setup.checkpoints):
@@ -294,7 +291,7 @@ class Result:
         return rows
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as JSON-ready data."""
+        """All figures, ready for JSON."""
         ratio, setup, certificates = self.measures.ratio, self.setup, self.certificates
         asked = {"tolerance": setup.tolerance, "guarantee": setup.guarantee, "cases": setup.cases or None}
         return {

@@ -1,7 +1,6 @@
-"""Scores in compiled code: the kernel's formulas by their numbers, and a user's score function.
+"""Scores in compiled code: the kernel's formulas by their numbers, and a user's function.
 
-A rule's formula is a number here, so one loop is for all of them. A user's function is compiled from outside, as the
-kernel is, and checked.
+A rule's formula is a number there, so that a single loop is enough for all formulas.
 """
 
 import re
@@ -35,7 +34,7 @@ def custom(gap: float, scatter: float, seen: int, weight: float, exploration: fl
 
 
 def applied(rule: Any, gap: float, scatter: float, seen: int, weight: float) -> float:
-    """The value of the rule's formula, in place of the function of that name in `kernel.py`; INVALID if it is none."""
+    """The value of the rule's formula, or INVALID; it replaces the function of this name in `kernel.py`."""
     number, exploration = rule.formula, rule.exploration
     if IS_CUSTOM and number == OWN:
         value = float(custom(gap, scatter, seen, weight, exploration))
@@ -55,7 +54,7 @@ def applied(rule: Any, gap: float, scatter: float, seen: int, weight: float) -> 
     return uniform(gap, scatter, seen, weight, exploration)
 
 
-# A user's score function.
+# A user's function: compiled from outside, as the kernel is, and checked.
 
 njit: Any = numba.njit  # its annotations lack the options below
 # as in `compiler.py`, except that a division by zero is an error, as it is in a live study
@@ -63,45 +62,45 @@ OPTIONS: Any = {"error_model": "python", "_nrt": False, "no_cpython_wrapper": Tr
 REMEDY = "the laboratory compiles scores: use numbers, math, if and loops"
 
 
-class NoNumber(NamedTuple):
-    """Where a score was none."""
+class InvalidScore(NamedTuple):
+    """Where a score was invalid."""
 
     row: int
     arm: int | None  # None: the score divided by zero, which ends compiled code at once
 
 
-def refused_in(measures: Measures) -> NoNumber | None:
+def invalid_score_in(measures: Measures) -> InvalidScore | None:
     """The first repetition that ended because of an invalid score, and the arm; None: all were valid."""
     if not len(measures.in_flight) or measures.in_flight.min() >= 0:
         return None
     row = int((measures.in_flight[:, 0] < 0).argmax())
-    return NoNumber(row, -1 - int(measures.in_flight[row, 0]))
+    return InvalidScore(row, -1 - int(measures.in_flight[row, 0]))
 
 
-def score_failed(policy: Policy, found: NoNumber, measures: Measures, board: Any, rule: Rule) -> ScoreFailed:
-    """The error, with the arguments as the board at the end of that repetition has them."""
-    where = f" in repetition {found.row}"
+def score_failed(policy: Policy, invalid: InvalidScore, measures: Measures, board: Any, rule: Rule) -> ScoreFailed:
+    """The error, with the arguments from the board at the end of that repetition."""
+    row, where = invalid.row, f" in repetition {invalid.row}"
     if policy.exploration == DOUBLING:
-        kept = int(board.seen.sum() + board.pending.sum())
-        issued = max(kept, int(measures.used[found.row, 0]))  # only the delayed loop loses pulls, and counts
+        on_board = int(board.seen.sum() + board.pending.sum())
+        issued = max(on_board, int(measures.used[row, 0]))  # only the delayed loop loses pulls, and counts
         rule = rule._replace(exploration=doubled(rule.exploration, issued, len(board.seen)))
     plain: Any = Board(*(column.tolist() for column in board))
     rule = rule._replace(formula=policy.scored_by())
-    for arm in range(len(plain.seen)) if found.arm is None else [found.arm]:
+    for arm in range(len(plain.seen)) if invalid.arm is None else [invalid.arm]:
         try:
             kernel.score(plain, arm, rule)
         except custom_scores.Refused as refused:
             return refused.of_arm(policy.formula, arm, where)
-    # compiled only: a logarithm may round otherwise
-    rule_broken = f"returned a negative number or NaN for arm {found.arm}{where}"
-    if found.arm is None:
+    # only compiled code broke the rule: a logarithm may round differently
+    rule_broken = f"returned a negative number or NaN for arm {invalid.arm}{where}"
+    if invalid.arm is None:
         rule_broken = f"divided by zero{where}"
     return ScoreFailed("policy", policy.formula, rule_broken, custom_scores.VALID)
 
 
 @cache
 def compiled(formula: str, digest: str) -> Any:
-    """The user's function, compiled, or one line that says why it cannot be."""
+    """The user's function, compiled, or an error that says why it cannot be."""
     function: FunctionType = custom_scores.known(formula, digest).function
     _check(formula, function)
     return _compiled(function, digest, {}, **OPTIONS, forceinline=True)
@@ -139,7 +138,7 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 def _check(formula: str, function: FunctionType) -> None:
-    """Compile it alone, and refuse what cannot be compiled with what numba says."""
+    """Compile the function alone, and raise numba's message if that fails."""
     types = numba.types
     signature = (types.float64, types.float64, types.int64, types.float64, types.float64)
     try:
@@ -154,10 +153,12 @@ def _check(formula: str, function: FunctionType) -> None:
 
 
 def _told(error: Exception, function: FunctionType) -> str:
-    """The line of the user's file that numba names, and the first thing that it says."""
+    """The line of the user's file that numba names, and the start of its message."""
     text = str(error)
     file = re.escape(function.__code__.co_filename.rpartition("/")[2])
     lines = re.findall(rf'{file}(?:", line | \()(\d+)', text)
-    said = (line.strip(" :") for line in text.splitlines())
-    reason = next((line for line in said if line and not line.startswith("Failed in nopython")), type(error).__name__)
+    message = (line.strip(" :") for line in text.splitlines())
+    reason = next(
+        (line for line in message if line and not line.startswith("Failed in nopython")), type(error).__name__
+    )
     return f"{f', line {lines[-1]}' if lines else ''}: {reason}"

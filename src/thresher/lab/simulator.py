@@ -21,12 +21,10 @@ from .delays import NONE, Timing, blank_slots
 from .families import Reals
 from .repetition import Arms, Measures, Proof, Trace, blank_measures, blank_proof, blank_trace, zeros
 from .result import Result
-from .scores import NoNumber, refused_in, score_failed
+from .scores import InvalidScore, invalid_score_in, score_failed
 from .setup import Setup
 
 # Work divided among threads.
-
-__all__ = ["aside", "available_cores", "share_out"]
 
 Item = TypeVar("Item")
 
@@ -35,43 +33,43 @@ def share_out(work: Callable[[Item], None], items: Sequence[Item], threads: int)
     """Do the work for every item in this many threads; raise the first error.
 
     Ctrl-C works at once: a thread inside machine code cannot be stopped, so nothing waits for it, here or at the end of
-    the program. That is why even a single item runs in another thread.
+    the program. That is why even a single item is worked on in another thread.
 
-    >>> found = []
-    >>> share_out(found.append, [1, 2, 3], threads=2)
-    >>> sorted(found)
-    [1, 2, 3]
+    >>> doubles = []
+    >>> share_out(lambda number: doubles.append(2 * number), [1, 2, 3], threads=2)
+    >>> sorted(doubles)
+    [2, 4, 6]
     """
     left = deque(items)
     ended: SimpleQueue[BaseException | None] = SimpleQueue()
 
-    def do() -> None:
+    def work_on_items() -> None:
         failure: BaseException | None = None
         try:
             while left:
                 try:
                     item = left.popleft()
-                except IndexError:  # another thread took the last one
+                except IndexError:  # another thread took the last item
                     break
                 work(item)
         except BaseException as error:
             failure = error
         ended.put(failure)
 
-    crew = [threading.Thread(target=do, daemon=True) for _ in range(min(threads, len(items)))]
+    crew = [threading.Thread(target=work_on_items, daemon=True) for _ in range(min(threads, len(items)))]
     try:
         for thread in crew:
             thread.start()
         for _ in crew:
-            failure = _taken(ended)
+            failure = _wait_for(ended)
             if failure is not None:
                 raise failure
     finally:
         left.clear()
 
 
-def _taken(ended: "SimpleQueue[BaseException | None]") -> BaseException | None:
-    """The next item. Python notices a signal that comes just before a wait only when the wait ends: no wait is long."""
+def _wait_for(ended: "SimpleQueue[BaseException | None]") -> BaseException | None:
+    """How the next thread ended. The waits are short: a signal just before a wait is noticed only when it is over."""
     while True:
         try:
             return ended.get(timeout=0.5)
@@ -80,7 +78,7 @@ def _taken(ended: "SimpleQueue[BaseException | None]") -> BaseException | None:
 
 
 def aside(work: Callable[[], None]) -> None:
-    """Do some work in another thread, while the calling thread waits and can be interrupted.
+    """Work in another thread, while the calling thread waits and can be interrupted.
 
     A compiler calls back into Python, where an exception raised by a signal would only be printed.
     """
@@ -148,7 +146,7 @@ def simulate(
 
 
 def checked(repetitions: int, seed: int, threads: int | None = None) -> tuple[int, int, int]:
-    """The numbers of a simulation; by default it has a thread for each core.
+    """The checked numbers of a simulation; by default there is a thread for each core.
 
     >>> checked(0, 0)
     Traceback (most recent call last):
@@ -168,19 +166,19 @@ def prepared(setup: Setup, certifies: bool) -> Callable[..., None]:
 
 
 class Played(NamedTuple):
-    """One repetition, event by event, and its final state, to be replayed in a live study."""
+    """A repetition, event by event, and its final state, to be replayed in a live study."""
 
-    pull: list[int]  # the id of a pull asked, or minus the id when its reward was told
+    pull: list[int]  # the id of a pull when it is asked, and minus the id when its reward is told
     arm: list[int]
     reward: list[float]  # NaN: the pull was lost
     other: list[float]  # of a pair: the baseline's reward
-    order: int  # with cases, where rewards count as something else: the seed of a study that meets them in this order
+    order: int  # the seed of a study that meets the cases in this order, where something else than the reward counts
     board: Board
     proof: Proof
 
 
 def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
-    """Every event of one repetition.
+    """Every event of a repetition.
 
     >>> played = trace(Setup(policy="uniform", arms=2, means=[0.1, 0.9], spreads=0.0, budget=4))
     >>> played.pull, played.arm
@@ -188,7 +186,8 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     """
     check_setup(setup)
     repetition = checks.whole("repetition", repetition, least=0, most=MOST_REPETITIONS - 1)
-    certifies, size, seed = setup.certifies, 2 * setup.budget, checks.whole("seed", seed, least=0)
+    seed = checks.whole("seed", seed, least=0)
+    certifies, size = setup.certifies, 2 * setup.budget
     if size > MOST_CELLS or (repetition + 1) * len(setup.checkpoints) > MOST_CELLS:
         rule = f"of repetition {repetition:,} is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give a smaller budget, or an earlier repetition")
@@ -206,7 +205,7 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     pull, arm, reward, other = (column[:events].tolist() for column in written[:4])
     drawn = {pull[at]: (reward[at], other[at]) for at in range(events) if pull[at] > 0}
     for at in range(events):
-        if pull[at] < 0 and not math.isnan(reward[at]):  # not what it counted as
+        if pull[at] < 0 and not math.isnan(reward[at]):  # the value that counted, in place of the reward
             reward[at], other[at] = drawn[-pull[at]]
     return Played(pull, arm, reward, other, int(arms.order[0]), board, proof)
 
@@ -221,12 +220,12 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
     check_setup(setup)
     repetitions, seed, _ = checked(repetitions, seed)
     draw = compiler.instance_drawer()
-    arms, random_state, found = blank_arms(setup), np.zeros(4, np.uint64), []
+    arms, random_state, moments = blank_arms(setup), np.zeros(4, np.uint64), []
     _compiled(setup, draw, (arms, seed, 0, random_state))
     for repetition in range(repetitions):
         draw(arms, seed, repetition, random_state)
-        found.append((arms.mean.copy(), np.sqrt(arms.variance)))
-    return found
+        moments.append((arms.mean.copy(), np.sqrt(arms.variance)))
+    return moments
 
 
 def rules(setup: Setup) -> tuple[Rule, Rule]:
@@ -264,7 +263,7 @@ def _arguments(
 
 
 def kind(setup: Setup, certifies: bool | None = None) -> compiler.Kind:
-    """What the loop of a setup is compiled for; ``certifies`` as in `simulate`."""
+    """The kind of loop that a setup needs; ``certifies`` as in `simulate`."""
     settles = setup.certifies if certifies is None else certifies
     users = (setup.rules.formula, setup.rules.digest) if setup.rules.is_custom else ()
     return compiler.Kind(settles, setup.ranks, setup.counts, setup.timing.model != NONE, *users)
@@ -314,24 +313,24 @@ def blank_arms(setup: Setup) -> Arms:
 
 
 def _check_scores(setup: Setup, seed: int, measures: Measures, run: Callable[..., None], certifies: bool) -> None:
-    """Raise if a repetition ended because of an invalid score: that one is played again, to see what was scored."""
-    if found := refused_in(measures):
-        again = _arguments(setup, seed, found.row, found.row + 1, measures, blank_trace(), certifies)
+    """Raise if a repetition ended because of an invalid score. It is played again, for the arguments of the score."""
+    if invalid := invalid_score_in(measures):
+        again = _arguments(setup, seed, invalid.row, invalid.row + 1, measures, blank_trace(), certifies)
         run(*again)
-        raise score_failed(setup.rules, found, measures, again[3][0], rules(setup)[0])
+        raise score_failed(setup.rules, invalid, measures, again[3][0], rules(setup)[0])
 
 
 def _explain_division(
     setup: Setup, seed: int, chunk: tuple[int, int], measures: Measures, run: Callable[..., None], certifies: bool
 ) -> None:
-    """Raise what a user's score broke by a division by zero: repetitions are played one by one, up to that one."""
+    """Raise an error that says where a user's score divided by zero. Repetitions are played again, one by one."""
     for row in range(*chunk) if setup.rules.is_custom else ():
         again = _arguments(setup, seed, row, row + 1, measures, blank_trace(), certifies)
         try:
             run(*again)
         except ZeroDivisionError:
-            found = NoNumber(row, None)
-            raise score_failed(setup.rules, found, measures, again[3][0], rules(setup)[0]) from None
+            invalid = InvalidScore(row, None)
+            raise score_failed(setup.rules, invalid, measures, again[3][0], rules(setup)[0]) from None
 
 
 def check_setup(setup: object) -> None:
