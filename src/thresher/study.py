@@ -12,10 +12,9 @@ from typing import Any, Literal, NamedTuple, NoReturn
 from .core import checks
 from .core import verdict as verdicts
 from .core.events import CALLERS, NO_CAUSE, PENDING, CallersCause, Cause, Event
+from .core.guarantee import USUAL, Words
 from .core.hard_cases import CaseRow, hardest
-from .core.pulls import Pull, id_in, id_of, pull_of
-from .core.row_text import PullRow, Pulls, pulls_in
-from .core.sentences import USUAL, Words
+from .core.pulls import Pull, PullRow, Pulls, id_in, id_of, pull_of, pulls_in
 from .core.state import State
 from .core.verdict import Verdict
 from .errors import AlreadyTold, CannotGoOn, InvalidInput, OutsideBounds, lacks

@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from . import checks, row_text, sentences
+from .guarantee import USUAL, Words, guarantee, hints
 from .kernel import SHUT
 from .rows import LABELS, Label, Row, row_of, sides
-from .sentences import USUAL, Look, Words, guarantee, hints, look_of
+from .sentences import Look, look_of
 from .state import State
 
 FORMAT = 1  # of the JSON

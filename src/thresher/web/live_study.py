@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from ..core import certificate, sentences
+from ..core import guarantee as guarantees
 from ..core import verdict as verdicts
 from ..core.certificate import BETS, Stakes
 from ..core.events import BLAMED, DROPPED, LATE, OUTSIDE, PENDING, STATES, Event
@@ -59,7 +60,7 @@ class LiveStudy:
         self._rows: list[tuple[Any, ...]] = [()] * len(self.arms)
         self._rows_at = 0  # the event up to which the rows are known
         self._failures_at = self._guarantee_at = follower.seq  # the last events that changed them
-        self._guarantee = sentences.guarantee(follower.ledger)
+        self._guarantee = guarantees.guarantee(follower.ledger)
         self._earlier = follower.ledger.own_told
         self._table: tuple[int, bytes] = (0, b"")
         self._cases: dict[int, tuple[float, bytes]] = {}  # by limit: the time until which they are fresh, and the JSON
@@ -85,7 +86,7 @@ class LiveStudy:
         for event in events:
             if event.cause in BLAMED or event.kind in ("retired", "restored"):
                 self._failures_at = max(self._failures_at, event.seq)
-        guarantee = sentences.guarantee(self.follower.ledger)
+        guarantee = guarantees.guarantee(self.follower.ledger)
         if self._guarantee != guarantee:
             self._guarantee, self._guarantee_at = guarantee, self.follower.seq
 

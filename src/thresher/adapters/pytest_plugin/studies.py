@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from ...core.guarantee import Words
 from ...core.parameters import MAX_SEED
 from ...core.rows import Row, label_of
-from ...core.sentences import Words
 from ...core.state import State
 from ...core.verdict import Verdict
 from ...create import create_study

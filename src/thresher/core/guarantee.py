@@ -1,0 +1,332 @@
+"""What may be relied on, in a sentence with its assumptions, and what would help where arms are still open."""
+
+from typing import Any, NamedTuple
+
+from ..errors import shown
+from ..text.phrasing import MOST_NAMED, listed, plural
+from ..text.quantities import amount, number, percent
+from . import certificate
+from .certificate import ABOVE, BELOW, OPEN, commit_to
+from .error_rate import CERTAIN, e_value
+from .events import LATE, TOLD
+from .intervals import committed
+from .kernel import is_above, total_with
+from .places import is_used_up
+from .sentences import look_of
+from .state import State
+
+SIDE = "a label only says on which side of the bar the {} is"
+
+
+class Words(NamedTuple):
+    """What the readers of a guarantee call things."""
+
+    arms: str = "arms"
+    rewards: str = "an arm's rewards"
+
+
+USUAL = Words()
+
+
+def guarantee(ledger: State, words: Words = USUAL) -> str:
+    """What may be relied on, in one sentence with its assumptions."""
+    spec = ledger.spec
+    if spec.confidence is None:
+        lacking = "a confidence" if spec.limits else "bounds, which certificates need"
+        return f"Nothing is certified: the study was created without {lacking}; {SIDE.format('mean')}."
+    assumed = _assumed(ledger, words.rewards)
+    if isinstance(spec.failure, float):
+        assumed += f", a failed evaluation counting as {number(spec.failure, exact=True)}"
+    if spec.failure == "ignore":
+        assumed += ", and whether a pull is lost does not depend on its reward"
+    caveats = _caveats(ledger)
+    settled = ledger.certified
+    risk = percent(round(1 - spec.confidence, 12), exact=True)
+    if ledger.cases:
+        size = ledger.cases.count
+        which = "this one case" if size == 1 else f"these {size:,} cases"
+        what = "mean over exactly" if spec.baseline is None else "difference from the baseline on exactly"
+        caveats = f" The labels are about the {what} {which}.{caveats}"
+    share = f"{risk} are wrong on average"
+    if settled == 0:
+        rest = f"at most {risk} of studies contain a wrong one"
+        if spec.guarantee == "rate":
+            rest = f"at most {share}, in each list"
+        once = f"Once labels are certified, {rest}, provided that {assumed}."
+        if ledger.base in ledger.outside:
+            return f"Nothing is certified: a reward of the baseline lay outside the bounds.{caveats}"
+        return f"Nothing is certified yet: {SIDE.format(look_of(spec).asks)}. {once}{caveats}"
+    if spec.guarantee == "rate":
+        close = " or close" if spec.tolerance else ""
+        one, two = ("below", "above") if spec.lower_is_better else ("above", "below")
+        lists = f"Of the {words.arms} certified {one}, at most {share}, and likewise of those certified {two}{close}"
+        return f"{lists}, whenever you stop, provided that {assumed}.{caveats}"
+    count = {1: "the certified label is", 2: "both certified labels are"}.get(settled)
+    labels = f"{count or f'all {settled:,} certified labels are'} right"
+    sure = number(spec.confidence, exact=True)
+    return f"With probability at least {sure} {labels}, whenever you stop, provided that {assumed}.{caveats}"
+
+
+def _assumed(ledger: State, rewards: str) -> str:
+    """What the certificates rest on."""
+    spec = ledger.spec
+    within = ""
+    if spec.bounds is not None:
+        low, high = spec.bounds
+        between = f"between {number(low, exact=True)} and {number(high, exact=True)}"
+        within = f"counted as the nearest number {between}" if spec.clip else between
+    if ledger.cases:
+        rest = f" and is {within}" if within else ""
+        return f"a case's reward does not depend on when or how often it is tried{rest}"
+    if spec.pairs:
+        rest = f" and rewards are {within}" if within else ""
+        return f"the pairs of an arm are independent and identically distributed{rest}"
+    if not within:
+        return f"{rewards} are independent and identically distributed"
+    return f"{rewards} are independent, identically distributed and {within}"
+
+
+def named(ledger: State, arms: list[int]) -> str:
+    """The first few arms by name, and how many more there are."""
+    return listed([ledger.spec.arms[arm] for arm in arms], show=shown)
+
+
+def _caveats(ledger: State) -> str:
+    """What else a reader of the guarantee must know, each in a sentence."""
+    found = []
+    if ledger.repeatable:
+        found.append(
+            "Some evaluations were, or may have been, repeated: what is certified is the mean of what the evaluator"
+            " finally returns."
+        )
+    if (again := retried_count(ledger)) or ledger.spec.tries > 1:
+        found.append(_of_retried(ledger, again))
+    if ledger.hosted:
+        found.append("It also assumes that the host which chose the order of the cases had shuffled them.")
+    if ledger.outside:
+        names = named(ledger, sorted(ledger.outside))
+        found.append(f"Not certified, because a reward lay outside the bounds: {names}.")
+    if len(ledger.evaluators) > 1:
+        commands = "; ".join(shown(text, 200) for text in ledger.evaluators[:MOST_NAMED])
+        accepted = f"{len(ledger.evaluators)} evaluators that were accepted as equivalent"
+        found.append(f"The rewards were measured by {accepted}: {commands}.")
+    if ledger.vouched:
+        them = "this makes" if len(ledger.vouched) == 1 else "these changes make"
+        names = listed(ledger.vouched, show=shown)
+        found.append(f"After rewards were measured, {names} changed; somebody vouched that {them} no difference.")
+    if ledger.imported:
+        they, were = ("it", "was") if ledger.imported == 1 else ("they", "were")
+        unknown = f"when, by what and how often {they} {were} evaluated"
+        found.append(f"{plural(ledger.imported, 'pull')} {were} imported; this log does not record {unknown}.")
+    lacking = [arm for arm in range(len(ledger.spec.arms)) if ledger.cases and ledger.cases.missing[arm]]
+    if ledger.cases and lacking:
+        count = sum(ledger.cases.missing[arm] for arm in lacking)
+        tried = f"{plural(count, 'case')} of {named(ledger, lacking)} failed for good"
+        they = "it has no reward, and counts" if count == 1 else "they have no reward, and count"
+        found.append(f"{tried}: {they} as the worst.")
+    if ledger.lacking:
+        them = "which counts" if ledger.lacking == 1 else "which count"
+        found.append(
+            f"The baseline has no reward for {plural(ledger.lacking, 'case')}, {them} as the worst for every arm."
+        )
+    if ledger.unweighed:
+        found.append("Imported results are weighed all together when the first pull is asked for.")
+    return "".join(f" {sentence}" for sentence in found)
+
+
+def _of_retried(ledger: State, count: int) -> str:
+    """How many rewards came after a failed try, and whether the labels depend on them."""
+    if not count:
+        return "No reward came after a failed try."
+    came = f"{plural(count, 'reward')} came after a failed try: the labels are about what the evaluator finally returns"
+    if not ledger.certified:
+        return f"{came}."
+    weak = resting_on_retries(ledger)
+    its, at = ("it", "its") if count == 1 else ("these", "their")
+    if not weak:
+        return f"{came}. Every certified label stands also with {its} at {at} worst."
+    would = "label would not stand" if len(weak) == 1 else "labels would not stand"
+    return f"{came}. With {its} at {at} worst, the {would} of {named(ledger, weak)}."
+
+
+# -- rewards after a failed try ------------------------------------------------------------------------------------
+#
+# A case that is tried until it succeeds is no sample, because failures may be bad outcomes. So the labels are checked
+# again with each of these rewards at its worst, as if its case had failed for good. This decides nothing.
+
+
+def retried_count(ledger: State) -> int:
+    """How many rewards came after a failed try."""
+    return sum(map(len, ledger.cases.retried.values())) if ledger.cases else 0
+
+
+def resting_on_retries(ledger: State) -> list[int]:
+    """The arms whose certified label would not be certified with these rewards at their worst."""
+    certified = [arm for arm in range(len(ledger.spec.arms)) if ledger.is_certified(arm)]
+    level, labels = ledger.stakes.level, ledger.docket.settled
+    if not ledger.ranking.level:
+        return [arm for arm in certified if _retried(ledger, arm) and _evidence(ledger, arm) < level]
+    weak_arms = []
+    for label in set(labels) - {OPEN}:
+        left = {arm: _evidence(ledger, arm) for arm in certified if labels[arm] == label}
+        while weak := [arm for arm, evidence in left.items() if evidence * len(left) < level]:
+            weak_arms += weak
+            for arm in weak:
+                del left[arm]
+    return sorted(weak_arms)
+
+
+def _retried(ledger: State, arm: int) -> set[int]:
+    """The cases of an arm whose reward, or the baseline's, came after a failed try."""
+    assert ledger.cases is not None
+    cases = ledger.cases.retried
+    return cases.get(arm, set()) | cases.get(ledger.base, set())
+
+
+def _evidence(ledger: State, arm: int) -> float:
+    """The arm's evidence for its label with these rewards at their worst; `CERTAIN` if the label stands by itself."""
+    retried, label = _retried(ledger, arm), ledger.docket.settled[arm]
+    assert ledger.cases is not None
+    docket, stakes, capital = ledger.docket, ledger.stakes, certificate.fresh(ledger.stakes)
+    known = ledger.imported_sum(arm)
+    counts: Any = [{arm: start} for start in (0, known, known + ledger.lacking)]
+    sums = ledger.sheet._replace(least=counts[1], most=counts[2])
+    passed = docket._replace(committed=counts[0], charged={arm: 0})  # type: ignore[arg-type]  # columns of one arm
+    pull = ledger.first_pull[arm]
+    while pull != 0:
+        is_told = docket.outcome[pull] == certificate.TOLD and ledger.cases.pull_case[pull - 1] not in retried
+        low, high = (docket.reward[pull], docket.reward[pull]) if is_told else (0.0, 1.0)
+        if commit_to(passed, sums, arm, capital, stakes, low, high) == label:
+            return CERTAIN
+        counts[0][arm] += 1
+        pull = docket.following[pull]
+    return CERTAIN if _is_counted(ledger, arm, retried) else e_value(capital, label - 1, stakes)
+
+
+def _is_counted(ledger: State, arm: int, retried: set[int]) -> bool:
+    """Whether the label follows from the other rewards, whatever these are."""
+    assert ledger.cases is not None
+    spec, board, table = ledger.spec, ledger.board, ledger.table
+    total, missing = board.total[arm], ledger.cases.count - board.seen[arm]
+    for pull, owner in enumerate(ledger.pull_arm, 1):
+        case = ledger.cases.pull_case[pull - 1]
+        counts = ledger.pull_state[pull - 1] in (TOLD, LATE) and pull not in ledger.cases.spare
+        if owner == arm and case in retried and counts:
+            total -= spec.counted(ledger.pull_reward[pull - 1], table.get(case, 0.0))
+            missing += 1
+    low, high = (total_with(total, board.residue[arm], missing, end) for end in spec.span)
+    label = ledger.docket.settled[arm]
+    if label == ABOVE:
+        return is_above(low, ledger.cases.count, spec.reach)
+    return label == BELOW and not is_above(high, ledger.cases.count, spec.reach)
+
+
+# -- hints: what would help a finished study that still has open arms ----------------------------------------------
+
+MOST_REPLAYED = 50_000  # rewards that a hint may replay
+IS_OUTSIDE = "returned a reward outside the bounds"
+NEW_STUDY = "a new study needs the bounds that rewards can really take"
+WIDEST = 0.5  # the widest tolerance that a hint proposes, as a share of the way from the bar to the nearer bound
+
+
+def hints(ledger: State) -> tuple[str, ...]:
+    """What would help a finished study with open arms, in a sentence each; every hint names its arms."""
+    if not ledger.certifies or not ledger.done:
+        return ()
+    arms = range(len(ledger.spec.arms))
+    over = {*ledger.retired, *ledger.outside, ledger.base}  # no pull can help them
+    left = [arm for arm in arms if ledger.docket.settled[arm] == OPEN and arm not in over]
+    if ledger.base in ledger.retired and (ledger.awaits or ledger.base in ledger.outside):
+        name = named(ledger, [ledger.base])
+        return (f"The baseline {name} is retired, and no arm can be compared: find out why it fails.",)
+    if ledger.base in ledger.outside:
+        name = named(ledger, [ledger.base])
+        return (f"The baseline {name} {IS_OUTSIDE}, so no arm can be certified in this study: {NEW_STUDY}.",)
+    if ledger.spec.find is not None and ledger.found >= ledger.spec.find:
+        return ()
+    lacking = [arm for arm in arms if _lacks_cases(ledger, arm)]
+    stuck = [arm for arm in left if not ledger.cases and _is_stuck(ledger, arm)]
+    slow = [arm for arm in left if arm not in stuck and not is_used_up(ledger.sheet, arm)]
+    found = []
+    if lacking:
+        why = "without the cases that failed"
+        worst = ledger.spec.worst
+        counts = "=" if worst is None else f"={number(worst, exact=True)}"
+        counts += " says what a failure counts as" if worst is None else f" counts a failure as {counts[1:]}"
+        remedy = f"in a new study, failure{counts}; or repair what fails"
+        found.append(f"{named(ledger, lacking)} cannot be settled {why}: {remedy}.")
+    if stuck:
+        them = "it" if len(stuck) == 1 else "them"
+        why = f"are lost that no number of pulls would settle {them}"
+        found.append(f"So many pulls of {named(ledger, stuck)} {why}: find out why pulls are lost.")
+    if ledger.outside:
+        names = named(ledger, sorted(ledger.outside))
+        found.append(f"{names} {IS_OUTSIDE}, and can never be certified in this study: {NEW_STUDY}.")
+    if slow:
+        found.append(_hint_of_tolerance(ledger, slow) or _hint_of_budget(ledger, slow))
+    return tuple(found)
+
+
+def _lacks_cases(ledger: State, arm: int) -> bool:
+    """Whether the arm stays open for cases that failed: no others are left, or it was retired for them."""
+    is_open = ledger.docket.settled[arm] == OPEN and arm not in ledger.outside and arm != ledger.base
+    if ledger.cases is None or not ledger.cases.missing[arm] or not is_open:
+        return False
+    limit = ledger.spec.max_failures
+    failed = limit is not None and ledger.streak[arm] >= limit
+    return failed if arm in ledger.retired else is_used_up(ledger.sheet, arm)
+
+
+def _hint_of_tolerance(ledger: State, left: list[int]) -> str | None:
+    """The smallest tolerance that would have settled these arms; None: only one that is too wide to be of use."""
+    docket, spec, bar = ledger.docket, ledger.spec, ledger.stakes.bar
+    counts = [docket.committed[arm] for arm in left]
+    if sum(counts) > MOST_REPLAYED or not all(counts):
+        return None
+    low, high = spec.span
+    farthest = max(abs(ledger.board.mean[arm] - bar) for arm in left)
+    least, most = max(farthest, ledger.stakes.tolerance), WIDEST * min(bar, 1.0 - bar)
+    for tolerance in (digit * 10.0**power for power in (-4, -3, -2) for digit in (1, 2, 5, 10)):
+        if least < tolerance <= most and all(_is_close(ledger, arm, tolerance) for arm in left):
+            share = sum(ledger.asked[arm] for arm in left) / ledger.issued
+            text = amount(tolerance * (high - low), None if spec.share is not None else spec.unit)
+            where = f"within ±{text} of the bar and took {percent(round(share, 2))} of the pulls"
+            lie = f"{named(ledger, left)} {'lies' if len(left) == 1 else 'lie'} {where}"
+            return f"{lie}; a tolerance of {text} would have settled {'it' if len(left) == 1 else 'them'}."
+    return None
+
+
+def _hint_of_budget(ledger: State, left: list[int]) -> str:
+    is_open, them = ("is", "it") if len(left) == 1 else ("are", "them")
+    return f"{named(ledger, left)} {is_open} still open; a larger budget would continue with {them}."
+
+
+def _is_close(ledger: State, arm: int, tolerance: float) -> bool:
+    """Whether the arm's committed rewards would have settled it with that (scaled) tolerance."""
+    stakes = ledger.stakes._replace(tolerance=tolerance, alone=ledger.stakes.level)
+    capital = certificate.fresh(stakes)
+    for pull, low, high, low_bar, high_bar, scale in committed(ledger, arm):
+        label = certificate.bet(capital, stakes, low, high, low_bar, high_bar, tolerance * scale)
+        if label != OPEN and pull > ledger.imported:  # imported rewards are weighed once, after the last
+            return True
+    return False
+
+
+def _is_stuck(ledger: State, arm: int) -> bool:
+    """Whether the arm can never be settled if it keeps losing as large a share of its pulls.
+
+    Lost pulls count as 0 to "above" and as 1 to "below", so with share c lost and told mean m the two capitals see
+    means of (1 − c) m and c + (1 − c) m.
+    """
+    docket, bar, tolerance = ledger.docket, ledger.stakes.bar, ledger.stakes.tolerance
+    charged, seen = docket.charged[arm], ledger.board.seen[arm]
+    if not charged or not docket.committed[arm]:
+        return False
+    share = charged / (charged + docket.committed[arm])
+    mean = (ledger.board.total[arm] + ledger.board.residue[arm]) / seen
+    low = (1.0 - share) * ledger.spec.scale(mean)
+    high = share + low
+    near = low > bar - tolerance or bar - tolerance <= 0.0
+    if tolerance > 0.0 and near and (high < bar + tolerance or bar + tolerance >= 1.0):
+        return False  # it can still be close
+    return low <= bar <= high
