@@ -13,7 +13,7 @@ from thresher.adapters.pytest_plugin.repeating import Outcome
 from thresher.adapters.pytest_plugin.reports import Collected
 from thresher.adapters.pytest_plugin.scheduling import HELLO, LEAST, Scheduler
 from thresher.adapters.pytest_plugin.session_options import Options
-from thresher.adapters.pytest_plugin.studies import Sift
+from thresher.adapters.pytest_plugin.studies import SessionStudies
 
 PASSED, FAILED = Outcome(reward=1.0), Outcome(reward=0.0, traceback="E", message="E")
 
@@ -59,8 +59,8 @@ class Play:
     def __init__(self, tests: list[str], options: Options, *, ordinary: int = 0, **config: object) -> None:
         parts = [test.partition("@") for test in tests]
         names = [name for name, _, _ in parts]
-        self.sift = Sift(dict.fromkeys(names[ordinary:], options.at_least), options)
-        self.scheduler = Scheduler(Config(**config), None, start=lambda _: self.sift)  # type: ignore[arg-type]
+        self.studies = SessionStudies(dict.fromkeys(names[ordinary:], options.at_least), options)
+        self.scheduler = Scheduler(Config(**config), None, start=lambda _: self.studies)  # type: ignore[arg-type]
         self.tests: list[str] = names
         self.made = 0
         arms = [
@@ -100,11 +100,11 @@ class Play:
         return crashed
 
     def events(self, kind: str) -> list[Any]:
-        return [event for study in self.sift.studies.values() for event in study.events() if event.kind == kind]
+        return [event for study in self.studies.by_bar.values() for event in study.events() if event.kind == kind]
 
     @property
     def pending(self) -> int:
-        return sum(len(study.pending()) for study in self.sift.studies.values())
+        return sum(len(study.pending()) for study in self.studies.by_bar.values())
 
 
 TESTS = [f"t.py::test_{number}" for number in range(4)]
@@ -113,11 +113,11 @@ TESTS = [f"t.py::test_{number}" for number in range(4)]
 def test_every_worker_always_has_two_runs_before_it_until_all_is_settled() -> None:
     play = Play(TESTS, Options(0.5))
     while not play.scheduler.tests_finished:
-        assert play.sift.done or all(len(node.runs) >= LEAST for node in play.nodes)
+        assert play.studies.done or all(len(node.runs) >= LEAST for node in play.nodes)
         for node in play.nodes:
             if node.runs:
                 play.one(node)
-    assert (play.pending, play.sift.counts()["steady"]) == (0, 4)
+    assert (play.pending, play.studies.counts()["steady"]) == (0, 4)
 
 
 def test_quick_tests_are_sent_in_larger_batches_in_the_order_of_the_collection() -> None:
@@ -155,7 +155,7 @@ def test_a_worker_that_died_unnoticed_is_blamed_for_no_run_that_did_not_reach_it
         for node in play.nodes:
             if node.runs:
                 play.one(node)
-    assert (play.sift.counts()["steady"], play.pending) == (4, 0)
+    assert (play.studies.counts()["steady"], play.pending) == (4, 0)
     assert other in play.nodes
 
 
@@ -177,7 +177,7 @@ def test_a_test_that_kills_workers_again_and_again_is_retired() -> None:
                 crashes += 1
             elif node.runs:
                 play.one(node)
-    assert (play.sift.counts()["steady"], play.sift.counts()["retired"], play.pending) == (3, 1, 0)
+    assert (play.studies.counts()["steady"], play.studies.counts()["retired"], play.pending) == (3, 1, 0)
     assert crashes < 8
 
 
@@ -213,14 +213,14 @@ def test_with_maxfail_no_run_begins_after_a_test_is_certified_to_fail_too_often(
         play.one(node, FAILED if play.tests[node.runs[0][1]] == TESTS[0] else PASSED)
     while play.nodes[1].runs:
         play.one(play.nodes[1], None)
-    assert play.sift.counts()["failing"] == 1
+    assert play.studies.counts()["failing"] == 1
     assert play.nodes[1].stopped
 
 
 def test_no_run_begins_when_the_time_is_over() -> None:
     play = Play(TESTS, Options(0.9, seconds=60.0))
     assert 0 < play.nodes[0].left <= 60
-    play.sift.until = 0.0
+    play.studies.until = 0.0
     for node in play.nodes:
         while node.runs:
             play.one(node, None)
@@ -254,13 +254,13 @@ def test_tests_of_a_scope_never_run_on_two_workers_at_once(dist: str, tests: lis
         node = draw.choice([node for node in play.nodes if node.runs])
         play.one(node)
     assert seen == (set() if together == "file" else {"b.py"})
-    assert play.sift.counts()["steady"] == 4
+    assert play.studies.counts()["steady"] == 4
 
 
 def test_a_test_that_kills_its_worker_instead_of_failing_is_not_certified_steady() -> None:
     """The outcome decides how the reward does not arrive: as a crash, which is charged."""
-    wrong, studies = 0, 40
-    for seed in range(studies):
+    wrong, simulations = 0, 40
+    for seed in range(simulations):
         draw, play = random.Random(seed), Play(TESTS[:2], Options(0.8, budget=300, seed=seed))
         while not play.scheduler.tests_finished:
             node = draw.choice([node for node in play.nodes if node.runs])
@@ -268,8 +268,8 @@ def test_a_test_that_kills_its_worker_instead_of_failing_is_not_certified_steady
                 play.crash(node)
             else:
                 play.one(node)
-        wrong += play.sift.results()[0].status == "steady"
-    assert wrong <= most(studies, 0.05)
+        wrong += play.studies.results()[0].status == "steady"
+    assert wrong <= most(simulations, 0.05)
 
 
 def test_new_workers_that_collected_other_tests_get_no_runs_and_are_not_waited_for() -> None:

@@ -11,7 +11,7 @@ from thresher.log.store import MemoryStore
 from thresher.text.quantities import amount
 from thresher.web.json_shapes import COLUMNS
 from thresher.web.live_study import LiveStudy
-from thresher.web.log_follower import Follower
+from thresher.web.log_follower import LogFollower
 from thresher.web.request_checks import CheckedApp
 
 PAIRS: dict[str, Any] = {
@@ -76,7 +76,7 @@ def test_pairs_are_asked_and_told_over_http(app: CheckedApp, store: MemoryStore)
     assert arm["evidence"][-1]["low"] < -0.75 < arm["evidence"][-1]["high"]
     base = get(app, "/pairs/arms/old").data
     assert (base["row"]["label"], base["rewards"], base["facts"]) == ("baseline", [], [["mean", "1 s"]])
-    follower = Follower("pairs", store)
+    follower = LogFollower("pairs", store)
     assert follower.changed[0] == follower.seq, "a pair changes the baseline's row too"
 
 

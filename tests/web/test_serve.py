@@ -192,7 +192,7 @@ def test_its_log_has_lines_of_this_program_without_control_characters_and_querie
     code = (
         "import sys, thresher.web.served_studies as served_studies\n"
         f"def live(self, name): raise RuntimeError('no {name!s} here')\n"
-        "served_studies.ServedStudies.live = live\n"
+        "served_studies.ServedStudies.live_study = live\n"
         "from thresher.cli import main; main()"
     )
     thresher.create_study("coins", arms=["a"], at_least=0.5, storage=storage)

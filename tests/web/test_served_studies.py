@@ -117,19 +117,19 @@ def test_studies_that_were_deleted_or_not_requested_for_long_are_forgotten(
     now = time.monotonic()
 
     async def day() -> None:
-        viewer = served.feed("watched").view(1)
+        viewer = served.event_stream("watched").view(1)
         await anext(viewer)
         for name in names[:3]:
-            served.live(name)
-            served.study(name)
+            served.live_study(name)
+            served.writable_study(name)
         store.delete("deleted")
         await served.tidy()
-        assert [name for name in names if served.known(name)] == ["old", "watched"]
+        assert [name for name in names if served.known_study(name)] == ["old", "watched"]
         monkeypatch.setattr("thresher.web.served_studies.time.monotonic", lambda: now + 3700)
-        served.live("new")
+        served.live_study("new")
         await served.tidy()
-        assert [name for name in names if served.known(name)] == ["watched", "new"]
+        assert [name for name in names if served.known_study(name)] == ["watched", "new"]
         await viewer.aclose()
 
     asyncio.run(day())
-    assert served.live("old").follower.seq == 1  # and read again when somebody asks
+    assert served.live_study("old").follower.seq == 1  # and read again when somebody asks

@@ -124,17 +124,17 @@ def identity(
             task.model or default_model,
             task.config,
             [task.setup, task.solver, task.scorer, task.sandbox, task.model_roles],
-            [_content(sample) for _, sample in sorted(samples[arm].items())],
+            [_sample_content(sample) for _, sample in sorted(samples[arm].items())],
         ]
         for arm, task in arms.items()
     }
     settings = {key: setting for key, setting in options.items() if key in counting}
-    text = json.dumps([parts, settings, value, scorer], sort_keys=True, default=_plain)
+    text = json.dumps([parts, settings, value, scorer], sort_keys=True, default=_without_process)
     models = sorted({str(task.model or default_model) for task in arms.values()})
     return f"inspect_ai with {listed(models)}: {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
-def _content(sample: "Sample") -> list[Any]:
+def _sample_content(sample: "Sample") -> list[Any]:
     """The content of a sample, without the ids of its messages, which are random."""
     asked = (
         sample.input if isinstance(sample.input, str) else [(message.role, message.text) for message in sample.input]
@@ -142,7 +142,7 @@ def _content(sample: "Sample") -> list[Any]:
     return [sample.id, asked, sample.target, sample.choices]
 
 
-def _plain(value: object) -> object:
+def _without_process(value: object) -> object:
     """An object that JSON does not know, without anything that differs from process to process."""
     from inspect_ai._util.registry import is_registry_object, registry_log_name, registry_params
     from inspect_ai.model import Model

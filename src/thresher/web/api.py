@@ -19,7 +19,7 @@ from ..log.commands import Telling
 from ..log.reader import section
 from ..study import ask_for_reply, peek, tell_for_reply
 from . import models
-from .event_stream import pieces
+from .event_stream import in_pieces
 from .json_shapes import event_json
 from .live_study import arm_json
 from .refusals import Refusal, only_known_parameters
@@ -35,7 +35,7 @@ Name = Annotated[
 Arm = Annotated[str, Path(description="The arm's name.", min_length=1), AfterValidator(unescape_slashes)]
 
 
-class Json(JSONResponse):
+class AsciiJson(JSONResponse):
     """A reply in ASCII, because parameters may have lone surrogates, which JSON can carry and UTF-8 cannot."""
 
     def render(self, content: Any) -> bytes:
@@ -72,26 +72,26 @@ Agent = Annotated[str | None, Depends(agent_name)]
 
 def router(served: ServedStudies) -> APIRouter:
     api = APIRouter(prefix="/api", responses=_problems(), dependencies=[Depends(only_known_parameters)])
-    _reading(api, served)
-    _writing(api, served)
+    _add_readers(api, served)
+    _add_writers(api, served)
     return api
 
 
-def _reading(api: APIRouter, served: ServedStudies) -> None:
+def _add_readers(api: APIRouter, served: ServedStudies) -> None:
     @api.get("/studies", response_model=models.Studies)
     def studies() -> Any:
         """The names of all studies."""
-        return Json({"format": 1, "studies": served.reader.studies()})
+        return AsciiJson({"format": 1, "studies": served.reader.studies()})
 
     @api.get("/studies/{study}", response_model=models.Summary)
     def study(study: Name) -> Any:
         """The question, the answer so far, and the progress."""
-        return Json(served.live(study).head())
+        return AsciiJson(served.live_study(study).head())
 
     @api.get("/studies/{study}/verdict")
     def verdict(study: Name) -> Any:
         """The verdict, as the library and the command line write it."""
-        return Json(served.live(study).verdict().to_dict())
+        return AsciiJson(served.live_study(study).verdict().to_dict())
 
     @api.get("/studies/{study}/events", response_model=models.Events)
     def events(
@@ -100,27 +100,27 @@ def _reading(api: APIRouter, served: ServedStudies) -> None:
         limit: Annotated[int, Query(ge=1, le=MOST_EVENTS)] = 1000,
     ) -> Any:
         """The log after an event, oldest first."""
-        arms = served.live(study).arms
+        arms = served.live_study(study).arms
         page = section(served.reader, study, after, limit)
         last = page[-1].seq if page else after
-        return Json({"format": 1, "events": [event_json(event, arms) for event in page], "next": last})
+        return AsciiJson({"format": 1, "events": [event_json(event, arms) for event in page], "next": last})
 
     @api.get("/studies/{study}/arms")
     def arms(study: Name) -> Any:
         """All arms as columns, the history and the last events: what a live page starts with."""
-        table = served.live(study).table()
+        table = served.live_study(study).table()
         length = {"Content-Length": str(len(table))}
-        return StreamingResponse(pieces(table), media_type="application/json", headers=length)
+        return StreamingResponse(in_pieces(table), media_type="application/json", headers=length)
 
     @api.get("/studies/{study}/arms/{arm}")
     def arm(study: Name, arm: Arm) -> Any:
         """One arm: its row, its last rewards, and how its evidence grew."""
-        return Json(arm_json(served.live(study), arm))
+        return AsciiJson(arm_json(served.live_study(study), arm))
 
     @api.get("/studies/{study}/cases", response_model=models.CasesOut)
     def cases(study: Name, limit: Annotated[int, Query(ge=1, le=MOST_CASES)] = 100) -> Any:
         """The hardest cases: by how many arms failed them, or by their mean where rewards are graded."""
-        return Response(served.live(study).cases(limit), media_type="application/json")
+        return Response(served.live_study(study).cases(limit), media_type="application/json")
 
     @api.get(
         "/studies/{study}/stream",
@@ -147,12 +147,12 @@ def _event_id(last_event_id: str | None, after: int) -> int:
     return int(last_event_id)
 
 
-def _writing(api: APIRouter, served: ServedStudies) -> None:
+def _add_writers(api: APIRouter, served: ServedStudies) -> None:
     @api.post("/studies", response_model=models.Summary, status_code=201, responses=_problems(409))
     async def create(new: models.NewStudy) -> Any:
         """Create a study."""
         await served.write(lambda: create_study(new.name, new.spec(), storage=served.store, if_exists=new.if_exists))
-        return Json(await run_in_threadpool(lambda: served.live(new.name).head()), 201)
+        return AsciiJson(await run_in_threadpool(lambda: served.live_study(new.name).head()), 201)
 
     @api.post("/studies/{study}/ask", response_model=models.Asked)
     async def ask(
@@ -168,11 +168,11 @@ def _writing(api: APIRouter, served: ServedStudies) -> None:
         request = body or models.Ask()
 
         def act() -> Any:
-            opened, lease = served.study(study), float(request.lease)
+            opened, lease = served.writable_study(study), float(request.lease)
             asked = ask_for_reply(opened, request.n, lease=lease, key=idempotency_key, arm=request.arm)
             return {"pulls": list(map(pull_json, asked.pulls)), "done": asked.done, "wait": asked.wait}
 
-        return Json(await served.write(act, agent))
+        return AsciiJson(await served.write(act, agent))
 
     @api.post("/studies/{study}/tell", response_model=models.Told, responses=_problems(409))
     async def tell(study: Name, told: models.Tell, agent: Agent) -> Any:
@@ -185,35 +185,35 @@ def _writing(api: APIRouter, served: ServedStudies) -> None:
 
         def act() -> bool:
             telling = Telling(told.pull, told.reward, told.repeatable, told.note, told.cost)
-            return tell_for_reply(served.study(study), telling)
+            return tell_for_reply(served.writable_study(study), telling)
 
         late = await served.write(act, agent)
         rewards = told.reward if isinstance(told.reward, list) else [told.reward]
         numbers = [finite(checks.as_float(reward) or 0.0) for reward in rewards]  # JSON has no infinity
-        return Json({"pull": told.pull, "reward": numbers if len(numbers) > 1 else numbers[0], "late": late})
+        return AsciiJson({"pull": told.pull, "reward": numbers if len(numbers) > 1 else numbers[0], "late": late})
 
     @api.post("/studies/{study}/renew", response_model=models.Pulls)
     async def renew(study: Name, body: models.Renew, agent: Agent) -> Any:
         """Renew the leases of pulls that are still being worked on."""
-        await served.write(lambda: served.study(study).renew(body.pulls, float(body.lease)), agent)
-        return Json({"pulls": body.pulls})
+        await served.write(lambda: served.writable_study(study).renew(body.pulls, float(body.lease)), agent)
+        return AsciiJson({"pulls": body.pulls})
 
     @api.post("/studies/{study}/drop", response_model=models.Pulls, responses=_problems(409))
     async def drop(study: Name, body: models.Drop, agent: Agent) -> Any:
         """Drop pulls. A reward that still arrives is late: it counts in the statistics, not in the certificate."""
 
         def act() -> None:
-            opened = served.study(study)
+            opened = served.writable_study(study)
             # drop none unless all are pulls of this study
             peek(opened, lambda ledger: [ledger.state_of(id_in(ledger, pull)) for pull in body.pulls])
             for pull in body.pulls:
                 opened.drop(pull, cause=body.cause, reason=body.reason)
 
         await served.write(act, agent)
-        return Json({"pulls": body.pulls})
+        return AsciiJson({"pulls": body.pulls})
 
     @api.post("/studies/{study}/extend", response_model=models.Summary)
     async def extend(study: Name, body: models.Extend, agent: Agent) -> Any:
         """Give the study a larger budget: the new total."""
-        await served.write(lambda: served.study(study).extend(budget=body.budget), agent)
-        return Json(await run_in_threadpool(lambda: served.live(study).head()))
+        await served.write(lambda: served.writable_study(study).extend(budget=body.budget), agent)
+        return AsciiJson(await run_in_threadpool(lambda: served.live_study(study).head()))

@@ -16,7 +16,7 @@ from ..study import Study
 from ..text.phrasing import folded
 from .assets import STATIC
 from .json_shapes import axis_of, hover_of, lines_of, short, ticks_of
-from .log_follower import Follower, Point
+from .log_follower import LogFollower, Point
 
 MANY = 500  # arms; with more, whiskers are thin and points are small
 DATA = "application/vnd.plotly.v1+json"
@@ -49,7 +49,7 @@ def figure(study: Study, kind: str = "arms") -> Figure:
     if kind not in ("arms", "history"):
         raise InvalidInput("figure", kind, "is not a figure", 'use "arms" or "history"')
     if kind == "history":
-        return history_figure(Follower(study.name, study.store).points)
+        return history_figure(LogFollower(study.name, study.store).points)
     return arms_figure(study.verdict())
 
 
@@ -70,9 +70,9 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
     ranks, seen = [rank for rank, _ in ranked], [row.seen for row in rows]
     traces = [
         *(_points_of(style, ranked, 4 if is_many else 7, hover_of(look)) for style in styles),
-        _part("ring", x=[rank for rank, _ in waiting], y=[value for _, value in waiting]),
-        _part("pulls", x=ranks, y=seen, hovertemplate="%{y:,} rewards<extra></extra>"),
-        _part("pending", x=ranks, y=[row.seen + row.pending for row in rows]),
+        _styled_part("ring", x=[rank for rank, _ in waiting], y=[value for _, value in waiting]),
+        _styled_part("pulls", x=ranks, y=seen, hovertemplate="%{y:,} rewards<extra></extra>"),
+        _styled_part("pending", x=ranks, y=[row.seen + row.pending for row in rows]),
     ]
     title = {"text": html.escape(f"{verdict.study}: {verdict.question}"), "font": {"color": "@ink", "size": 15}}
     across = {"range": [0.5, len(rows) + 0.5], "anchor": "y2", "showgrid": False}
@@ -80,19 +80,19 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
         "height": 480,
         "margin": {"t": 40},
         "title": title,
-        "xaxis": _part("axis", **across, **_ticks([row.arm for row in rows])),
-        "yaxis": _part("axis", domain=[0.3, 1], **axis_of(look)),
-        "yaxis2": _part("axis", domain=[0, 0.2], title={"text": "pulls"}, rangemode="tozero"),
-        "shapes": [*filter(None, whiskers), *(_part(kind, **line) for kind, line in lines_of(look))],
+        "xaxis": _styled_part("axis", **across, **_ticks([row.arm for row in rows])),
+        "yaxis": _styled_part("axis", domain=[0.3, 1], **axis_of(look)),
+        "yaxis2": _styled_part("axis", domain=[0, 0.2], title={"text": "pulls"}, rangemode="tozero"),
+        "shapes": [*filter(None, whiskers), *(_styled_part(kind, **line) for kind, line in lines_of(look))],
     }
-    return _drawn(traces, layout, theme)
+    return _figure_of(traces, layout, theme)
 
 
 def history_figure(points: Sequence[Point], *, theme: str = "light") -> Figure:
     """How many arms reached the bar, missed it and were certified, over the pulls."""
     lines = {"reached": "@above", "missed": "@below", "certified": "@accent"}
     traces = [
-        _part(
+        _styled_part(
             "line",
             x=[point.issued for point in points],
             y=[getattr(point, name) for point in points],
@@ -105,10 +105,10 @@ def history_figure(points: Sequence[Point], *, theme: str = "light") -> Figure:
         "height": 300,
         "showlegend": True,
         "legend": {"orientation": "h", "y": 1.15, "x": -0.08, "font": {"size": 11}},
-        "xaxis": _part("axis", title={"text": "pulls"}, rangemode="tozero"),
-        "yaxis": _part("axis", title={"text": "arms"}, rangemode="tozero"),
+        "xaxis": _styled_part("axis", title={"text": "pulls"}, rangemode="tozero"),
+        "yaxis": _styled_part("axis", title={"text": "arms"}, rangemode="tozero"),
     }
-    return _drawn(traces, layout, theme)
+    return _figure_of(traces, layout, theme)
 
 
 def _ticks(names: list[str]) -> dict[str, Any]:
@@ -117,23 +117,23 @@ def _ticks(names: list[str]) -> dict[str, Any]:
     if ticks is None:
         return {"title": {"text": "rank"}}
     texts = ["<br>".join(html.escape(line, quote=False) for line in tick.split("\n")) for tick in ticks]
-    return _part("names", tickvals=[*range(1, len(names) + 1)], ticktext=texts)
+    return _styled_part("names", tickvals=[*range(1, len(names) + 1)], ticktext=texts)
 
 
-def _styled(style: str, ranked: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
+def _rows_in_style(style: str, ranked: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
     """The arms of one colour. Those that reach the bar have the colour of "above", whichever side of it they are on."""
     return [(rank, row) for rank, row in ranked if style_of(row) == style and row.estimate is not None]
 
 
 def _whiskers(style: str, ranked: list[tuple[int, Row]], width: float) -> dict[str, Any]:
     """All intervals of a colour as one path, because plotly makes a node for every piece of a line with gaps."""
-    rows = [(rank, row) for rank, row in _styled(style, ranked) if row.low is not None]
+    rows = [(rank, row) for rank, row in _rows_in_style(style, ranked) if row.low is not None]
     path = "".join(f"M{rank},{short(row.low)}V{short(row.high)}" for rank, row in rows)
-    return _part("whisker", path=path, line={"color": f"@{style}", "width": width}) if path else {}
+    return _styled_part("whisker", path=path, line={"color": f"@{style}", "width": width}) if path else {}
 
 
 def _points_of(style: str, ranked: list[tuple[int, Row]], size: float, hover: str) -> dict[str, Any]:
-    rows = _styled(style, ranked)
+    rows = _rows_in_style(style, ranked)
     label = rows[0][1].label if rows else style
     marker = {
         "color": f"@{style}",
@@ -141,7 +141,7 @@ def _points_of(style: str, ranked: list[tuple[int, Row]], size: float, hover: st
         "symbol": ["diamond" if row.certified else "circle" for _, row in rows],
     }
     crowd = {"mode": "lines", "line": {"color": f"@{style}", "width": 3}}  # because each point would be a node
-    return _part(
+    return _styled_part(
         "point",
         x=[rank for rank, _ in rows],
         y=[row.estimate for _, row in rows],
@@ -163,14 +163,14 @@ def figure_styles() -> dict[str, Any]:
     return styles
 
 
-def _part(kind: str, /, **more: Any) -> dict[str, Any]:
+def _styled_part(kind: str, /, **more: Any) -> dict[str, Any]:
     """A part of a figure as figures.json describes it, with more settings."""
     return _merged(figure_styles()[kind], more)
 
 
-def _drawn(traces: list[dict[str, Any]], layout: dict[str, Any], theme: str) -> Figure:
-    colours, layout = figure_styles()["themes"][theme], _part("layout", **layout)
-    return Figure(data=[_painted(trace, colours) for trace in traces], layout=_painted(layout, colours))
+def _figure_of(traces: list[dict[str, Any]], layout: dict[str, Any], theme: str) -> Figure:
+    colours, layout = figure_styles()["themes"][theme], _styled_part("layout", **layout)
+    return Figure(data=[_with_colours(trace, colours) for trace in traces], layout=_with_colours(layout, colours))
 
 
 def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,13 +186,13 @@ def _merged(base: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     return both
 
 
-def _painted(value: Any, colours: Mapping[str, str]) -> Any:
+def _with_colours(value: Any, colours: Mapping[str, str]) -> Any:
     """Replace names of colours, which begin with @, by the theme's colours."""
     if isinstance(value, str):
         return colours[value[1:]] if value.startswith("@") else value
     if isinstance(value, Mapping):
         # users' names and texts are never colours, even if they begin with @
-        return {key: part if key == "text" else _painted(part, colours) for key, part in value.items()}
+        return {key: part if key == "text" else _with_colours(part, colours) for key, part in value.items()}
     if isinstance(value, list) and value and isinstance(value[0], Mapping):
-        return [_painted(part, colours) for part in value]
+        return [_with_colours(part, colours) for part in value]
     return value

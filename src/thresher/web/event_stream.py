@@ -31,24 +31,24 @@ class Message(NamedTuple):
     text: bytes
 
 
-def message(kind: str, data: object, seq: int | None = None) -> bytes:
+def server_sent_event(kind: str, data: object, seq: int | None = None) -> bytes:
     r"""A server-sent event.
 
-    >>> message("change", {"a": 1}, 7)
+    >>> server_sent_event("change", {"a": 1}, 7)
     b'id: 7\nevent: change\ndata: {"a":1}\n\n'
     """
     number = b"" if seq is None else b"id: %d\n" % seq
     return b"%sevent: %s\ndata: %s\n\n" % (number, kind.encode(), encoded(data))
 
 
-async def pieces(text: bytes) -> AsyncGenerator[bytes]:
+async def in_pieces(text: bytes) -> AsyncGenerator[bytes]:
     """A long text in parts, so that others get turns, and a connection does not buffer a copy of the whole text."""
     for at in range(0, len(text), PIECE):
         yield text[at : at + PIECE]
         await asyncio.sleep(0)
 
 
-class Feed:
+class EventStream:
     """The viewers of one study."""
 
     def __init__(self, live: LiveStudy, forget: Callable[[], None] = lambda: None) -> None:
@@ -80,11 +80,11 @@ class Feed:
                 self._sent_seq = self.live.follower.seq  # `_first_message` brings this viewer up to it
                 self._polling = asyncio.create_task(self._poll())
             known, text = await run_in_threadpool(self._first_message, after)
-            async for piece in pieces(text):
+            async for piece in in_pieces(text):
                 yield piece
             while (queued := await queue.get()) is not None:
                 if queued.seq > known or queued.seq == ALWAYS:
-                    async for piece in pieces(queued.text):
+                    async for piece in in_pieces(queued.text):
                         yield piece
         finally:
             self._viewers.discard(queue)
@@ -102,7 +102,7 @@ class Feed:
     def _changed_since(self, after: int) -> Message:
         seq = self.live.follower.seq
         if after > seq:  # the viewer knows another log
-            return Message(seq, message("reset", {}))
+            return Message(seq, server_sent_event("reset", {}))
         return Message(seq, b"") if after == seq else self._changed(after)
 
     async def _poll(self) -> None:
@@ -113,7 +113,7 @@ class Feed:
             self._forget()
             follower = self.live.follower
             events = await run_in_threadpool(follower.store.read, follower.name, 0, 1)
-            self._send(Message(ALWAYS, message("reset" if events else "gone", {})))
+            self._send(Message(ALWAYS, server_sent_event("reset" if events else "gone", {})))
         finally:  # remaining viewers reconnect, and the first of them starts to poll again
             self._send(None)
 
@@ -133,9 +133,9 @@ class Feed:
             self._changed_at, self._rates_sent = now, 0
         elif self._rates_sent < len(SLOWING) and now - self._changed_at >= SLOWING[self._rates_sent]:
             self._rates_sent += 1
-            news = Message(ALWAYS, message("head", await run_in_threadpool(self.live.head)))
+            news = Message(ALWAYS, server_sent_event("head", await run_in_threadpool(self.live.head)))
         elif now - self._sent_at >= BEAT:
-            news = Message(ALWAYS, message("beat", {}))
+            news = Message(ALWAYS, server_sent_event("beat", {}))
         if news is not None:
             self._sent_at = now
             self._send(news)
@@ -151,7 +151,7 @@ class Feed:
 
     def _changed(self, after: int) -> Message:
         change = self.live.since(after)
-        return Message(change["seq"], message("change", change, change["seq"]))
+        return Message(change["seq"], server_sent_event("change", change, change["seq"]))
 
     def _send(self, news: Message | None) -> None:
         for queue in list(self._viewers):

@@ -38,7 +38,7 @@ from .json_shapes import (
     ticks_of,
     troubles,
 )
-from .log_follower import Follower
+from .log_follower import LogFollower
 
 LAST = 30  # events that a page shows
 SHORT = 12  # hexadecimal digits of the log's head that a page shows
@@ -51,7 +51,7 @@ class LiveStudy:
     """One study: its rows as JSON, and its history. Thread-safe."""
 
     def __init__(self, name: str, store: Store) -> None:
-        self.follower = follower = Follower(name, store)
+        self.follower = follower = LogFollower(name, store)
         self.arms = follower.ledger.spec.arms
         self._lock = threading.RLock()
         self._look = sentences.look_of(follower.ledger.spec)
@@ -234,7 +234,7 @@ def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], St
         "question": sentences.question_of(spec),
         "answer": sentences.standing(row, outside=ledger.is_outside(arm)),
         **asked_json(look),
-        "facts": facts(row, look),
+        "facts": arm_facts(row, look),
         "amounts": {} if look.ratio is not None else amounts_of(look),
         "bounds": spec.bounds,
         "tolerance": spec.tolerance,
@@ -250,7 +250,7 @@ def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], St
     return data, commits, ledger.stakes, spec
 
 
-def facts(row: Row, look: Look) -> list[tuple[str, str]]:
+def arm_facts(row: Row, look: Look) -> list[tuple[str, str]]:
     """The numbers of an arm with their headings, as people read them."""
     if row.label == "baseline":
         return [("mean", look.amount(row.mean))]

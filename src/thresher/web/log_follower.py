@@ -31,7 +31,7 @@ class Point(NamedTuple):
     certified: int
 
 
-class Tally:
+class LabelCounts:
     """How many arms have which label, kept up to date one arm at a time."""
 
     def __init__(self, spec: Spec) -> None:
@@ -70,7 +70,7 @@ class History:
         self.step = 1
         self.points, self._seqs = [Point(0, 0, 0, 0)], [1]
 
-    def add_issued(self, count: int, tally: Tally, seq: int) -> None:
+    def add_issued(self, count: int, tally: LabelCounts, seq: int) -> None:
         """Pull number ``count`` has just been issued, by event ``seq``."""
         if count % self.step:
             return
@@ -85,7 +85,7 @@ class History:
         return self.points[bisect(self._seqs, seq) :]
 
 
-class Follower:
+class LogFollower:
     """A ledger and its history. It is never asked for an arm, so it never computes a score."""
 
     def __init__(self, name: str, store: Store) -> None:
@@ -98,7 +98,7 @@ class Follower:
         except InvalidInput as error:
             raise damaged(self.name, f"event 1: {error}") from None
         self.ledger.folding = True
-        self.tally = Tally(self.ledger.spec)
+        self.tally = LabelCounts(self.ledger.spec)
         if self.ledger.base >= 0:
             self.tally.update(self.ledger, self.ledger.base)
         self._awaits = self.ledger.awaits

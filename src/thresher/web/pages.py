@@ -12,7 +12,7 @@ from ..errors import DamagedStudy, InvalidInput
 from ..log.reader import section
 from ..log.store import Store
 from .api import Arm, Name
-from .assets import PLOTLY, PLOTLY_VERSION, STATIC, filled
+from .assets import PLOTLY, PLOTLY_VERSION, STATIC, fill_template
 from .json_shapes import intervals_of
 from .refusals import Refusal
 from .served_studies import ServedStudies
@@ -38,7 +38,7 @@ def router(served: ServedStudies, *, write: bool) -> APIRouter:
 
     def page(name: str, **values: Any) -> HTMLResponse:
         mode = "agents may write" if write else "read-only"
-        return HTMLResponse(filled(name, mode=mode, plotly=SCRIPT, **values))
+        return HTMLResponse(fill_template(name, mode=mode, plotly=SCRIPT, **values))
 
     @pages.get("/")
     def studies() -> Response:
@@ -46,10 +46,10 @@ def router(served: ServedStudies, *, write: bool) -> APIRouter:
 
     @pages.get("/study/{study}")
     def study(study: Name) -> Response:
-        spec = None if served.known(study) else _spec(served.reader, study)
+        spec = None if served.known_study(study) else _spec(served.reader, study)
         texts = {"answer": "Reading the log; the answer follows.", "origin": ""}
         if spec is None:  # it was read before, or something is wrong with it
-            live = served.live(study)
+            live = served.live_study(study)
             spec, head = live.follower.ledger.spec, live.head()
             texts = {"answer": head["answer"], "origin": head["origin"] or ""}
         texts |= {"question": sentences.question_of(spec), "intervals": intervals_of(spec)}
@@ -57,7 +57,7 @@ def router(served: ServedStudies, *, write: bool) -> APIRouter:
 
     @pages.get("/study/{study}/arm/{arm}")
     def arm(study: Name, arm: Arm) -> Response:
-        served.live(study).read(lambda ledger: ledger.spec.arm(arm))  # an unknown arm is an error
+        served.live_study(study).read(lambda ledger: ledger.spec.arm(arm))  # an unknown arm is an error
         return page("arm", study=study, arm=arm, address=quote(study, safe=""), arm_address=quote(arm, safe=""))
 
     @pages.get("/docs")

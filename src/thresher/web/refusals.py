@@ -16,7 +16,7 @@ from ..core.events import NO_CAUSE
 from ..errors import ThresherError, shown
 from ..text.masking import masked
 from ..text.naming import worded
-from .assets import filled
+from .assets import fill_template
 
 STATUS: dict[type[ThresherError], int] = {  # the first class that fits counts
     errors.DamagedStudy: 500,
@@ -52,7 +52,7 @@ class Refusal(Exception):
 
     def to_json(self) -> dict[str, Any]:
         texts = {"rule": printable(self.rule), "remedy": printable(self.remedy)}
-        return {"error": printable(self.what), "value": plain(self.value), **texts}
+        return {"error": printable(self.what), "value": json_value(self.value), **texts}
 
 
 SURPRISE = Refusal(500, "server", None, "something went wrong", "its log says more; try again")
@@ -61,7 +61,7 @@ SURPRISE = Refusal(500, "server", None, "something went wrong", "its log says mo
 def refusal_of(error: ThresherError) -> Refusal:
     """An error of the library as a client sees it."""
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
-    rule = worded(error.rule, _field)
+    rule = worded(error.rule, _field_name)
     if status >= 500 and "/" in rule:
         rule = "is damaged; the server's log says more"
     if isinstance(error, errors.DamagedStudy):
@@ -77,13 +77,13 @@ def _remedy_of(error: ThresherError) -> str:
         return SEE_LIST
     if isinstance(error, errors.StudyExists) and error.rule == "already exists":
         return JOIN
-    return worded(error.remedy, _field) or DOCS
+    return worded(error.remedy, _field_name) or DOCS
 
 
-def _field(name: str, value: str | None) -> str:
+def _field_name(name: str, value: str | None) -> str:
     """A parameter in the words of a client, or of whoever started the server.
 
-    >>> _field("budget", None), _field("clip", "True")
+    >>> _field_name("budget", None), _field_name("clip", "True")
     ('budget', '"clip": true')
     """
     if name == "scores":
@@ -91,7 +91,7 @@ def _field(name: str, value: str | None) -> str:
     return name if value is None else f"{json.dumps(name)}: {json.dumps(literal_eval(value))}"
 
 
-def plain(value: object) -> object:
+def json_value(value: object) -> object:
     """A value as JSON, shortened if it is long."""
     if value is None or (isinstance(value, int) and abs(value) < LARGE):
         return value
@@ -116,10 +116,10 @@ def reply(refusal: Refusal, scope: Mapping[str, Any], *, is_page: bool = True) -
     """The reply to a request that is refused: a page for a browser that asks for one, otherwise JSON."""
     accepts = b",".join(value for name, value in scope["headers"] if name.lower() == b"accept")
     if is_page and scope["method"] == "GET" and b"text/html" in accepts:
-        value = f" “{plain(refusal.value)}”" if isinstance(refusal.value, str) else ""
+        value = f" “{json_value(refusal.value)}”" if isinstance(refusal.value, str) else ""
         problem = printable(f"{refusal.what}{value}: {refusal.rule}")
         remedy = printable(refusal.remedy[:1].upper() + refusal.remedy[1:])
-        page = filled("refused", status=refusal.status, problem=problem, remedy=remedy)
+        page = fill_template("refused", status=refusal.status, problem=problem, remedy=remedy)
         return HTMLResponse(page, refusal.status, refusal.headers)
     body = json.dumps(refusal.to_json(), separators=(",", ":"))
     return Response(body, refusal.status, refusal.headers, "application/json")
@@ -141,7 +141,7 @@ RULES = {  # of fields that take several types, because pydantic has an error fo
 }
 
 
-def malformed(request: Request, error: RequestValidationError) -> Refusal:
+def refusal_of_malformed(request: Request, error: RequestValidationError) -> Refusal:
     """The first error. A misspelt field comes before the one that is missing because of it."""
     problems: list[dict[str, Any]] = list(error.errors())
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
@@ -152,7 +152,7 @@ def malformed(request: Request, error: RequestValidationError) -> Refusal:
     if isinstance(value, bytes):
         return Refusal(415, "Content-Type", None, "must be application/json", "send it with the body")
     if kind == "extra_forbidden":
-        remedy = nearest(field, _fields(request)) or DOCS
+        remedy = nearest(field, _body_fields(request)) or DOCS
         return Refusal(422, field, value, "is not a field that this request has", remedy)
     if kind == "missing":
         return Refusal(422, field, None, "is needed", DOCS)
@@ -175,7 +175,7 @@ async def only_known_parameters(request: Request) -> None:
             raise Refusal(422, name, request.query_params[name], "is not a parameter of this address", remedy)
 
 
-def _fields(request: Request) -> Iterable[str]:
+def _body_fields(request: Request) -> Iterable[str]:
     """The fields of the body that the address takes."""
     for body in request.scope["route"].dependant.body_params:
         annotation = body.field_info.annotation

@@ -16,10 +16,10 @@ from ..core.sentences import SIGNS, Look
 from ..core.state import State
 from ..study import Study
 from ..text.phrasing import breakable, listed
-from .assets import PLOTLY, STATIC, filled
+from .assets import PLOTLY, STATIC, fill_template
 from .charts import arms_figure, history_figure
 from .json_shapes import failing, intervals_of
-from .log_follower import Follower
+from .log_follower import LogFollower
 
 MARK = b"<!-- thresher report -->"  # in the first lines of report.html; only files with this mark are overwritten
 MOST_ARMS = 20  # named in the specification, and in the list of arms that failed a case
@@ -30,7 +30,7 @@ FIGURES = ("estimate", "low", "high", *DETAILS, "seen", "failures")  # columns
 
 def report(study: Study) -> str:
     """The report as HTML."""
-    known, follower = study.verdict(), Follower(study.name, study.store)
+    known, follower = study.verdict(), LogFollower(study.name, study.store)
     ledger = follower.ledger
     verdict = replace(verdicts.read(study.name, ledger), earlier=known.earlier, since=known.since)
     spec, outside, figures = _specification(ledger), set(verdict.outside), {}
@@ -53,7 +53,7 @@ def report(study: Study) -> str:
     }
     texts = {"question": verdict.question, "answer": verdict.answer, "guarantee": verdict.guarantee}
     texts["intervals"] = intervals_of(ledger.spec)
-    return filled("report", markup, study=verdict.study, when=time.strftime("%Y-%m-%d %H:%M %Z"), **texts)
+    return fill_template("report", markup, study=verdict.study, when=time.strftime("%Y-%m-%d %H:%M %Z"), **texts)
 
 
 def _specification(ledger: State) -> dict[str, Any]:

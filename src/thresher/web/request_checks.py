@@ -183,7 +183,7 @@ class CheckedApp:
             return
         answer = _Reply(scope, receive, send)
         try:
-            scope = normalised(scope)
+            scope = normalise_path(scope)
             headers = Headers(raw=[(name.lower(), value) for name, value in scope["headers"]])
             _check_headers(headers, self._access)
             if scope["path"] == "/healthz" and scope["method"] in READING:  # neither a store nor a thread is needed
@@ -338,12 +338,12 @@ def _too_large() -> Refusal:
     return Refusal(413, "body", None, f"must not be larger than {MOST_BYTES:,} bytes", "send less at once")
 
 
-def normalised(scope: Scope) -> Scope:
+def normalise_path(scope: Scope) -> Scope:
     """The request with its path in one form: a check must see the same path as the routes, or it could be evaded.
 
     A study's name may contain a slash: an encoded one stays encoded in ``path``, and `unescape_slashes` decodes it.
 
-    >>> normalised({"raw_path": b"/x/../api//studies/a%2Fb", "path": ""})["path"]
+    >>> normalise_path({"raw_path": b"/x/../api//studies/a%2Fb", "path": ""})["path"]
     '/api/studies/a%2Fb'
     """
     raw_path = scope.get("raw_path") or quote(scope["path"]).encode()

@@ -19,7 +19,7 @@ from ..log.journal import acting_as
 from ..log.locks import hurry
 from ..log.store import Store
 from ..study import Study
-from .event_stream import Feed
+from .event_stream import EventStream
 from .live_study import LiveStudy
 from .refusals import Refusal
 
@@ -38,7 +38,7 @@ class ServedStudies:
     def __init__(self, store: Store, reader: Store | None = None) -> None:
         self.store, self.reader = store, reader or store
         self._locks = [threading.Lock() for _ in range(LOCKS)]
-        self._feeds: dict[str, Feed] = {}
+        self._streams: dict[str, EventStream] = {}
         self._studies: dict[str, Study] = {}
         self._used: dict[str, float] = {}  # the time of the last request, by study
         self._writers = ThreadPoolExecutor(WRITERS, "thresher-writer")
@@ -47,35 +47,35 @@ class ServedStudies:
 
     # -- reading ------------------------------------------------------------------------------------------------
 
-    def known(self, name: str) -> LiveStudy | None:
+    def known_study(self, name: str) -> LiveStudy | None:
         """The study, if it was read before."""
-        feed = self._feeds.get(name)
-        return None if feed is None else feed.live
+        event_stream = self._streams.get(name)
+        return None if event_stream is None else event_stream.live
 
-    def live(self, name: str) -> LiveStudy:
+    def live_study(self, name: str) -> LiveStudy:
         """The study as it is now. The first read takes time in proportion to its log."""
         try:
-            live = self.feed(name).live
+            live = self.event_stream(name).live
             live.catch_up()
         except UnknownStudy:  # perhaps it was deleted and created again
             self.forget(name)
-            live = self.feed(name).live
+            live = self.event_stream(name).live
         return live
 
-    def feed(self, name: str) -> Feed:
+    def event_stream(self, name: str) -> EventStream:
         return self._get_or_make(
-            self._feeds, name, lambda: Feed(LiveStudy(name, self.reader), lambda: self.forget(name))
+            self._streams, name, lambda: EventStream(LiveStudy(name, self.reader), lambda: self.forget(name))
         )
 
     async def stream(self, name: str, after: int) -> AsyncIterator[bytes]:
         """The changes of a study after event ``after``. Too many streams are refused."""
-        await run_in_threadpool(self.live, name)  # report errors before the stream begins
-        feed = await run_in_threadpool(self.feed, name)
-        if sum(open_feed.viewers for open_feed in self._feeds.values()) >= STREAMS:
+        await run_in_threadpool(self.live_study, name)  # report errors before the stream begins
+        event_stream = await run_in_threadpool(self.event_stream, name)
+        if sum(opened.viewers for opened in self._streams.values()) >= STREAMS:
             rule, remedy = f"{STREAMS} streams are open already", "close pages that nobody looks at, and try again"
             raise Refusal(503, "stream", None, rule, remedy, retry=30)
-        messages = feed.view(after)
-        first = await anext(messages)  # from here on, the feed counts this viewer
+        messages = event_stream.view(after)
+        first = await anext(messages)  # from here on, the event stream counts this viewer
 
         async def stream() -> AsyncIterator[bytes]:
             async with contextlib.aclosing(messages):
@@ -108,7 +108,7 @@ class ServedStudies:
         finally:
             self._writes -= 1
 
-    def end(self) -> None:
+    def shut_down(self) -> None:
         """Shut down: writes that have not begun are cancelled, and those that wait for a lock give up.
 
         None of these was acknowledged. Writes in progress are finished.
@@ -117,7 +117,7 @@ class ServedStudies:
         self._writers.shutdown(wait=False, cancel_futures=True)
         hurry()
 
-    def study(self, name: str) -> Study:
+    def writable_study(self, name: str) -> Study:
         """The study for asking and telling. It has its own ledger, which readers do not need."""
         return self._get_or_make(self._studies, name, lambda: Study(name, self.store))
 
@@ -135,7 +135,7 @@ class ServedStudies:
         return result
 
     def forget(self, name: str) -> None:
-        self._feeds.pop(name, None)
+        self._streams.pop(name, None)
         self._studies.pop(name, None)
         self._used.pop(name, None)
 
@@ -149,12 +149,12 @@ class ServedStudies:
             await run_in_threadpool(self._tidy)
 
     def _tidy(self) -> None:
-        opened = {*self._feeds, *self._studies, *self._used}
+        opened = {*self._streams, *self._studies, *self._used}
         stored = set(self.reader.studies()) if opened else set()
         oldest = time.monotonic() - KEPT
         for name in opened:
-            feed = self._feeds.get(name)
-            if feed is not None and feed.viewers:  # if the study is gone, the feed tells them
+            event_stream = self._streams.get(name)
+            if event_stream is not None and event_stream.viewers:  # if the study is gone, the event stream tells them
                 continue
             if name not in stored or self._used.get(name, 0.0) < oldest:
                 self.forget(name)

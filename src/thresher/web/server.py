@@ -33,7 +33,7 @@ from ..errors import InvalidInput, StoreFailed, ThresherError, UnknownStudy
 from ..log.store import Store
 from ..text.logs import log
 from . import api, pages
-from .refusals import SURPRISE, Refusal, malformed, refusal_of, reply
+from .refusals import SURPRISE, Refusal, refusal_of, refusal_of_malformed, reply
 from .request_checks import Access, CheckedApp, RareWarning, ip_of, unescape_slashes
 from .served_studies import ServedStudies
 
@@ -134,7 +134,7 @@ def create_app(served: ServedStudies, access: Access) -> CheckedApp:
 
     @app.exception_handler(RequestValidationError)
     def malformed_request(request: Request, error: RequestValidationError) -> Response:
-        return _error_reply(request, malformed(request, error))
+        return _error_reply(request, refusal_of_malformed(request, error))
 
     @app.exception_handler(HTTPException)
     def http_error(request: Request, error: HTTPException) -> Response:
@@ -185,14 +185,14 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
     With ``write`` it then gets the address with the write token. ``reader`` is the same store, opened a second time, so
     that no reader waits for a writer.
     """
-    token, write_token = tokens(options)
-    names = [checked_name(name) for name in options.allowed]
-    family, address = resolved(options.host)
-    if is_any(address) and not names:
+    token, write_token = checked_tokens(options)
+    names = [checked_host_name(name) for name in options.allowed]
+    family, address = resolve_host(options.host)
+    if is_any_address(address) and not names:
         remedy = "name the server as its users will: --allow-host NAME"
         raise InvalidInput("host", options.host, "listens under every name, so the allowed ones must be given", remedy)
-    tls = tls_of(options)
-    with _listening(family, options.host, address, options.port) as listener:
+    tls = tls_context(options)
+    with _listening_socket(family, options.host, address, options.port) as listener:
         bound = listener.getsockname()[1]
         hosts = host_headers(options.host, bound, names) | host_headers(address, bound, names)
         cookie, served = f"thresher-{bound}", ServedStudies(store, reader)
@@ -218,7 +218,7 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
                 "this is reachable from other machines without encryption: anyone who sees the traffic sees the "
                 "tokens: use --tls-cert and --tls-key, a proxy with TLS, or a tunnel"
             )
-        start = f"http{'s' if tls else ''}://{shown(options.host, address, bound, names)}/?token="
+        start = f"http{'s' if tls else ''}://{printed_host(options.host, address, bound, names)}/?token="
         announce(f"{start}{token}")
         if write_token is not None:
             announce(f"to write: {start}{write_token}")
@@ -244,7 +244,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop soon. Only writes that were not acknowledged may be lost."""
-        self._served.end()
+        self._served.shut_down()
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # asyncio may try to accept once more
         if self._is_interrupted:  # SIGTERM ends the process after the shutdown anyway
             exit_timer = threading.Timer(SHUTDOWN, os._exit, [128 + signal.SIGINT])
@@ -253,7 +253,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def tokens(options: Options) -> tuple[str, str | None]:
+def checked_tokens(options: Options) -> tuple[str, str | None]:
     """The read token and, with ``write``, the write token. Tokens that were not chosen are random."""
     token = checked_token(options.token)
     if not options.write:
@@ -275,7 +275,7 @@ def checked_token(token: str | None, option: str = "--token") -> str:
     return token
 
 
-def tls_of(options: Options) -> ssl.SSLContext | None:
+def tls_context(options: Options) -> ssl.SSLContext | None:
     if options.tls_cert is None:
         if options.tls_key is not None:
             remedy = "name the certificate: --tls-cert FILE"
@@ -298,7 +298,7 @@ def _no_password() -> str:
     raise ValueError("the key has a password")
 
 
-def checked_name(name: str) -> str:
+def checked_host_name(name: str) -> str:
     """A name that may appear in a Host header."""
     if not re.fullmatch(r"[A-Za-z0-9.-]+(:\d+)?|\[[0-9A-Fa-f:.]+\](:\d+)?", name):
         raise InvalidInput("allowed host", name, "must be NAME or NAME:PORT", "write it without http:// and slashes")
@@ -315,27 +315,27 @@ def host_headers(host: str, port: int, allowed: Iterable[str]) -> set[str]:
     >>> sorted(host_headers("10.0.0.5", 80, []) - host_headers("127.0.0.1", 80, []))
     ['10.0.0.5', '10.0.0.5:80']
     """
-    own = {"127.0.0.1", "localhost", "[::1]"} | (set() if is_any(host) else {bracketed(host)})
+    own = {"127.0.0.1", "localhost", "[::1]"} | (set() if is_any_address(host) else {url_host(host)})
     headers = {f"{name}:{port}" for name in own} | (own if port == 80 else set())
     for name in allowed:
         headers |= {name, with_port(name, port)}
     return {header.lower() for header in headers}
 
 
-def bracketed(host: str) -> str:
+def url_host(host: str) -> str:
     """An address as written in a URL.
 
-    >>> bracketed("::1"), bracketed("127.0.0.1")
+    >>> url_host("::1"), url_host("127.0.0.1")
     ('[::1]', '127.0.0.1')
     """
     ip = ip_of(host)
     return f"[{host}]" if ip and ip.version == 6 else host
 
 
-def is_any(address: str) -> bool:
+def is_any_address(address: str) -> bool:
     """Whether the address means all addresses of the machine.
 
-    >>> is_any("0.0.0.0"), is_any("::"), is_any("127.0.0.1"), is_any("box")
+    >>> is_any_address("0.0.0.0"), is_any_address("::"), is_any_address("127.0.0.1"), is_any_address("box")
     (True, True, False, False)
     """
     ip = ip_of(address)
@@ -352,13 +352,13 @@ def is_loopback(address: str) -> bool:
     return ip is not None and ip.is_loopback
 
 
-def shown(host: str, address: str, port: int, names: list[str]) -> str:
+def printed_host(host: str, address: str, port: int, names: list[str]) -> str:
     """The server's name in the printed address. An allowed name may include a proxy's port.
 
-    >>> shown("0", "0.0.0.0", 80, ["box:8000"]), shown("::1", "::1", 9000, [])
+    >>> printed_host("0", "0.0.0.0", 80, ["box:8000"]), printed_host("::1", "::1", 9000, [])
     ('box:8000', '[::1]:9000')
     """
-    return with_port(names[0] if is_any(address) else bracketed(host), port)
+    return with_port(names[0] if is_any_address(address) else url_host(host), port)
 
 
 def with_port(name: str, port: int) -> str:
@@ -366,7 +366,7 @@ def with_port(name: str, port: int) -> str:
     return name if re.search(r":\d+$", name) else f"{name}:{port}"
 
 
-def resolved(host: str) -> tuple[socket.AddressFamily, str]:
+def resolve_host(host: str) -> tuple[socket.AddressFamily, str]:
     """Resolve a name. ``0`` and similar names mean every address of the machine, and must be recognised."""
     try:
         family, *_, address = socket.getaddrinfo(host or "?", None, type=socket.SOCK_STREAM)[0]
@@ -376,7 +376,7 @@ def resolved(host: str) -> tuple[socket.AddressFamily, str]:
     return family, str(address[0])
 
 
-def _listening(family: socket.AddressFamily, host: str, address: str, port: int) -> socket.socket:
+def _listening_socket(family: socket.AddressFamily, host: str, address: str, port: int) -> socket.socket:
     try:
         return socket.create_server((address, port), family=family, backlog=512)
     except OSError as error:
@@ -384,4 +384,4 @@ def _listening(family: socket.AddressFamily, host: str, address: str, port: int)
         remedy = "choose another --port, or 0 for any free one"
         if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
             remedy = "give --host an address of this machine"
-        raise InvalidInput("address", f"{bracketed(host)}:{port}", rule, remedy) from None
+        raise InvalidInput("address", f"{url_host(host)}:{port}", rule, remedy) from None

@@ -22,7 +22,7 @@ from . import repeating, reports
 from .repeating import interruption, run_once, tear_down
 from .reports import Progress
 from .session_options import Options, bars, options_of, seed_of
-from .studies import Ask, Result, Sift
+from .studies import Ask, Result, SessionStudies
 
 OPEN_LEFT = 8  # the exit code if tests are left open and --thresher-open is fail
 SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -45,7 +45,7 @@ def _loop(config: pytest.Config, options: Options) -> object:
         from .scheduling import Worker
 
         return Worker(config, options)
-    session = SiftedSession(config, options)
+    session = StudySession(config, options)
     config.pluginmanager.register(session, "thresher-session")
     if config.getoption("dist", "no") != "no" and config.getoption("tx", None) and not config.option.collectonly:
         from .scheduling import Controller
@@ -67,32 +67,32 @@ class SeededOnce:
             return (yield)
 
 
-class SiftedSession:
+class StudySession:
     """The studies of a pytest session, and the hooks that show their results to people and to other plugins."""
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self.config, self.options = config, options
-        self.sift: Sift | None = None
+        self.studies: SessionStudies | None = None
         self.results: list[Result] = []
         self.verdicts: list[Verdict] = []
 
-    def begin(self, tests: dict[str, float], version: str) -> Sift:
+    def begin(self, tests: dict[str, float], version: str) -> SessionStudies:
         """Create the studies, or resume them."""
         self.progress = Progress(self.config)
         try:
-            self.sift = Sift(tests, self.options, version=version, on_run=self.progress)
+            self.studies = SessionStudies(tests, self.options, version=version, on_run=self.progress)
         except ThresherError as error:
             option = "--thresher-" if error.what == "storage" else ""
             raise pytest.UsageError(f"{option}{error}") from None
-        return self.sift
+        return self.studies
 
     def report(self, arms: Mapping[str, pytest.Item | reports.Collected]) -> None:
         """Log one report for each test, if the studies have begun."""
-        if self.sift is None:
+        if self.studies is None:
             return
         self.progress.end()
-        self.verdicts = self.sift.verdicts()
-        self.results = self.sift.results(self.verdicts)
+        self.verdicts = self.studies.verdicts()
+        self.results = self.studies.results(self.verdicts)
         for result in self.results:
             item = arms[result.nodeid]
             hook = item.ihook if isinstance(item, pytest.Item) else self.config.hook
@@ -131,9 +131,9 @@ class SiftedSession:
             reports.write(terminalreporter, self.results, self.verdicts, self.options)
 
     def pytest_unconfigure(self) -> None:
-        if self.sift is not None:
+        if self.studies is not None:
             with contextlib.suppress(StoreFailed):
-                self.sift.close()
+                self.studies.close()
 
 
 # The loop of a session in one process: ask for a batch of runs, make them in the order of the tests, and tell.
@@ -147,13 +147,13 @@ BATCH_SECONDS = 0.5  # how long a batch takes: after an interruption, its runs t
 class SingleProcess:
     """Runs the tests in this process until they are settled."""
 
-    def __init__(self, session: SiftedSession) -> None:
-        self._sifted = session
+    def __init__(self, session: StudySession) -> None:
+        self._study_session = session
         self._bars: dict[pytest.Item, float] = {}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._bars = bars(session.items, self._sifted.options)
+        self._bars = bars(session.items, self._study_session.options)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -163,57 +163,59 @@ class SingleProcess:
         refuse_errors(session)
         ordinary, arms = ordinary_and_arms(session.items)
         # the version is computed before tests load more modules
-        version = fingerprint(session.config, session.items) if self._sifted.options.storage else ""
+        version = fingerprint(session.config, session.items) if self._study_session.options.storage else ""
         run_ordinary(session, ordinary)
-        sift = self._sifted.begin({nodeid: self._bars[item] for nodeid, item in arms.items()}, version)
+        studies = self._study_session.begin({nodeid: self._bars[item] for nodeid, item in arms.items()}, version)
         with store_explained():
             try:
-                run_arms(session, arms, sift)
+                run_arms(session, arms, studies)
             finally:
-                self._sifted.report(arms)
+                self._study_session.report(arms)
         stop_if_asked(session)
         return True
 
 
-def run_arms(session: pytest.Session, items: dict[str, pytest.Item], sift: Sift) -> None:
+def run_arms(session: pytest.Session, items: dict[str, pytest.Item], studies: SessionStudies) -> None:
     """Run tests until the studies are done, the time is over or pytest is to stop."""
     order = {nodeid: position for position, nodeid in enumerate(items)}
     try:
-        while not _is_over(session, sift) and (asks := sift.ask(_batch_size(sift))):
-            _run_batch(session, items, sift, sorted(asks, key=lambda ask: order[ask.nodeid]))
-            if sift.failed_enough:
+        while not _is_over(session, studies) and (asks := studies.ask(_batch_size(studies))):
+            _run_batch(session, items, studies, sorted(asks, key=lambda ask: order[ask.nodeid]))
+            if studies.failed_enough:
                 break
     finally:
-        sift.note_teardown_error(tear_down(session, None))
+        studies.note_teardown_error(tear_down(session, None))
 
 
-def _is_over(session: pytest.Session, sift: Sift) -> bool:
-    return sift.is_out_of_time or bool(session.shouldstop) or bool(session.shouldfail)
+def _is_over(session: pytest.Session, studies: SessionStudies) -> bool:
+    return studies.is_out_of_time or bool(session.shouldstop) or bool(session.shouldfail)
 
 
-def _batch_size(sift: Sift) -> int:
+def _batch_size(studies: SessionStudies) -> int:
     """How many runs to ask for at once: about one of each test, and some more where each write takes time."""
-    pace = sift.pace.get(None)
+    pace = studies.pace.get(None)
     most = FIRST_BATCH if pace is None else max(1, int(BATCH_SECONDS / max(pace, 1e-9)))
-    return min(MAX_BATCH, most, max(sift.open, MIN_STORED if sift.options.storage else 1))
+    return min(MAX_BATCH, most, max(studies.open, MIN_STORED if studies.options.storage else 1))
 
 
-def _run_batch(session: pytest.Session, items: dict[str, pytest.Item], sift: Sift, asks: Sequence[Ask]) -> None:
+def _run_batch(
+    session: pytest.Session, items: dict[str, pytest.Item], studies: SessionStudies, asks: Sequence[Ask]
+) -> None:
     """Make these runs. Those that have not begun when the time is over, or pytest stops, are taken back."""
     begun = 0
     try:
-        while begun < len(asks) and not _is_over(session, sift):
+        while begun < len(asks) and not _is_over(session, studies):
             ask = asks[begun]
             begun += 1
             try:
-                item, isolation = items[ask.nodeid], sift.options.isolation
+                item, isolation = items[ask.nodeid], studies.options.isolation
                 outcome = run_once(item, seed=ask.seed, number=ask.number, isolation=isolation)
             except BaseException as error:  # Ctrl-C or pytest.exit: the run has begun
-                sift.drop_lost(ask, interruption(error))
+                studies.drop_lost(ask, interruption(error))
                 raise
-            sift.tell(ask, outcome)
+            studies.tell(ask, outcome)
     finally:
-        sift.take_back(asks[begun:])
+        studies.take_back(asks[begun:])
 
 
 # Functions of both loops, the one above and that of xdist's workers.

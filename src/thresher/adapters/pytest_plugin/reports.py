@@ -19,7 +19,7 @@ from ...text.escapes import markdown, visible
 from ...text.phrasing import plural
 from ...text.quantities import duration, number
 from .session_options import Options
-from .studies import SKIPPED, Result, Sift
+from .studies import SKIPPED, Result, SessionStudies
 
 WORDS = {  # statuses, the worst first: the word of pytest's counts, the letter, and the word with -v
     "error": ("error", "E", "ERROR"),
@@ -322,14 +322,14 @@ class Progress:
         self._every = LIVE if self._live else LOGGED
         self._next = self._began + self._every
 
-    def __call__(self, sift: Sift) -> None:
+    def __call__(self, studies: SessionStudies) -> None:
         now = time.monotonic()
         if now < self._next or self._tr is None or self._tr.verbosity < -1:
             return
         self._next = now + self._every
-        count = sift.counts()
+        count = studies.counts()
         states = f"{count['steady']:,} steady, {count['failing']:,} failing too often, {count['open']:,} open"
-        line = f"thresher: {sift.runs:,} runs, {states}, {duration(now - self._began)}"
+        line = f"thresher: {studies.runs:,} runs, {states}, {duration(now - self._began)}"
         if self._live:
             self._tr.rewrite(line, erase=True)
         else:

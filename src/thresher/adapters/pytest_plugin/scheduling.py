@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 import pytest
 from xdist.scheduler import LoadScheduling
 
-from .plugin import SiftedSession, fingerprint, ordinary_and_arms, refuse_errors, store_explained
+from .plugin import StudySession, fingerprint, ordinary_and_arms, refuse_errors, store_explained
 from .repeating import Outcome, interruption, run_once, tear_down
 from .reports import Collected
 from .session_options import Options, bars
-from .studies import Ask, Sift
+from .studies import Ask, SessionStudies
 
 HELLO, LAST = -1, -2  # serial numbers of two other answers: the collected tests, and an error in the last teardown
 
@@ -152,10 +152,10 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
     failed. The others never began, and another worker makes them.
     """
 
-    def __init__(self, config: pytest.Config, log: Any, *, start: Callable[[dict[str, Any]], Sift]) -> None:
+    def __init__(self, config: pytest.Config, log: Any, *, start: Callable[[dict[str, Any]], SessionStudies]) -> None:
         super().__init__(config, log)
         self.collection: list[str] | None = None
-        self.sift: Sift  # set when this begins
+        self.studies: SessionStudies  # set when this begins
         self._start = start
         self._hello: dict[str, Any] | None = None  # the tests as a worker described them
         self._begun = self._over = False
@@ -174,7 +174,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
         if not self._begun:
             return self._over
         over = self._is_over()  # may take back waiting runs
-        return not self.has_pending and (over or self.sift.done)
+        return not self.has_pending and (over or self.studies.done)
 
     @property
     def has_pending(self) -> bool:
@@ -216,7 +216,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
                 self.schedule()
         elif item_index == LAST:
             if self._begun:
-                self.sift.note_teardown_error(answer, node)
+                self.studies.note_teardown_error(answer, node)
         elif run := self.node2pending.get(node, {}).pop(item_index, None):  # otherwise it was answered before
             self._take_answer(node, run, answer)
             if self._waiting:
@@ -238,11 +238,11 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
         if not spec.popen or getattr(spec, "via", None):  # if its connection broke, runs may have begun
             for run in others:
                 if run.ask is not None:
-                    self.sift.drop_lost(run.ask, "the connection to its worker broke")
+                    self.studies.drop_lost(run.ask, "the connection to its worker broke")
             others = []
         self._waiting.extend(others)
         if first.ask is not None:
-            self.sift.tell(first.ask, Outcome(failure=f"worker {node.gateway.id} crashed while it ran this test"))
+            self.studies.tell(first.ask, Outcome(failure=f"worker {node.gateway.id} crashed while it ran this test"))
         self.schedule()
         return None if first.ask is not None else first.nodeid
 
@@ -250,7 +250,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
 
     def _begin(self, hello: dict[str, Any]) -> None:
         hello["tests"] = [Collected(*test) for test in hello["tests"]]
-        self.sift = self._start(hello)
+        self.studies = self._start(hello)
         self._begun = True
         for test in hello["tests"]:
             scope = scope_of(test.nodeid, test.group, dist=self.config.getvalue("dist"))
@@ -267,7 +267,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
         self._depth[node] = depth = self._queue_length(node)
         runs = self._take_waiting(node, depth - len(pending))
         while len(runs) + len(pending) < depth and len(self._waiting) < MOST:
-            asks = self.sift.ask(depth - len(runs) - len(pending))
+            asks = self.studies.ask(depth - len(runs) - len(pending))
             if not asks:
                 break
             self._waiting.extend(self._runs[ask.nodeid]._replace(ask=ask) for ask in asks)
@@ -277,10 +277,10 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
 
     def _queue_length(self, node: Node) -> int:
         """How many runs to queue on the worker."""
-        pace = self.sift.pace.get(node)
+        pace = self.studies.pace.get(node)
         if pace is None:
             return LEAST
-        return max(LEAST, int(min(MOST, AHEAD / max(pace, 1e-9), self.sift.open // len(self.nodes))))
+        return max(LEAST, int(min(MOST, AHEAD / max(pace, 1e-9), self.studies.open // len(self.nodes))))
 
     def _take_waiting(self, node: Node, most: int) -> list[WorkerRun]:
         """Take waiting runs for this worker, but none of a scope in which another worker has runs."""
@@ -299,7 +299,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
             pending[self._serial] = run
             seed, number = (None, 0) if run.ask is None else (run.ask.seed, run.ask.number)
             message.append([self._serial, run.position, seed, number])
-        left = max(0.0, self.sift.until - time.monotonic())
+        left = max(0.0, self.studies.until - time.monotonic())
         if not self._send_command(node, "thresher", runs=message, left=left):
             self._waiting.extend(pending.pop(serial) for serial, *_ in message)
 
@@ -317,13 +317,13 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
             return
         if answer is None:
             self._ending.add(node)
-            self.sift.take_back([run.ask])
+            self.studies.take_back([run.ask])
         elif isinstance(answer, str):
-            self.sift.drop_lost(run.ask, answer)
+            self.studies.drop_lost(run.ask, answer)
         else:
             outcome = Outcome(*answer)
-            self.sift.tell(run.ask, outcome, node)
-            if outcome.reward != 1 and self.sift.failed_enough:
+            self.studies.tell(run.ask, outcome, node)
+            if outcome.reward != 1 and self.studies.failed_enough:
                 self.stop()
 
     # -- stopping -----------------------------------------------------------------------------------------------
@@ -341,17 +341,17 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
         self._over = True
         self._forget_waiting()
         if self._begun:
-            self.sift.drop_all("the worker did not answer when the tests ended")
+            self.studies.drop_all("the worker did not answer when the tests ended")
         for pending in self.node2pending.values():
             pending.clear()
 
     def _is_over(self) -> bool:
-        out_of_time = self.sift.is_out_of_time
+        out_of_time = self.studies.is_out_of_time
         only_strangers = bool(self._strangers) and self._strangers.issuperset(self.nodes)
         if not self._over and (out_of_time or only_strangers):
             self._over = True
             self._forget_waiting()
-            if not out_of_time and not self.sift.done:
+            if not out_of_time and not self.studies.done:
                 self._report_strangers()
         return self._over
 
@@ -364,7 +364,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
 
     def _forget_waiting(self) -> None:
         if self._waiting:
-            self.sift.take_back([run.ask for run in self._waiting if run.ask is not None])
+            self.studies.take_back([run.ask for run in self._waiting if run.ask is not None])
         self._waiting.clear()
 
 
@@ -391,8 +391,8 @@ GRACE = 5.0  # seconds that workers have to answer after Ctrl-C
 class Controller:
     """The loop in the controller of xdist. Tests run in the workers, and are reported here."""
 
-    def __init__(self, session: SiftedSession) -> None:
-        self._sifted = session
+    def __init__(self, session: StudySession) -> None:
+        self._study_session = session
         self._scheduler: Scheduler | None = None
         self._tests: dict[str, Collected] = {}
 
@@ -413,23 +413,23 @@ class Controller:
             finally:
                 if self._scheduler is not None:
                     self._scheduler.finish()
-                self._sifted.report(self._tests)
+                self._study_session.report(self._tests)
         if session.shouldfail:
             raise session.Failed(session.shouldfail)
         return result
 
-    def _start(self, hello: dict[str, Any]) -> Sift:
+    def _start(self, hello: dict[str, Any]) -> SessionStudies:
         """Create the studies."""
-        session: Any = self._sifted.config.pluginmanager.get_plugin("session")
+        session: Any = self._study_session.config.pluginmanager.get_plugin("session")
         refuse_errors(session)
         if hello.get("error"):
             raise pytest.UsageError(hello["error"])
         self._tests = {test.nodeid: test for test in hello["tests"]}
-        return self._sifted.begin({test.nodeid: test.bar for test in hello["tests"]}, hello["version"])
+        return self._study_session.begin({test.nodeid: test.bar for test in hello["tests"]}, hello["version"])
 
     def _await_answers(self) -> None:
         """After Ctrl-C, wait for the workers' answers. Press Ctrl-C again to stop waiting."""
-        scheduler, loop = self._scheduler, self._sifted.config.pluginmanager.get_plugin("dsession")
+        scheduler, loop = self._scheduler, self._study_session.config.pluginmanager.get_plugin("dsession")
         if scheduler is None or loop is None:
             return
         scheduler.stop()

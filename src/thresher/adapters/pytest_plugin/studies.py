@@ -78,7 +78,7 @@ class Tally:
             self.first, self.seed = outcome, seed
 
 
-class Sift:
+class SessionStudies:
     """One study for each bar, with the tests that have this bar.
 
     The risk is divided among the studies in proportion to their tests. So all labels together are right with the
@@ -91,7 +91,7 @@ class Sift:
         options: Options,
         *,
         version: str = "",
-        on_run: Callable[["Sift"], None] = lambda _: None,
+        on_run: Callable[["SessionStudies"], None] = lambda _: None,
     ) -> None:
         self.options, self.bars = options, dict(tests)
         self.tallies = {nodeid: Tally() for nodeid in tests}
@@ -112,8 +112,8 @@ class Sift:
             rule = f"must be at least {LEAST * len(tests):,}: {LEAST} runs for each of {len(tests):,} tests"
             raise InvalidInput("--thresher-budget", options.budget, rule, "give more, or select fewer tests with -k")
         self._store = open_store(options.storage)
-        self.studies = {bar: self._study(bar, index, version) for index, bar in enumerate(sorted(set(tests.values())))}
-        for study in self.studies.values():
+        self.by_bar = {bar: self._study(bar, index, version) for index, bar in enumerate(sorted(set(tests.values())))}
+        for study in self.by_bar.values():
             self._count_earlier(study)
         self.until = math.inf  # the time limit counts from the first run
 
@@ -157,11 +157,11 @@ class Sift:
         self._flush()
         if self.options.seconds is not None:
             self.until = min(self.until, time.monotonic() + self.options.seconds)
-        waiting = {bar: _open(study) for bar, study in self.studies.items() if not study.done}
+        waiting = {bar: _open(study) for bar, study in self.by_bar.items() if not study.done}
         total, asks = sum(waiting.values()), list[Ask]()
         for bar, count in sorted(waiting.items(), key=lambda item: self._served[item[0]]):
             share = max(1, n * count // max(1, total))
-            pulls = self.studies[bar].ask_many(min(share, n - len(asks)))
+            pulls = self.by_bar[bar].ask_many(min(share, n - len(asks)))
             asks += [Ask(self._nodeids[pull.arm], pull.seed, pull.number, pull.id) for pull in pulls]
             self._served[bar] += len(pulls) / max(1, count)
         return asks
@@ -190,7 +190,7 @@ class Sift:
         self._on_run(self)
 
     def _study_of(self, ask: Ask) -> Study:
-        return self.studies[self.bars[ask.nodeid]]
+        return self.by_bar[self.bars[ask.nodeid]]
 
     def note_teardown_error(self, error: str | None, worker: object = None) -> None:
         """Note an error in tearing down shared fixtures. It is reported with the test that ran last."""
@@ -202,7 +202,7 @@ class Sift:
         """Write the rewards that were told. They are written together, because a write may take longer than a test."""
         told, self._told = self._told, []
         self._flush_at = time.monotonic() + WAIT
-        for bar, study in self.studies.items():
+        for bar, study in self.by_bar.items():
             written = {ask.pull: (ask, reward) for ask, reward in told if self.bars[ask.nodeid] == bar}
             if written:
                 outside = tell_together(study, [Telling(pull, reward) for pull, (_, reward) in written.items()])
@@ -233,7 +233,7 @@ class Sift:
 
     def _up_to_date(self) -> Iterable[Study]:
         self._flush()
-        return self.studies.values()
+        return self.by_bar.values()
 
     # -- reading ------------------------------------------------------------------------------------------------
 
@@ -268,8 +268,8 @@ class Sift:
 
     def results(self, verdicts: Sequence[Verdict] | None = None) -> list[Result]:
         """The results of all tests, in their order."""
-        by_bar = dict(zip(self.studies, self.verdicts() if verdicts is None else verdicts, strict=True))
-        return [self._result(nodeid, by_bar[bar]) for nodeid, bar in self.bars.items()]
+        verdict_of = dict(zip(self.by_bar, self.verdicts() if verdicts is None else verdicts, strict=True))
+        return [self._result(nodeid, verdict_of[bar]) for nodeid, bar in self.bars.items()]
 
     def _result(self, nodeid: str, verdict: Verdict) -> Result:
         row, tally = verdict[self._names[nodeid]], self.tallies[nodeid]

@@ -12,7 +12,7 @@ import thresher
 from thresher.errors import StoreFailed
 from thresher.log.store import MemoryStore
 from thresher.study import give_up
-from thresher.web.event_stream import Feed
+from thresher.web.event_stream import EventStream
 from thresher.web.json_shapes import encoded
 from thresher.web.live_study import LiveStudy
 
@@ -190,22 +190,22 @@ def test_viewers_share_one_watch_and_a_latecomer_misses_nothing() -> None:
     store.read = counted  # type: ignore[method-assign]
 
     async def watch() -> list[bytes]:
-        feed = Feed(LiveStudy("coins", store))
-        viewers = [feed.view(1) for _ in range(20)]
+        stream = EventStream(LiveStudy("coins", store))
+        viewers = [stream.view(1) for _ in range(20)]
         for viewer in viewers:
             assert await anext(viewer) == b"retry: 1000\n\n"
         before = reads
         study.ask()
         texts = [await anext(viewer) for viewer in viewers]
         assert reads - before < 20  # not 20 times anything
-        newcomer = feed.view(1)
+        newcomer = stream.view(1)
         await anext(newcomer)
         missed = json.loads((await anext(newcomer)).partition(b"data: ")[2])
         assert missed["rows"] == json.loads(texts[0].partition(b"data: ")[2])["rows"]
         pull = study.ask()
         assert pull
         texts += [await anext(viewer) for viewer in [*viewers, newcomer]]
-        stranger = feed.view(77)
+        stranger = stream.view(77)
         await anext(stranger)
         assert b"event: reset" in await anext(stranger)
         for viewer in [*viewers, newcomer, stranger]:
@@ -234,8 +234,8 @@ def test_a_long_first_message_is_made_once_for_all_and_sent_in_pieces() -> None:
         return parts
 
     async def watch() -> list[list[bytes]]:
-        feed = Feed(live)
-        viewers = [feed.view(1) for _ in range(20)]
+        stream = EventStream(live)
+        viewers = [stream.view(1) for _ in range(20)]
         messages = await asyncio.gather(*map(first, viewers))
         for viewer in viewers:
             await viewer.aclose()
@@ -259,7 +259,7 @@ def test_what_viewers_are_sent_is_made_off_the_event_loop(monkeypatch: pytest.Mo
     live.head = lambda: threads.add(threading.get_ident()) or head()  # type: ignore[func-returns-value,method-assign]
 
     async def watch() -> bytes:
-        viewer = Feed(live).view(1)
+        viewer = EventStream(live).view(1)
         await anext(viewer)
         message = await anext(viewer)
         await viewer.aclose()
@@ -272,7 +272,7 @@ def test_what_viewers_are_sent_is_made_off_the_event_loop(monkeypatch: pytest.Mo
 def test_viewers_learn_when_a_study_is_deleted_or_replaced() -> None:
     async def watch(store: MemoryStore, *, again: bool) -> bytes:
         thresher.create_study("coins", arms=["a"], at_least=0.5, storage=store)
-        viewer = Feed(LiveStudy("coins", store)).view(1)
+        viewer = EventStream(LiveStudy("coins", store)).view(1)
         await anext(viewer)
         store.delete("coins")
         if again:
@@ -296,7 +296,7 @@ def test_a_store_that_fails_for_a_moment_ends_no_stream(monkeypatch: pytest.Monk
 
     async def watch() -> bytes:
         nonlocal failing
-        viewer = Feed(LiveStudy("coins", store)).view(1)
+        viewer = EventStream(LiveStudy("coins", store)).view(1)
         await anext(viewer)
         store.read = flaky  # type: ignore[method-assign]
         told = asyncio.create_task(anext(viewer))
