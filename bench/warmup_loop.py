@@ -10,9 +10,7 @@ from thresher.core.certificate import OPEN
 from thresher.core.kernel import (
     FAR,
     Board,
-    assign,
     choose_for,
-    release,
     rescore_asked,
     rescore_both,
     rescore_everything,
@@ -141,7 +139,7 @@ def run_pool(
                 scores = other.best if rule.alternates and (issued + 1) % 2 == 0 else board.best
                 arm = choose_by(way, board, choose_for(board, other, rule, issued + 1), scores[1])
                 issued += 1
-                assign(board, arm)
+                board.pending[arm] += 1
                 if certifies:
                     issue(proof, arm, issued)
                 start_pull(arms, arm, state)
@@ -159,7 +157,7 @@ def run_pool(
                 slot = int(slots.winner[1])
                 clock = slots.due[len(slots.due) // 2 + slot]
                 arm = slots.arm[slot]
-                release(board, arm)
+                board.pending[arm] -= 1
                 saw(board, arms, arm, slots.reward[slot])
                 if certifies:
                     learn(board, proof, arms, arm, slots.pull[slot], slots.reward[slot], False)

@@ -58,6 +58,7 @@ def live(setup: Setup, played: Played) -> thresher.Study:
 
 def compare(ledger: State, played: Played) -> None:
     """Both hold the same bits."""
+    ledger.score_stale()
     board, proof = played.board, played.proof
     for name in ("seen", "pending", "mean", "scatter", "total", "residue", "shut", "best", "winner"):
         assert list(getattr(board, name)) == list(getattr(ledger.board, name)), name

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from .core import checks
 from .core import verdict as verdicts
-from .core.events import CALLERS, NO_CAUSE, PENDING, CallersCause, Cause, Event
+from .core.events import CALLERS, LATE, NO_CAUSE, PENDING, CallersCause, Cause, Event
 from .core.guarantee import USUAL, Words
 from .core.hard_cases import CaseRow, hardest
 from .core.pulls import Pull, PullRow, Pulls, id_in, id_of, pull_of, pulls_in
@@ -62,7 +62,7 @@ class Study(AbstractContextManager["Study"]):
         With ``arm``, the caller chooses the arm, which the log records: for hosts that decide what runs next. None then
         also means that this arm takes no pulls: it is settled or retired, has no case left or waits for the baseline.
         """
-        pulls = self._ask(1, None, None, commands.ANY if arm is None else commands.host_for(self.spec, arm))
+        pulls = self._ask(1, commands.ANY if arm is None else commands.host_for(self.spec, arm))
         return pulls[0] if pulls else None
 
     def ask_many(
@@ -74,43 +74,36 @@ class Study(AbstractContextManager["Study"]):
         the caller does. A repeated call with the same ``key``, from any process, returns the same pulls. The log
         records that, and the verdict says that these evaluations may have been repeated.
         """
-        return self._ask(checks.whole("number of pulls", n, least=0), lease, key, commands.host_for(self.spec, arm))
+        host = commands.ANY if arm is None else commands.host_for(self.spec, arm)
+        return self._ask(n if n == 1 else checks.whole("number of pulls", n, least=0), host, lease, key)
 
-    def _ask(
-        self,
-        n: int,
-        lease: float | None,
-        key: str | None,
-        host: commands.Host,
-        then: Callable[[State, list[Pull]], object] | None = None,
-    ) -> list[Pull]:
-        """`ask_many`; ``then`` is called with the state after these pulls."""
-        seconds = None if lease is None else checks.seconds("lease", lease)
+    def _ask(self, n: int, host: commands.Host, lease: float | None = None, key: str | None = None) -> list[Pull]:
         if time.monotonic() >= self._next_sweep:
             self.sweep()
-
-        def plan(draft: Draft) -> list[Pull]:
-            known = None if key is None else self._asked_before(draft, key, seconds)
-            pulls = known or commands.ask(draft, n, host)
-            if then is not None:
-                then(draft.ledger, pulls)
-            return pulls
-
-        pulls = self._journal.commit(plan, lease=seconds)
-        if self.store.leased and seconds is None:
-            self._keeper.hold(pull.id for pull in pulls)
+        if lease is None and key is None:
+            pulls = self._journal.commit(commands.ask, n, host)
+        else:
+            pulls = self._journal.commit(self._ask_with_key, n, host, lease, key)
+        if lease is None and self.store.leased:
+            self._keeper.hold([pull.id for pull in pulls])
         return pulls
 
-    def _asked_before(self, draft: Draft, key: str, seconds: float | None) -> list[Pull]:
-        """The pulls of an earlier call with that key, with their leases renewed."""
+    def _ask_with_key(
+        self, draft: Draft, n: int, host: commands.Host, lease: float | None, key: str | None
+    ) -> list[Pull]:
+        """Issue pulls, or return those of an earlier call with that key, with their leases renewed."""
+        seconds = None if lease is None else checks.seconds("lease", lease)
+        if key is None:
+            return commands.ask(draft, n, host, seconds)
         if self._keys is None:
             self._keys = Keys(self.name, self.store)
             self._journal.on_write = self._keys.follow
         draft.key = marked(checks.text("key", key))
         known = self._keys.pulls(draft.key, draft.ledger.last)
+        if not known:
+            return commands.ask(draft, n, host, seconds)
         commands.ask_again(draft, known)
-        if known:
-            self.store.renew(self.name, known, seconds or self._keeper.seconds)
+        self.store.renew(self.name, known, seconds or self._keeper.seconds)
         return [pull_of(draft.ledger, pull) for pull in known]
 
     def tell(
@@ -131,7 +124,11 @@ class Study(AbstractContextManager["Study"]):
         arm, whose label is then not certified, and raises `OutsideBounds`; the reason of the retirement keeps its note
         and its cost, which does not count in the total.
         """
-        tell_for_reply(self, Telling(pull, reward, repeatable, note, cost))
+        outside = self._journal.commit(commands.tell, pull, reward, repeatable, note, cost)
+        if self.store.leased:
+            self._keeper.let_go(id_of(pull))
+        if outside is not None:
+            raise outside
 
     def drop(self, pull: Pull | int | str, *, reason: str = "dropped by hand", cause: CallersCause = "lost") -> None:
         """Drop a pull: it was ``"lost"``, or it ``"failed"``, which counts against its arm. Dropping twice is accepted.
@@ -177,21 +174,21 @@ class Study(AbstractContextManager["Study"]):
         for pull in peek(self, lambda ledger: [each for each in self._keeper.held if ledger.state_of(each) != PENDING]):
             self._keeper.let_go(pull)  # another process has told or dropped it
         lost = [pull for pull in self.store.expired(self.name) if not self._keeper.holds(pull)]
-        return self._journal.commit(lambda draft: commands.drop_lost(draft, lost)) if lost else 0
+        return self._journal.commit(commands.drop_lost, lost) if lost else 0
 
     # -- steering -----------------------------------------------------------------------------------------------
 
     def extend(self, *, budget: int) -> None:
         """Give the study a larger budget: the new total. The same total again is accepted, a smaller one is refused."""
-        self._journal.commit(lambda draft: commands.extend(draft, budget))
+        self._journal.commit(commands.extend, budget)
 
     def retire(self, arm: str, *, reason: str = "retired by hand") -> None:
         """Retire an arm: it takes no more pulls. A repeated call is accepted."""
-        self._journal.commit(lambda draft: commands.retire(draft, arm, reason))
+        self._journal.commit(commands.retire, arm, reason)
 
     def restore(self, arm: str) -> None:
         """Let a retired arm take pulls again, with its failures forgiven. A repeated call is accepted."""
-        self._journal.commit(lambda draft: commands.restore(draft, arm))
+        self._journal.commit(commands.restore, arm)
 
     # -- reading: nothing here writes ---------------------------------------------------------------------------
 
@@ -275,7 +272,7 @@ def give_up(study: Study, pull: Pull | int | str, *, cause: Cause, reason: str) 
     """Drop a pull with any cause: only runners know whether it ever began."""
     number = id_of(pull)
     try:
-        study._journal.commit(lambda draft: commands.drop(draft, pull, cause, reason))
+        study._journal.commit(commands.drop, pull, cause, reason)
     finally:  # if it cannot be written, the lease runs out
         study._keeper.let_go(number)
 
@@ -283,7 +280,7 @@ def give_up(study: Study, pull: Pull | int | str, *, cause: Cause, reason: str) 
 def import_pulls(study: Study, rows: Iterable[commands.Result]) -> None:
     """Add results from elsewhere: all of them or none."""
     checked = [commands.checked_result(study.spec, row) for row in rows]
-    study._journal.commit(lambda draft: commands.add_results(draft, checked))
+    study._journal.commit(commands.add_results, checked)
 
 
 class Asked(NamedTuple):
@@ -296,20 +293,21 @@ class Asked(NamedTuple):
 
 def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: str | None = None) -> Asked:
     """The same as `Study.ask_many`, with what a reply needs besides the pulls, from the same read of the store."""
-    states = []  # by the last decision; the pulls may be those of an earlier one, whose answer was lost
+    count, host = checks.whole("number of pulls", n, least=0), commands.host_for(study.spec, arm)
 
-    def note(ledger: State, pulls: list[Pull]) -> None:
+    def plan(draft: Draft) -> Asked:
+        pulls, ledger = study._ask_with_key(draft, count, host, lease, key), draft.ledger
         named = None if arm is None else ledger.spec.arm(arm)
-        states.append((ledger.done, n > 0 and not pulls and ledger.may_take_more(named)))
+        return Asked(pulls, ledger.done, n > 0 and not pulls and ledger.may_take_more(named))
 
-    count = checks.whole("number of pulls", n, least=0)
-    pulls = study._ask(count, lease, key, commands.host_for(study.spec, arm), then=note)
-    return Asked(pulls, *states[-1])
+    if time.monotonic() >= study._next_sweep:
+        study.sweep()
+    return study._journal.commit(plan)
 
 
 def ask_for_cases(study: Study, arm: str, cases: Sequence[int]) -> list[Pull]:
     """Pulls of the arm on these cases, for adapters alone: their host has shuffled the cases."""
-    return study._ask(len(cases), None, None, commands.Host(arm, cases))
+    return study._ask(len(cases), commands.Host(arm, cases))
 
 
 def others_pulls(study: Study) -> int:
@@ -318,14 +316,18 @@ def others_pulls(study: Study) -> int:
     return sum(not study._keeper.holds(pull) for pull in pending)
 
 
-def tell_for_reply(study: Study, given: Telling) -> bool:
+def tell_for_reply(
+    study: Study,
+    pull: Pull | int | str,
+    reward: object,
+    *,
+    repeatable: bool = False,
+    note: str | None = None,
+    cost: float | None = None,
+) -> bool:
     """The same as `Study.tell`. Returns whether the reward was late."""
-    told = study._journal.commit(lambda draft: commands.tell(draft, given))
-    if study.store.leased:
-        study._keeper.let_go(id_of(given.pull))
-    if told.outside is not None:
-        raise told.outside
-    return told.late
+    study.tell(pull, reward, repeatable=repeatable, note=note, cost=cost)
+    return peek(study, lambda ledger: ledger.state_of(id_of(pull)) == LATE)
 
 
 def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, OutsideBounds]:
@@ -338,9 +340,9 @@ def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, Outside
         outside = {}
         for reward in rewards:
             with contextlib.suppress(AlreadyTold):
-                told = commands.tell(draft, reward)
-                if told.outside is not None:
-                    outside[id_of(reward.pull)] = told.outside
+                error = commands.tell(draft, *reward)
+                if error is not None:
+                    outside[id_of(reward.pull)] = error
         return outside
 
     try:
@@ -360,7 +362,7 @@ def verdict_in(study: Study, words: Words) -> Verdict:
 
 def accept(study: Study, evaluator: str) -> None:
     """Record that another evaluator measures the same thing. A repeated call is accepted."""
-    study._journal.commit(lambda draft: commands.accept(draft, evaluator))
+    study._journal.commit(commands.accept, evaluator)
 
 
 def record_files(study: Study, digests: Callable[[State], Mapping[str, str]]) -> None:

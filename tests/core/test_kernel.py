@@ -33,11 +33,11 @@ def test_the_tournament_finds_what_a_linear_search_finds(
     for arm, move, reward in moves:
         arm %= arms
         if move == "assign":
-            kernel.assign(columns, arm)
+            columns.pending[arm] += 1
         elif move == "observe":
             kernel.observe(columns, arm, reward, reward)
         elif move == "drop" and columns.pending[arm]:
-            kernel.release(columns, arm)
+            columns.pending[arm] -= 1
         elif move in ("shut", "open"):
             columns.shut[arm] = move == "shut"
         kernel.rescore_both(columns, columns, arm, rule, rule)
@@ -56,9 +56,9 @@ def test_assign_then_release_leaves_no_trace(
         kernel.observe(columns, arm, reward, reward)
     kernel.rescore_all(columns, rule)
     before = [column[:] for column in columns]
-    kernel.assign(columns, arm)
+    columns.pending[arm] += 1
     kernel.rescore_both(columns, columns, arm, rule, rule)
-    kernel.release(columns, arm)
+    columns.pending[arm] -= 1
     kernel.rescore_both(columns, columns, arm, rule, rule)
     assert [column[:] for column in columns] == before
 
@@ -79,10 +79,10 @@ def test_warm_up_takes_the_arms_in_turn_and_then_the_formula_decides() -> None:
 def test_an_arm_whose_first_rewards_are_pending_waits_unless_all_do() -> None:
     columns = board(2)
     for arm in (0, 0, 1, 1, 1):
-        kernel.assign(columns, arm)
+        columns.pending[arm] += 1
     kernel.rescore_all(columns, RULE)
     assert kernel.choose_for(columns, columns, RULE, 1) == 0  # all wait: the one with the fewest pending
-    kernel.release(columns, 1)
+    columns.pending[1] -= 1
     kernel.observe(columns, 1, 0.9, 0.9)
     kernel.rescore_both(columns, columns, 1, RULE, RULE)
     assert kernel.choose_for(columns, columns, RULE, 1) == 1
@@ -96,7 +96,7 @@ def test_an_arm_with_too_many_pending_pulls_for_its_rewards_waits_unless_all_do(
     for _ in range(6):
         kernel.rescore_all(columns, rule)
         chosen.append(kernel.choose_for(columns, columns, RULE, 1))
-        kernel.assign(columns, chosen[-1])
+        columns.pending[chosen[-1]] += 1
     assert chosen == [0, 0, 1, 1, 0, 1]  # up to one above half of its two rewards; then the fewest pending
 
 

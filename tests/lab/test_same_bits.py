@@ -55,7 +55,7 @@ class Plain:
 
     def asked(self, arm: int) -> None:
         self.issued += 1
-        kernel.assign(self.board, arm)
+        self.board.pending[arm] += 1
         if self.setup.rules.exploration == "doubling":
             self.rule = self.rule._replace(
                 exploration=kernel.doubled(self.rule.exploration, self.issued, self.setup.arms)
@@ -65,7 +65,7 @@ class Plain:
 
     def told(self, arm: int, reward: float) -> None:
         low, high = self.setup.bounds
-        kernel.release(self.board, arm)
+        self.board.pending[arm] -= 1
         kernel.observe(self.board, arm, (reward - low) / (high - low), reward)
         self.rescore(arm)
 

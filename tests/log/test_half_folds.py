@@ -16,12 +16,10 @@ from thresher.log.store import MemoryStore, Store
 from thresher.study import peek
 
 STEPS = [
-    (kernel, "assign"),
+    (certificate, "enqueue"),
     (kernel, "observe"),
-    (kernel, "release"),
-    (certificate, "advance"),
     (certificate, "tell"),
-    (kernel, "climb"),
+    (certificate, "advance"),
 ]
 ERRORS = [KeyboardInterrupt, SystemExit, MemoryError]
 
@@ -63,7 +61,7 @@ def goes_on(study: thresher.Study) -> None:
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("nth", [1, 2, 3])
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step[1])
+@pytest.mark.parametrize("step", [*STEPS, (kernel, "climb")], ids=lambda step: step[1])
 def test_an_interrupt_while_an_event_is_written(
     monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str], nth: int, after: bool, error: type[BaseException]
 ) -> None:
@@ -118,7 +116,7 @@ def test_an_interrupt_while_a_users_score_is_put_into_the_tree(monkeypatch: pyte
 
 def test_an_interrupt_at_the_first_event_of_an_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     study = make(MemoryStore())
-    trap = Trap(monkeypatch, kernel, "assign", KeyboardInterrupt)
+    trap = Trap(monkeypatch, certificate, "enqueue", KeyboardInterrupt)
     trap.set(1, after=True)
     with pytest.raises(KeyboardInterrupt):
         study.ask()

@@ -12,7 +12,6 @@ from ..core.events import CALLERS, NO_CAUSE, PENDING
 from ..core.pulls import TICKET, id_in, id_of, pull_json
 from ..core.state import State
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
-from ..log.commands import Telling
 from ..study import Pull, Study, ask_for_reply, peek, tell_for_reply
 from ..text.phrasing import plural
 from . import FINISHED, NOT_MET
@@ -136,7 +135,7 @@ def tell(
       thresher tell rivals 17-3f9c2a41 0.85 0.8
     """
     rewards, number = _rewards_of_pull(study, reward, baseline), id_of(pull)
-    late = tell_for_reply(study, Telling(pull, rewards, repeatable, **remarks))
+    late = tell_for_reply(study, pull, rewards, repeatable=repeatable, **remarks)
     if style == "json":
         print_lines([json.dumps({"format": 1, "pull": pull, "reward": rewards, "late": late})])
     elif remark := peek(study, lambda ledger: _remark_on_reward(ledger, number, late=late)):

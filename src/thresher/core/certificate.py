@@ -236,7 +236,7 @@ def try_again(docket: Docket, pull: int) -> None:
 def ready(docket: Docket, arm: int, pending: int) -> bool:
     """Whether the arm's first pull can be committed. If too many rewards wait behind a pending one, it is charged."""
     pull = docket.first[arm]
-    if pull == 0 or docket.settled[arm] != OPEN or docket.outcome[pull] == FREED:
+    if docket.settled[arm] != OPEN or docket.outcome[pull] == FREED:
         return False
     if docket.outcome[pull] == CANCELLED:
         if docket.waiting[arm] == 0:
@@ -289,7 +289,7 @@ def weigh(
 ) -> bool:
     """Commit every pull of the arm that can be committed; return whether this settled the arm."""
     was_open = docket.settled[arm] == OPEN
-    while ready(docket, arm, pending):
+    while docket.first[arm] != 0 and ready(docket, arm, pending):
         advance(docket, sheet, arm, capital, stakes)
     return was_open and docket.settled[arm] != OPEN
 

@@ -66,15 +66,6 @@ class Rule(NamedTuple):
 # -- formulas: (gap, scatter, seen, weight, exploration) -> score; seen >= 1, weight = T + δτ >= seen ------------
 
 
-def spread(scatter: float, seen: int) -> float:
-    """σ̂ in its 1/T form (eq:var).
-
-    >>> spread(0.5, 2)
-    0.5
-    """
-    return math.sqrt(scatter / seen)
-
-
 def uniform(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
     """Pulls every arm equally often."""
     return weight
@@ -90,13 +81,13 @@ def apt(gap: float, scatter: float, seen: int, weight: float, exploration: float
 
 
 def evt(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
-    """Δ̂ / (a/e + √(a/e) σ̂): eq:S_k; with pending pulls in the weight it is AP-EVT, eq:S_k-2.
+    """Δ̂ / (a/e + √(a/e) σ̂): eq:S_k; with pending pulls in the weight it is AP-EVT, eq:S_k-2; σ̂ in its 1/T form, eq:var.
 
     >>> evt(0.5, 1.0, 4, 4.0, 4.0)
     0.3333333333333333
     """
     ratio = exploration / weight
-    return gap / (ratio + math.sqrt(ratio) * spread(scatter, seen))
+    return gap / (ratio + math.sqrt(ratio) * math.sqrt(scatter / seen))
 
 
 def evt_supplement(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
@@ -224,16 +215,6 @@ def rescore_all(board: Board, rule: Rule) -> None:
         board.best[leaves + leaf] = score(board, leaf, rule) if leaf < len(board.seen) else NEVER
     for node in range(leaves - 1, 0, -1):
         play(board.best, board.winner, node)
-
-
-def assign(board: Board, arm: int) -> None:
-    """A pull of the arm was issued."""
-    board.pending[arm] += 1
-
-
-def release(board: Board, arm: int) -> None:
-    """A pull of the arm is no longer pending."""
-    board.pending[arm] -= 1
 
 
 def added(total: float, residue: float, value: float) -> tuple[float, float]:

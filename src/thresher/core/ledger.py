@@ -34,7 +34,6 @@ def new_state(spec: Spec) -> State:
     state = State(spec)
     for arm in range(len(spec.arms) if state.base >= 0 else 0):
         _shut(state, arm)
-    _rescore_all(state)
     return state
 
 
@@ -51,29 +50,22 @@ def fold(events: Iterable[Event]) -> State:
     """The state after a whole log, which must begin with `created`."""
     stream = iter(events)
     state = begun(next(stream, None))
-    apply_all(state, stream)
+    for event in stream:
+        apply(state, event)
     return state
 
 
 def apply(state: State, event: Event) -> None:
-    """Check the event and fold it in."""
-    validity.check(state, event)
-    fold_in(state, event)
+    """Check the event and fold it in. An invalid event changes nothing.
 
-
-def fold_in(state: State, event: Event) -> None:
-    """Fold in an event that is known to be valid. If this is interrupted, discard the state."""
+    After any other error, discard the state if its last event is this one: it may hold half of it.
+    """
+    if event.seq != state.seq + 1 or state.due is not None or state.cases is not None or event.kind not in _FOLDS:
+        validity.check_order(state, event)
+    validity.RULES[event.kind](state, event)
+    state.last = event
     _FOLDS[event.kind](state, event)
-    state.seq, state.last = event.seq, event
-
-
-def apply_all(state: State, events: Iterable[Event]) -> None:
-    """Check and fold many events, and score once at the end: scores follow from the columns."""
-    state.folding = True
-    for event in events:
-        apply(state, event)
-    state.folding = False
-    _follow_rule(state)
+    state.seq = event.seq
 
 
 # -- events ------------------------------------------------------------------------------------------------------
@@ -94,7 +86,7 @@ def _asked(state: State, event: Event) -> None:
     state.pull_reward.append(0.0)
     if state.spec.pairs:
         state.pull_other.append(0.0)
-    kernel.assign(state.board, arm)
+    state.board.pending[arm] += 1
     is_new = state.cases is None or _take_place(state, state.cases, arm, event)
     if state.certifies:
         state.docket.following.append(0)
@@ -112,9 +104,9 @@ def _asked(state: State, event: Event) -> None:
     elif state.ranking.level:
         _shut(state, arm)
     if state.stale is not None:
-        _note_stale(state, state.stale, arm)
-    elif not state.folding:
-        state.rule = kernel.rescore_asked(state.board, state.second, arm, state.rule, state.second_rule, pull)
+        state.stale.add(arm)
+    if state.rule.doubles and pull >= 2.0 * state.rule.exploration * len(state.asked):
+        _follow_rule(state)
 
 
 def _told(state: State, event: Event) -> None:
@@ -126,7 +118,7 @@ def _told(state: State, event: Event) -> None:
         state.pull_state[at] = LATE
     else:
         state.pull_state[at] = TOLD
-        kernel.release(state.board, arm)
+        state.board.pending[arm] -= 1
         state.pending -= 1
     state.pull_reward[at] = reward
     state.told += 1
@@ -144,12 +136,22 @@ def _told(state: State, event: Event) -> None:
     if event.reason is not None and event.reason.startswith("{"):
         _keep_remarks(state, pull, event)
     if state.cases is None:
-        _count(state, arm, pull)
+        spec, counted = state.spec, reward
+        if not state.plain:
+            other = state.pull_other[at] if spec.pairs else 0.0
+            counted = spec.counted(reward, other)
+            _keep(state, arm, reward, other)
+        scaled = spec.scale(counted)
+        kernel.observe(state.board, arm, scaled, counted)
+        if state.certifies:
+            certificate.tell(state.docket, arm, pull, scaled)
+            _weigh(state, arm)
     elif state.base >= 0:
         _count_against_table(state, state.cases, arm, pull)
     else:
         _count_case(state, state.cases, arm, pull, state.spec.counted(reward))
-    _rescore(state, arm)
+    if state.stale is not None:
+        state.stale.add(arm)
 
 
 def _repeated(state: State, event: Event) -> None:
@@ -163,7 +165,7 @@ def _dropped(state: State, event: Event) -> None:
     arm = state.pull_arm[pull - 1]
     state.pull_state[pull - 1] = DROPPED
     state.pending -= 1
-    kernel.release(state.board, arm)
+    state.board.pending[arm] -= 1
     if event.cause in BLAMED:
         _blame(state, arm, event)
     if state.cases is None:
@@ -182,7 +184,7 @@ def _dropped(state: State, event: Event) -> None:
     if state.cases is not None:
         _shut(state, arm)
         _open_arms(state, state.cases)
-    _rescore(state, arm)
+    _score_later(state, arm)
 
 
 def _outcome_of(state: State, event: Event) -> int:
@@ -212,7 +214,7 @@ def _shut_with_others(state: State, arm: int) -> None:
     """An arm was retired or restored. Without the baseline, no arm takes pulls."""
     for other in range(len(state.spec.arms)) if arm == state.base else (arm,):
         _shut(state, other)
-        _rescore(state, other)
+        _score_later(state, other)
 
 
 def _extended(state: State, event: Event) -> None:
@@ -230,7 +232,7 @@ def _weighed(state: State, event: Event) -> None:
                 _settle(state, arm)
             if state.ranking.level:
                 _rank(state, arm)
-    _rescore_all(state)
+    state.stale = None
 
 
 def _accepted(state: State, event: Event) -> None:
@@ -261,20 +263,6 @@ _FOLDS: dict[str, Callable[[State, Event], None]] = {
 # -- counting rewards --------------------------------------------------------------------------------------------
 
 
-def _count(state: State, arm: int, pull: int) -> None:
-    """Count a reward of a study without cases: as it is, or as its share or difference."""
-    spec, counted = state.spec, state.pull_reward[pull - 1]
-    if not state.plain:
-        reward, other = counted, state.pull_other[pull - 1] if spec.pairs else 0.0
-        counted = spec.counted(reward, other)
-        _keep(state, arm, reward, other)
-    scaled = spec.scale(counted)
-    kernel.observe(state.board, arm, scaled, counted)
-    if state.certifies:
-        certificate.tell(state.docket, arm, pull, scaled)
-        _weigh(state, arm)
-
-
 def _keep(state: State, arm: int, reward: float, other: float) -> None:
     """Keep a reward, for display, where something else counts."""
     if state.values:
@@ -303,7 +291,7 @@ def _prove_wrong(state: State, arm: int, event: Event) -> None:
     before, pulled = state.pull_state[pull - 1], state.pull_arm[pull - 1]
     if before == PENDING:
         state.pending -= 1
-        kernel.release(state.board, pulled)
+        state.board.pending[pulled] -= 1
     if before in (PENDING, DROPPED):  # otherwise it keeps the reward that was told
         state.pull_state[pull - 1] = OUTSIDE
         rewards = state.pull_reward if pulled == arm else state.pull_other  # of a pair, the baseline's
@@ -392,7 +380,7 @@ def _open_arms(state: State, cases: Cases) -> None:
         _count_against_table(state, cases, state.pull_arm[pull - 1], pull)
     for arm in range(len(state.spec.arms)):
         _shut(state, arm)
-        _rescore(state, arm)
+        _score_later(state, arm)
 
 
 def _free_place(state: State, cases: Cases, arm: int, pull: int, cause: str | None) -> bool:
@@ -415,8 +403,8 @@ def _weigh(state: State, arm: int) -> None:
     if state.unweighed:
         return
     capital, pending = state.capitals.get(arm), state.board.pending[arm]
-    if capital is None and certificate.ready(state.docket, arm, pending):  # capitals are made at the first commit
-        capital = _capital(state, arm)
+    if capital is None and state.docket.first[arm] != 0 and certificate.ready(state.docket, arm, pending):
+        capital = _capital(state, arm)  # capitals are made at the first commit
     if capital is not None and certificate.weigh(state.docket, state.sheet, arm, pending, capital, state.stakes):
         _settle(state, arm)
     if state.ranking.level:
@@ -446,7 +434,7 @@ def _rank(state: State, arm: int, *, counted: bool = False) -> None:
     for at in range(error_rate.update(ranking, state.docket, state.sheet, arm, capital, state.stakes, counted)):
         other = ranking.found[at]
         _settle(state, other)
-        _rescore(state, other)
+        _score_later(state, other)
     _shut(state, arm)
 
 
@@ -463,7 +451,7 @@ def _leave(state: State, arm: int) -> None:
             state.settled -= 1
             state.settled_above -= label == certificate.ABOVE
             _shut(state, other)
-            _rescore(state, other)
+            _score_later(state, other)
 
 
 def _shut(state: State, arm: int) -> None:
@@ -485,29 +473,12 @@ def _shut(state: State, arm: int) -> None:
 # -- scores ------------------------------------------------------------------------------------------------------
 
 
-def _rescore(state: State, arm: int) -> None:
+def _score_later(state: State, arm: int) -> None:
+    """The arm has changed: score it before the next choice."""
     if state.stale is not None:
         state.stale.add(arm)
-    elif not state.folding:
-        kernel.rescore_both(state.board, state.second, arm, state.rule, state.second_rule)
-
-
-def _note_stale(state: State, stale: set[int], arm: int) -> None:
-    """After a pull of the arm was asked for: a user's function is called only before the next decision."""
-    stale.add(arm)
-    if state.rule.doubles and (rule := state.rule_for(state.budget, state.issued)) != state.rule:
-        state.rule = rule
-        stale.update(range(len(state.spec.arms)))
 
 
 def _follow_rule(state: State) -> None:
     """Score all arms by the rule for the current budget and the pulls issued."""
-    state.rule = state.rule_for(state.budget, state.issued)
-    _rescore_all(state)
-
-
-def _rescore_all(state: State) -> None:
-    if state.stale is not None:
-        state.stale.update(range(len(state.spec.arms)))
-    if not state.folding:
-        kernel.rescore_everything(state.board, state.second, state.rule, state.second_rule)
+    state.rule, state.stale = state.rule_for(state.budget, state.issued), None

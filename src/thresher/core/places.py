@@ -157,20 +157,8 @@ def seed_of(arm: int, number: int, spec: "Spec", case: int | None = None) -> int
     steer lucky ones to an arm by telling rewards at the right moment. With cases, the arm and the case decide: a case
     that is tried again has the same seed.
     """
-    index = (number - 1 if case is None else case) * len(spec.arms) + arm + 1
     assert spec.seed is not None  # every study has one
-    return pull_seed(index, spec.seed)
-
-
-def pull_seed(index: int, study_seed: int) -> int:
-    """An integer in [0, 2³²). No two indices below 2³² share one.
-
-    >>> len({pull_seed(index, 7) for index in range(1, 1001)})
-    1000
-    >>> pull_seed(1, 7) == pull_seed(1, 8)
-    False
-    """
-    word, key = index & WORD, study_seed
+    word, key = ((number - 1 if case is None else case) * len(spec.arms) + arm + 1) & WORD, spec.seed
     while True:
         word = stirred((word + (key & WORD) * 0x9E3779B1 + 0x7F4A7C15) & WORD)
         key >>= 32

@@ -99,7 +99,7 @@ def stakes(
 ) -> certificate.Stakes:
     """The stakes for a scaled bar and tolerance. Without certificates nothing is bet: the bar may lie anywhere."""
     level = math.inf if confidence is None else arms / (1.0 - confidence)
-    upward, downward = (array("d", certificate.bets(edge if edge > 0 else 1.0)) for edge in (bar, 1.0 - bar))
+    upward, downward = (tuple(certificate.bets(edge if edge > 0 else 1.0)) for edge in (bar, 1.0 - bar))
     return certificate.Stakes(bar, tolerance, level, certificate.UNREACHED if ranks else level, upward, downward)
 
 
@@ -361,8 +361,9 @@ class State:
         self.files: dict[str, list[str]] = {}  # by name: the digests of what the rewards were measured with
         self.vouched: list[str] = []  # those that changed after rewards were measured
         arms = len(specification.arms)
-        # a user's function scores arms only when the study is asked, so reading and telling do not need it
-        self.stale: set[int] | None = set(range(arms)) if specification.policy.is_custom else None
+        # The arms to score before the next choice; None: all of them. Reading and telling need no score.
+        self.stale: set[int] | None = None
+        self.is_custom = specification.policy.is_custom  # a user's function scores the arms
         self.rule = self.rule_for(self.budget, 0)
         self.board = board(arms)
         self.second = second(self.board)
@@ -404,7 +405,6 @@ class State:
         kept = specification.share is not None or self.base >= 0
         self.values = [array("d") for _ in range(arms if kept else 0)]  # of an arm: its rewards, for display
         self.others = [array("d") for _ in range(arms if self.base >= 0 else 0)]  # of an arm: the baseline's in them
-        self.folding = False  # while a whole log is folded in, scores are not needed
 
     @property
     def done(self) -> bool:
@@ -506,19 +506,23 @@ class State:
         """The arm of the next pull; None exactly when done."""
         if self.done:
             return None
-        if self.stale:
-            self.score_stale(self.stale)
+        self.score_stale()
         return kernel.choose_for(self.board, self.second, self.rule, self.issued + 1)
 
-    def score_stale(self, stale: set[int]) -> None:
-        """Score the arms that have changed since the last decision, with the user's function."""
-        rule = self.rule._replace(formula=self.spec.policy.scored_by())
+    def score_stale(self) -> None:
+        """Score the arms that have changed since the last choice."""
+        rule, stale = self.rule, self.stale
+        if stale is None:
+            kernel.rescore_everything(self.board, self.second, rule, self.second_rule)
+            stale = set(range(len(self.spec.arms))) if self.is_custom else set()
+        if self.is_custom:
+            rule = rule._replace(formula=self.spec.policy.scored_by())
         for arm in sorted(stale):
             try:
                 kernel.rescore_both(self.board, self.second, arm, rule, self.second_rule)
             except custom_scores.Refused as refused:
                 raise refused.of_arm(self.spec.policy.formula, self.spec.arms[arm]) from refused.__cause__
-        stale.clear()
+        self.stale = set()
 
     def is_outside(self, arm: int) -> bool:
         """Whether the arm, or the baseline it is compared with, proved the bounds wrong."""
@@ -546,7 +550,6 @@ class State:
         raise UnknownPull("pull", pull, f"this study has issued {there}", remedy)
 
     def state(self) -> dict[str, Any]:
-        """The whole state, for comparing two bit for bit. With a user's function, every arm is scored first."""
-        if self.stale:
-            self.score_stale(self.stale)
+        """The whole state, for comparing two bit for bit. Every arm is scored first."""
+        self.score_stale()
         return {name: value for name, value in vars(self).items() if name not in ("intervals", "last", "pull_tag")}

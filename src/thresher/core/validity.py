@@ -8,6 +8,12 @@ from .state import Cases, State
 
 def check(study: State, event: Event) -> None:
     """Raise, and change nothing, unless the event may follow those before it."""
+    check_order(study, event)
+    RULES[event.kind](study, event)
+
+
+def check_order(study: State, event: Event) -> None:
+    """Raise unless an event of this kind may come next, whatever else it says."""
     if event.seq != study.seq + 1:
         raise InvalidInput("event", event.seq, f"must have the number {study.seq + 1}")
     if study.due is not None and (event.kind, event.arm, event.cause) != ("retired", study.due, "failures"):
@@ -19,10 +25,8 @@ def check(study: State, event: Event) -> None:
         and (event.kind not in ("told", "repeated") or event.pull != study.issued)
     ):
         raise InvalidInput("event", event.kind, "the reward of the imported case must come first")
-    rule = _RULES.get(event.kind)
-    if rule is None:
+    if event.kind not in RULES:
         raise InvalidInput("event", event.kind, "is not a kind that this version knows", "update thresher")
-    rule(study, event)
 
 
 def _asked(study: State, event: Event) -> None:
@@ -85,7 +89,8 @@ def _case(cases: Cases, text: str | None) -> int:
 
 
 def _told(study: State, event: Event) -> None:
-    spec, state, reward = study.spec, study.state_of(event.pull), event.reward
+    spec, pull, reward = study.spec, event.pull, event.reward
+    state = study.pull_state[pull - 1] if type(pull) is int and 0 < pull <= study.issued else study.state_of(pull)
     bounds = spec.bounds
     if type(reward) is not float or bounds is None or not bounds[0] <= reward <= bounds[1]:
         spec.reward(reward)  # raises if it is no reward
@@ -98,10 +103,8 @@ def _told(study: State, event: Event) -> None:
         if remarks is None or remarks.baseline is not None:
             raise InvalidInput("reason", event.reason, "of a reward must be its note and cost")
     if state in (TOLD, LATE, OUTSIDE):
-        before = study.pull_reward[event.pull - 1]  # type: ignore[operator]  # checked by state_of
-        raise AlreadyTold(
-            f"pull {event.pull}, reward", reward, f"it was told {before!r} before", "a pull has one reward"
-        )
+        before = study.pull_reward[pull - 1]  # type: ignore[operator]  # checked by state_of
+        raise AlreadyTold(f"pull {pull}, reward", reward, f"it was told {before!r} before", "a pull has one reward")
     if bool(event.late) != (state == DROPPED):
         raise InvalidInput("late", event.late, "marks rewards of dropped pulls, and only those")
 
@@ -188,7 +191,7 @@ def _arm_of(study: State, event: Event) -> int:
     return arm
 
 
-_RULES = {
+RULES = {
     "asked": _asked,
     "repeated": _repeated,
     "told": _told,

@@ -12,10 +12,8 @@ from ..core.kernel import (
     Board,
     Rule,
     added,
-    assign,
     choose_for,
     is_above,
-    release,
     rescore_asked,
     rescore_both,
     rescore_everything,
@@ -299,7 +297,7 @@ def came_back(
     """A pull is no longer pending: its reward came back, or it was lost."""
     arm, pull, reward = slots.arm[slot], slots.pull[slot], slots.reward[slot]
     lost = is_lost(timing, reward < arms.bar, delay_words)
-    release(board, arm)
+    board.pending[arm] -= 1
     if not lost:
         observed(board, arms, arm, reward)
     if CERTIFIES:
@@ -336,7 +334,7 @@ def run_delayed(
             asked = choose_for(board, other, rule, issued)
             if IS_CUSTOM and is_refused(board, measures, row, asked):
                 return
-            assign(board, asked)
+            board.pending[asked] += 1
             reward = issued_pull(board, proof, arms, asked, issued, state)
             if RANKS:
                 rank(board, proof, asked, False)  # a pending pull only lowers its arm

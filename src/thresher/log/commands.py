@@ -37,16 +37,6 @@ NO_REMARKS = Remarks()
 MARK = "again:"  # keys that callers chose; the others were made up by a journal
 
 
-class Told(NamedTuple):
-    """What became of a reward."""
-
-    late: bool = False  # its pull was dropped before
-    outside: OutsideBounds | None = None  # it lies outside the bounds, and its arm is retired
-
-
-ON_TIME = Told()
-
-
 class Host(NamedTuple):
     """What a caller chose itself. Nobody but adapters may name cases.
 
@@ -66,9 +56,12 @@ def host_for(spec: Spec, arm: str | None) -> Host:
     return ANY if arm is None else Host(spec.arms[spec.arm(arm)])
 
 
-def ask(draft: Draft, n: int, host: Host) -> list[Pull]:
-    """Issue pulls, fewer only when the study is done, or takes no more pulls of the arm that the caller has chosen."""
-    ledger = draft.ledger
+def ask(draft: Draft, n: int, host: Host, lease: float | None = None) -> list[Pull]:
+    """Issue pulls, fewer only when the study is done, or takes no more pulls of the arm that the caller has chosen.
+
+    They get a lease of so many seconds; None: that of the study.
+    """
+    ledger, draft.lease = draft.ledger, lease or draft.lease
     if n and ledger.unweighed:
         draft.write("weighed", reason=os.urandom(8).hex())
     if host.arm is not None:
@@ -119,23 +112,33 @@ class Telling(NamedTuple):
     cost: float | None = None
 
 
-def tell(draft: Draft, telling: Telling) -> Told:
-    """Record the reward of a pull. Telling the same reward again writes nothing, even with another note or cost."""
-    ledger, (which, reward, repeatable, note, cost) = draft.ledger, telling
-    pull = which if type(which) is int else id_in(ledger, which, "write tell(pull, reward)")
-    state, remarks = ledger.state_of(pull), NO_REMARKS if note is None and cost is None else _remarks(note, cost)
+def tell(
+    draft: Draft,
+    which: Pull | int | str,
+    reward: object,
+    repeatable: bool = False,
+    note: str | None = None,
+    cost: float | None = None,
+) -> OutsideBounds | None:
+    """Record the reward of a pull. Telling the same reward again writes nothing, even with another note or cost.
+
+    A reward outside the bounds retires the arm; the error is returned, so that this is written.
+    """
+    ledger = draft.ledger
+    pull = id_in(ledger, which, "write tell(pull, reward)")
+    state, remarks = ledger.pull_state[pull - 1], NO_REMARKS if note is None and cost is None else _remarks(note, cost)
     try:
         check = ledger.spec.reward
         values = tuple(map(check, both(reward))) if ledger.spec.pairs else (check(reward),)
     except OutsideBounds:
-        return Told(outside=_retire_for_bounds(draft, pull, reward, remarks))
+        return _retire_for_bounds(draft, pull, reward, remarks)
     except InvalidInput:
         _check_one(ledger, reward)
         raise
     if state in (TOLD, LATE) and _is_same(ledger, pull, values):
         if repeatable:
             mark_repeated(draft, pull)
-        return Told(late=state == LATE)
+        return None
     if len(values) > 1:
         remarks = remarks._replace(baseline=values[1])
     reason = None if remarks is NO_REMARKS else remarks.text()
@@ -143,7 +146,7 @@ def tell(draft: Draft, telling: Telling) -> Told:
     late = True if state == DROPPED else None
     arm = ledger.pull_arm[pull - 1]
     draft.write("told", pull=pull, arm=arm, reward=values[0], late=late, cause=cause, reason=reason)
-    return ON_TIME if late is None else Told(late=True)
+    return None
 
 
 def _retire_for_bounds(draft: Draft, pull: int, reward: object, remarks: Remarks) -> OutsideBounds | None:
@@ -204,7 +207,7 @@ def drop(draft: Draft, which: Pull | int | str, cause: Cause, reason: str) -> No
     ledger = draft.ledger
     checks.text("reason", reason)
     pull = id_in(ledger, which)
-    state, failure = ledger.state_of(pull), ledger.spec.failure
+    state, failure = ledger.pull_state[pull - 1], ledger.spec.failure
     if state in (DROPPED, OUTSIDE):
         return
     if state != PENDING:

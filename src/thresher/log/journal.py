@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import chain
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from ..core import ledger as ledgers
 from ..core import validity
@@ -33,6 +33,7 @@ from .reader import damaged, event_at, is_there, pages, unknown
 from .store import Store
 
 Answer = TypeVar("Answer")
+Arguments = ParamSpec("Arguments")
 _tuple = tuple.__new__  # what Event(…) does, in a third of the time
 Written = tuple[Answer, Event | None]  # what a call returns, and the last event that it wrote
 LONGEST_TEXT = 10_000  # characters of a reason, and of a note
@@ -54,10 +55,11 @@ def acting_as(agent: str | None) -> Iterator[None]:
 class Draft:
     """The events of one call, folded into the ledger as they are written; appended together or not at all."""
 
-    def __init__(self, ledger: State, key: str, agent: str) -> None:
-        self.ledger, self.key, self.agent = ledger, key, agent
-        self.events: list[Event] = []
-        self.touched = False  # whether the ledger is ahead of the log, perhaps by half an event
+    ledger: State
+    events: list[Event]
+    key: str  # of the call, and so of its events
+    agent: str
+    lease: float | None  # seconds, of the pulls that it asks for
 
     def write(
         self,
@@ -82,9 +84,7 @@ class Draft:
         except ValueError:  # such as a number that is too large: the validity check has a better message
             validity.check(self.ledger, Event._make((*fields, None)))
             raise
-        validity.check(self.ledger, event)
-        self.touched = True
-        ledgers.fold_in(self.ledger, event)
+        ledgers.apply(self.ledger, event)
         self.events.append(event)
 
 
@@ -128,75 +128,72 @@ class Journal:
         with self._lock:
             return reader(self._newest())
 
-    def commit(self, plan: Callable[[Draft], Answer], *, lease: float | None = None) -> Answer:
-        """Let ``plan`` write events on the newest state, and append them. Losing a race means deciding again.
+    def commit(
+        self, plan: Callable[Concatenate[Draft, Arguments], Answer], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Answer:
+        """Let ``plan(draft, …)`` write events on the newest state, and append them.
 
-        Pulls that it asks for get the journal's lease, or the one that is given.
-
-        If the connection is lost before the reply comes, the key of the events shows whether they were written.
+        Losing a race means deciding again. If the connection is lost before the reply comes, the key of the events
+        shows whether they were written.
         """
-        doubtful: list[Written[Answer]] = []
+        doubtful: list[Written[Answer]] = []  # attempts whose reply never came
         defeats = 0  # races lost in a row with nothing new in the log
         with self._lock:
             if self._deciding:  # its events would make the decision stale, again and again
                 remedy = "a score may only read its arguments"
                 raise CannotGoOn("study", self.study, "cannot be changed by its own score", remedy)
             while True:
+                written: Written[Answer] | None = None
                 try:
-                    written = self._attempt(plan, doubtful, lease or self.lease)
+                    with self._store.turn(self.study):
+                        ledger = self._newest()
+                        written = self._found_again(doubtful) if doubtful else None
+                        if written is None:
+                            self._calls += 1
+                            draft = Draft()
+                            draft.ledger, draft.events, draft.lease = ledger, [], self.lease
+                            draft.key, draft.agent = f"{self._nonce}-{self._calls}", _ACTING.get() or self.agent
+                            self._ledger, self._basis, told = None, ledger.last, ledger.own_told
+                            try:
+                                self._deciding = True
+                                answer = plan(draft, *args, **kwargs)
+                            except ThresherError:
+                                if ledger.last is self._basis:  # else it holds an event that is not written
+                                    self._ledger = ledger
+                                raise
+                            finally:
+                                self._deciding = False
+                            written = answer, None
+                            if draft.events:
+                                written = answer, draft.events[-1]
+                                self._store.append(self.study, draft.events, lease=draft.lease)
+                                self.told += ledger.own_told - told
+                                if self.on_write is not None:
+                                    self.on_write(self._basis, draft.events)
+                            self._ledger = ledger
+                    # After the turn, so that no other agent waits for our disk. Flush even if nothing was written
+                    # because a repeated call found its events: their writer may have died before it flushed.
+                    self._store.flush()
+                    self._acknowledged = written[1] or self._acknowledged
+                    return written[0]
                 except Conflict:
                     # the winner of the race must have written since the last decision
                     defeats = 0 if self._newest().last.digest != self._basis.digest else defeats + 1
                     if defeats == MOST_DEFEATS:  # deciding again would never end
                         rule = "the store says that it is written already, but it cannot be read"
                         raise damaged(self.study, f"event {self._basis.seq + 1}: {rule}") from None
-                    continue
-                if written is None:
-                    continue
-                try:
-                    # After the turn, so that no other agent waits for our disk. Flush even if nothing was written
-                    # because a repeated call found its events: their writer may have died before it flushed.
-                    self._store.flush()
-                    self._acknowledged = written[1] or self._acknowledged
-                    return written[0]
                 except Interrupted:
+                    if written is None:
+                        raise
                     self._doubt(doubtful, written)
 
-    def _attempt(
-        self, plan: Callable[[Draft], Answer], doubtful: "list[Written[Answer]]", lease: float | None
-    ) -> "Written[Answer] | None":
-        """Decide on the newest state and append; None if it is unknown whether that was written."""
-        with self._store.turn(self.study):
-            ledger = self._newest()
-            for written in doubtful:
-                last = written[1]  # None: it wrote nothing, so decide again
-                if last is not None and is_there(self._store, self.study, last):
-                    return written
-            self._calls += 1
-            draft = Draft(ledger, f"{self._nonce}-{self._calls}", _ACTING.get() or self.agent)
-            self._ledger, self._basis, told = None, ledger.last, ledger.own_told
-            try:
-                self._deciding = True
-                answer = plan(draft)
-                if draft.events:
-                    try:
-                        self._store.append(self.study, draft.events, lease=lease)
-                    except Interrupted:
-                        self._doubt(doubtful, (answer, draft.events[-1]))
-                        return None
-            except ThresherError:
-                if not draft.touched:  # otherwise it holds an event that is not written: read the log again
-                    self._ledger = ledger
-                raise  # after any other error, such as Ctrl-C, it may hold half an event, or half a score
-            finally:
-                self._deciding = False
-            self._ledger = ledger
-            if not draft.events:
-                return answer, None
-            self.told += ledger.own_told - told
-            if self.on_write is not None:
-                self.on_write(self._basis, draft.events)
-            return answer, draft.events[-1]
+    def _found_again(self, doubtful: "list[Written[Answer]]") -> "Written[Answer] | None":
+        """The attempt whose events are in the log after all."""
+        for written in doubtful:
+            last = written[1]  # None: it wrote nothing, so decide again
+            if last is not None and is_there(self._store, self.study, last):
+                return written
+        return None
 
     def _doubt(self, doubtful: "list[Written[Answer]]", written: "Written[Answer]") -> None:
         """The connection was lost: the events may or may not be written."""
@@ -241,7 +238,8 @@ class Journal:
                 rule = f"was set back while this agent worked on it: event {mine.seq}, which was acknowledged, is gone"
                 raise StudyDeleted("study", self.study, rule, "open it again to go on with what is there")
             ledger = ledgers.begun(first)
-            ledgers.apply_all(ledger, events)
+            for event in events:
+                ledgers.apply(ledger, event)
         except StudyDeleted:
             raise
         except UnknownStudy:

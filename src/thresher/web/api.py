@@ -15,7 +15,6 @@ from ..core import checks
 from ..core.checks import finite
 from ..core.pulls import id_in, pull_json
 from ..create import create as create_study
-from ..log.commands import Telling
 from ..log.reader import section
 from ..study import ask_for_reply, peek, tell_for_reply
 from . import models
@@ -184,8 +183,9 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
         """
 
         def act() -> bool:
-            telling = Telling(told.pull, told.reward, told.repeatable, told.note, told.cost)
-            return tell_for_reply(served.writable_study(study), telling)
+            pull, repeatable, note, cost = told.pull, told.repeatable, told.note, told.cost
+            writable = served.writable_study(study)
+            return tell_for_reply(writable, pull, told.reward, repeatable=repeatable, note=note, cost=cost)
 
         late = await served.write(act, agent)
         rewards = told.reward if isinstance(told.reward, list) else [told.reward]

@@ -97,7 +97,6 @@ class LogFollower:
             self.ledger: State = ledgers.begun(first)
         except InvalidInput as error:
             raise damaged(self.name, f"event 1: {error}") from None
-        self.ledger.folding = True
         self.tally = LabelCounts(self.ledger.spec)
         if self.ledger.base >= 0:
             self.tally.update(self.ledger, self.ledger.base)
