@@ -48,6 +48,7 @@ def test_a_live_study_and_the_simulator_agree(name: str, delay: str, request: py
             pulls[pull] = asked
         else:
             study.tell(pulls[-pull], reward)
-    board = fold(study.events()).board
+    ledger = fold(study.events())
+    ledger.score_stale()
     for column in ("seen", "pending", "mean", "scatter", "total", "residue", "best", "winner"):
-        assert list(getattr(played.board, column)) == list(getattr(board, column)), column
+        assert list(getattr(played.board, column)) == list(getattr(ledger.board, column)), column
