@@ -1,6 +1,5 @@
 """What certificates promise, with more repetitions than in the tests, and how fast the laboratory simulates them."""
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -163,15 +162,33 @@ def benchmarks() -> Iterator[Figure]:
             yield Figure(f"benchmark {number}, {name}", float(used.mean()), "pulls")
 
 
-def close() -> Iterator[Figure]:
-    """A tolerance bounds the pulls of an arm near the bar."""
-    bound = 2 * math.log(16 / RISK) * 0.25 / 0.05**2
-    for words, mean in (("on the bar", 0.5), ("half a tolerance from it", 0.55)):
-        setup = ALONE.but(means=mean, tolerance=0.1, budget=50_000)
-        result = simulate(setup, repetitions=2000, seed=1).certificates
-        assert result is not None
-        what = f"tolerance .1, an arm {words}: pulls / 2 ln(16K/risk) σ²/(tol/2)²"
-        yield Figure(what, result.used[0] / bound, "times", 1.25, at_most=True)
+EDGES = {"policy": "uniform", "family": "bernoulli", "arms": 4, "budget": 2500, "confidence": 0.95, "tolerance": 0.05}
+
+
+def on_the_edges() -> Iterator[Figure]:
+    """Arms exactly on the edges, and just beyond them: labels that are wrong by more than the tolerance."""
+    at_edges = {"means": [0.45, 0.4499, 0.55, 0.551], "at_least": 0.5}
+    kinds = {
+        "mean at least": at_edges,
+        "mean at most": {"means": at_edges["means"], "at_most": 0.5},
+        "share": {"means": [0.85, 0.8499, 0.95, 0.951], "share": 0.9, "at_least": 0.5},
+        "pairs with a margin": {"means": [0.4, 0.45, 0.449, 0.55], "baseline": 0, "margin": 0.1},
+        "100 cases": {**at_edges, "cases": 100, "budget": 400},
+        "100 cases, rate": {**at_edges, "cases": 100, "budget": 400, "guarantee": "rate"},
+        "find": {**at_edges, "find": 2, "policy": "cheapest"},
+    }
+    for name, asked in kinds.items():
+        shares = [
+            wrong(Setup(**{**EDGES, **asked, "delay": delay, **lossy}), 2000)  # type: ignore[arg-type]
+            for delay, lossy in (
+                ("none", {}),
+                (DELAYED, {}),
+                ("workers:16:exponential", {"lost": (0.3, 0.02)}),
+                ("workers:16:exponential", {"hung": 0.002}),
+            )
+        ]
+        what = f"means on the edges, {name}: studies with an answer wrong by more"
+        yield Figure(what, max(shares), "", RISK, at_most=True)
 
 
 def figures() -> Iterator[Figure]:
@@ -181,4 +198,4 @@ def figures() -> Iterator[Figure]:
     yield from on_the_bar()
     yield from settling()
     yield from benchmarks()
-    yield from close()
+    yield from on_the_edges()

@@ -17,6 +17,17 @@ SHARES = {
     "rate": {100: 0.64, 200: 0.54, 500: 0.39, 1000: 0.30, 2000: 0.21},
 }
 POINTS = 0.03
+TOLERANCES = (0.01, 0.02, 0.03, 0.05)
+WITHIN = {  # guarantee, arms, cases (0: draws): what each of these tolerances costs
+    ("all", 40, 500): (0.379, 0.320, 0.262, 0.164),
+    ("all", 40, 1000): (0.278, 0.217, 0.161, 0.093),
+    ("all", 40, 2000): (0.193, 0.133, 0.093, 0.050),
+    ("all", 40, 0): (34_300, 15_000, 9_100, 4_400),
+    ("all", 300, 500): (None, 0.36, 0.30, None),
+    ("rate", 40, 500): (None, 0.261, 0.192, None),
+    ("rate", 40, 0): (None, 9_400, 5_500, None),
+    ("rate", 300, 500): (None, 0.26, 0.195, None),
+}
 CASES = {  # bar: means
     0.5: (0.3, 0.4, 0.6, 0.7, 0.8),
     0.7: (0.5, 0.6, 0.8, 0.85, 0.9),
@@ -43,6 +54,27 @@ def shares() -> Iterator[Figure]:
             setup = PROMPTS.but(cases=cases, guarantee=guarantee, budget=40 * cases, checkpoints=(40 * cases,))
             share = pulls(setup, max(40, 4_000_000 // setup.budget)) / setup.budget
             yield Figure(f"{guarantee}, {cases:,} cases: share of a full run", share, "", target, within=POINTS)
+
+
+def tolerated() -> Iterator[Figure]:
+    """What a tolerance costs: a share of a full run, or pulls; and how many arms are wrong by more than it."""
+    wrong = 0
+    for (guarantee, arms, cases), targets in WITHIN.items():
+        for tolerance, target in zip(TOLERANCES, targets, strict=True):
+            if target is None:
+                continue
+            budget = arms * cases or 10_000_000
+            asked = {"arms": arms, "cases": cases, "guarantee": guarantee, "tolerance": tolerance}
+            setup = PROMPTS.but(**asked, budget=budget, checkpoints=(budget,))
+            result = simulate(setup, repetitions=16_000 // arms, seed=1, per_arm=False)
+            assert result.certificates is not None
+            used = result.certificates.used[0] / (budget if cases else 1)
+            if guarantee == "all":
+                wrong += int(result.measures.mislabelled[:, -1].sum())
+            where, unit = (f"{cases:,} cases", "") if cases else ("draws", "pulls")
+            what = f"{guarantee}, {arms} arms, {where}, ± {tolerance:g}"
+            yield Figure(what, used, unit, target, within=target * (0.05 if cases else 0.1))
+    yield Figure("all of these, guarantee all: arms wrong by more than the tolerance", wrong, "arms", 40, at_most=True)
 
 
 def cost(mean: float, bar: float, arms: int) -> float:
@@ -84,8 +116,30 @@ def finding() -> Iterator[Figure]:
     yield Figure("benchmark 1: the first arm, with find", pulls(setup, 4000), "pulls", FIRST, at_most=True)
 
 
+FINDS = {  # kinds of problem with `find`; what the rule before needed at one worker, and with 16
+    "few reach the bar": ({"arms": 100, "means": (0.5, 0.92), "find": 1}, (50_100, 43_700)),
+    "three of 100 reach it clearly": ({"arms": 100, "means": [0.6] * 97 + [0.97] * 3, "find": 1}, (495, 1_400)),
+    "all are near it": ({"arms": 40, "means": (0.85, 0.95), "find": 3}, (8_080, 4_660)),
+    "easy": ({"arms": 40, "means": (0.7, 0.99), "find": 1}, (375, 566)),
+    "500 cases": ({"arms": 40, "means": (0.7, 0.99), "find": 5, "cases": 500}, (1_507, 1_992)),
+    "500 cases, few reach it": ({"arms": 100, "means": (0.5, 0.93), "find": 3, "cases": 500}, (2_635, 3_639)),
+}
+
+
+def found() -> Iterator[Figure]:
+    """Pulls until enough arms are found, on the same instances and draws as the rule before."""
+    for name, (asked, before) in FINDS.items():
+        for delay, pulls_before in zip(("none", "workers:16"), before, strict=True):
+            budget = asked["arms"] * asked.get("cases", 4_000)
+            setup = PROMPTS.but(policy="cheapest(warmup=1)", common=True, delay=delay, budget=budget, **asked)
+            result = simulate(setup, repetitions=200, seed=3, per_arm=False)
+            yield Figure(f"find, {name}, {delay}", float(result.measures.used.mean()) / pulls_before, "of before")
+
+
 def figures() -> Iterator[Figure]:
     yield from shares()
+    yield from tolerated()
+    yield from found()
     yield from ratios()
     yield from rates()
     yield from finding()

@@ -1,9 +1,10 @@
 """Certificates: labels you can rely on, whatever the policy, the delays and the moment you stop.
 
-For each arm, two capitals bet against "the mean is at most the bar" and "the mean is at least the bar". Each is the
-mean of BETS products of factors 1 + λ (x − b), one per reward. While its claim holds, it is a nonnegative
-supermartingale, so the chance that it ever reaches K / risk is at most risk / K (Ville). An arm whose capital reaches
-K / risk is settled.
+With a tolerance z, either answer is right for an arm within z of the bar b. For each arm, one capital bets against "the
+mean is at most b − z", for above, and one against "the mean is at least b + z", for below. Each is the mean of BETS
+products of factors 1 + λ (x − m), one per reward, m the mean that it bets against. While its claim holds, it is a
+nonnegative supermartingale, so the chance that it ever reaches K / risk is at most risk / K (Ville). An arm whose
+capital reaches K / risk is settled. Only one of the two labels can be wrong, so the two capitals need no half each.
 
 The rules of this file are those of `kernel.py`, and: products, not logarithms, so that a settled label can be derived
 again anywhere. `Docket` says which rewards are committed, and in which order.
@@ -23,30 +24,35 @@ SMALLEST = 1e-300  # a product below this becomes 0, which is the same on every 
 
 # What the certificate knows about a pull; of a place: FREED if its pull was dropped and it may be tried again.
 PENDING, TOLD, CHARGED, LEFT_OUT, CANCELLED, FREED = 0, 1, 2, 3, 4, 5
-OPEN, ABOVE, BELOW, CLOSE = 0, 1, 2, 3  # an arm's settled label
+OPEN, ABOVE, BELOW, EITHER = 0, 1, 2, 3  # an arm's settled label; EITHER: the side that its mean is on
 
 
 class Stakes(NamedTuple):
     """The scalars of the certificates, for rewards scaled to [0, 1]."""
 
     bar: float  # b
-    tolerance: float  # scaled; 0: no arm is ever close
+    low_edge: float  # b − z: above is proven against a mean of this
+    high_edge: float  # b + z: below is proven against a mean of this
     level: float  # K / risk
     alone: float  # the capital that settles an arm by itself: the level, or UNREACHED with ranks (`error_rate.py`)
     upward: Sequence[float]  # λ of each bet on "above", by `bets`
     downward: Sequence[float]  # λ of each bet on "below"
 
 
-def bets(edge: float) -> list[float]:
-    """λ of the BETS bets on one side, the largest first; ``edge`` is b for "above", 1 − b for "below".
+def bets(edge: float, tolerance: float = 0.0) -> list[float]:
+    """λ of the BETS bets on one side, the largest first; ``edge`` is b − z for "above", 1 − b − z for "below".
 
-    >>> bets(0.5)[:3]
-    [2.0, 1.6, 0.96]
+    With a tolerance z, the best bet on an arm on the bar is about z over its variance, on the other edge twice that.
+    Smaller bets would only help arms beyond that edge, which the other capital settles.
+
+    >>> bets(0.5)[:3], bets(0.5, 0.1)[-1]
+    ([2.0, 1.6, 0.96], 0.6000000000000001)
     """
     sizes = [1.0 / edge, 0.8 / edge]
     while len(sizes) < BETS:
         sizes.append(sizes[-1] * (0.6 if len(sizes) < 8 else 0.465))
-    return sizes
+    least = 1.5 * tolerance / (edge * (1.0 - edge)) if tolerance > 0.0 else 0.0
+    return [max(size, least) for size in sizes]
 
 
 def grow(
@@ -75,25 +81,18 @@ def grow(
 
 def commit(capital: MutableSequence[float], stakes: Stakes, low: float, high: float) -> int:
     """Commit one more reward to the capitals of an arm whose rewards have no cases; return what is settled then."""
-    return bet(capital, stakes, low, high, stakes.bar, stakes.bar, stakes.tolerance)
+    return bet(capital, stakes, low, high, stakes.low_edge, stakes.high_edge)
 
 
 def bet(
-    capital: MutableSequence[float],
-    stakes: Stakes,
-    low: float,
-    high: float,
-    low_bar: float,
-    high_bar: float,
-    tolerance: float,
+    capital: MutableSequence[float], stakes: Stakes, low: float, high: float, low_bar: float, high_bar: float
 ) -> int:
     """Commit one more reward to the capitals of an arm; return what is settled then.
 
     ``low`` is the reward that the capital for above sees, ``high`` the one that the capital for below sees. They are
     the same for a told reward, and 0 and 1 for a charged pull. The bars are the means that the two bet against: the
-    bar, or with cases what the remaining ones would need (`Docket`). ``capital`` holds BETS products for
-    above and BETS for below. With a tolerance, it also holds BETS each for "not far below" and "not far above", and
-    then two flags: whether these two ever reached the level.
+    edges, or with cases what the remaining ones would need (`Docket`). ``capital`` holds BETS products for above, then
+    BETS for below.
     """
     up, down, room = stakes.upward, stakes.downward, 1.0 - high_bar
     gain, loss = low - low_bar, high_bar - high
@@ -107,24 +106,21 @@ def bet(
         first_down = (1.0 - high) / room
     above = grow(capital, 0, up, cap_up, first_up, gain)
     below = grow(capital, BETS, down, cap_down, first_down, loss)
-    if above >= stakes.alone:
-        return ABOVE
-    if below >= stakes.alone:
-        return BELOW
-    if stakes.tolerance <= 0.0:
-        return OPEN
-    gain, loss = low - low_bar + tolerance, high_bar + tolerance - high
-    near, far = stakes.bar - stakes.tolerance, stakes.bar + stakes.tolerance
-    if near <= 0.0 or grow(capital, 2 * BETS, up, cap_up, 1.0 + all_up * gain, gain) >= stakes.alone:
-        capital[4 * BETS] = 1.0
-    if far >= 1.0 or grow(capital, 3 * BETS, down, cap_down, 1.0 + all_down * loss, loss) >= stakes.alone:
-        capital[4 * BETS + 1] = 1.0
-    return CLOSE if capital[4 * BETS] > 0.0 and capital[4 * BETS + 1] > 0.0 else OPEN
+    return reached_by(above, below, stakes.alone)
 
 
-def columns_needed(tolerance: float) -> int:
-    """How many numbers hold the capitals of one arm."""
-    return 4 * BETS + 2 if tolerance > 0.0 else 2 * BETS
+def reached_by(above: float, below: float, level: float) -> int:
+    """The label that two capitals settle."""
+    if above >= level:
+        return EITHER if below >= level else ABOVE
+    return BELOW if below >= level else OPEN
+
+
+def resolved(label: int, mean: float, bar: float) -> int:
+    """A label that both capitals settle at the same reward is the side of the bar that the mean is on."""
+    if label != EITHER:
+        return label
+    return ABOVE if mean >= bar else BELOW
 
 
 def reset(capital: MutableSequence[float]) -> None:
@@ -132,9 +128,7 @@ def reset(capital: MutableSequence[float]) -> None:
     stake = 1.0
     for at in range(len(capital)):
         bet = at % BETS
-        if at >= 4 * BETS:
-            stake = 0.0
-        elif bet == 0:
+        if bet == 0:
             stake = ALL_IN
         elif bet < 8:
             stake = STAKE
@@ -143,25 +137,11 @@ def reset(capital: MutableSequence[float]) -> None:
         capital[at] = stake
 
 
-def fresh(stakes: Stakes) -> list[float]:
-    """The capitals of an arm without any reward, for replaying its rewards."""
-    capital = [0.0] * columns_needed(stakes.tolerance)
+def fresh() -> list[float]:
+    """The capitals of an arm without any reward."""
+    capital = [0.0] * (2 * BETS)
     reset(capital)
     return capital
-
-
-def label_now(capital: MutableSequence[float], stakes: Stakes) -> int:
-    """The label that the capitals of an arm settle as they are now."""
-    if mean_of(capital, 0) >= stakes.alone:
-        return ABOVE
-    if mean_of(capital, BETS) >= stakes.alone:
-        return BELOW
-    if stakes.tolerance <= 0.0:
-        return OPEN
-    for side in range(2):
-        if mean_of(capital, (2 + side) * BETS) >= stakes.alone:
-            capital[4 * BETS + side] = 1.0
-    return CLOSE if capital[4 * BETS] > 0.0 and capital[4 * BETS + 1] > 0.0 else OPEN
 
 
 def mean_of(capital: MutableSequence[float], start: int) -> float:
@@ -198,7 +178,7 @@ class Docket(NamedTuple):
     waiting: MutableSequence[int]  # of an arm: rewards that wait for an earlier pull
     committed: MutableSequence[int]  # of an arm: rewards that are in its capitals
     charged: MutableSequence[int]  # of an arm: pulls charged in its capitals
-    settled: MutableSequence[int]  # of an arm: OPEN, ABOVE, BELOW or CLOSE
+    settled: MutableSequence[int]  # of an arm: OPEN, ABOVE or BELOW
     following: MutableSequence[int]  # of a pull: the arm's next one
     outcome: MutableSequence[int]  # of a pull: PENDING, TOLD, CHARGED, LEFT_OUT, CANCELLED or FREED
     reward: MutableSequence[float]  # of a pull that was told: its scaled reward
@@ -254,19 +234,19 @@ def commit_to(
     docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes, low: float, high: float
 ) -> int:
     """Commit the arm's next reward; with cases, against what the remaining ones would need."""
-    low_bar = high_bar = stakes.bar
-    tolerance = stakes.tolerance
+    low_bar, high_bar = stakes.low_edge, stakes.high_edge
     if sheet.cases > 0:
         left = sheet.places[arm] - docket.committed[arm] - docket.charged[arm]
-        needed = sheet.cases * stakes.bar
-        low_bar, high_bar = (needed - sheet.least[arm]) / left, (needed - sheet.most[arm]) / left
-        tolerance = sheet.cases * stakes.tolerance / left
+        low_bar = (sheet.cases * stakes.low_edge - sheet.least[arm]) / left
+        high_bar = (sheet.cases * stakes.high_edge - sheet.most[arm]) / left
         sheet.least[arm] += low
         sheet.most[arm] += high
-    return bet(capital, stakes, low, high, low_bar, high_bar, tolerance)
+    return bet(capital, stakes, low, high, low_bar, high_bar)
 
 
-def advance(docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes) -> None:
+def advance(
+    docket: Docket, board: Board, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes
+) -> None:
     """Commit the arm's first pull; only after `ready` returned True."""
     pull = docket.first[arm]
     outcome = docket.outcome[pull]
@@ -276,7 +256,8 @@ def advance(docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[flo
     low, high = 0.0, 1.0
     if outcome == TOLD:
         low = high = docket.reward[pull]
-    docket.settled[arm] = commit_to(docket, sheet, arm, capital, stakes, low, high)
+    label = commit_to(docket, sheet, arm, capital, stakes, low, high)
+    docket.settled[arm] = resolved(label, board.mean[arm], stakes.bar)
     if outcome == TOLD:
         docket.waiting[arm] -= 1
         docket.committed[arm] += 1
@@ -284,41 +265,56 @@ def advance(docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[flo
         docket.charged[arm] += 1
 
 
+def note_lead(board: Board, arm: int, capital: MutableSequence[float]) -> None:
+    """Where a few arms are to be found: say how much evidence there is that the arm reaches the bar."""
+    board.lead[arm] = mean_of(capital, 0)
+
+
 def weigh(
-    docket: Docket, sheet: Sheet, arm: int, pending: int, capital: MutableSequence[float], stakes: Stakes
+    docket: Docket, board: Board, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes
 ) -> bool:
     """Commit every pull of the arm that can be committed; return whether this settled the arm."""
     was_open = docket.settled[arm] == OPEN
-    while docket.first[arm] != 0 and ready(docket, arm, pending):
-        advance(docket, sheet, arm, capital, stakes)
+    while docket.first[arm] != 0 and ready(docket, arm, board.pending[arm]):
+        advance(docket, board, sheet, arm, capital, stakes)
     return was_open and docket.settled[arm] != OPEN
 
 
-def settle_by_count(
-    docket: Docket, board: Board, sheet: Sheet, arm: int, low: float, high: float, bar: float, tolerance: float
-) -> bool:
+class Ends(NamedTuple):
+    """What counting needs, in raw units, so that a mean that is exactly on the bar or an edge reaches it."""
+
+    low: float  # the lowest that can count
+    high: float  # the highest
+    bar: float
+    low_edge: float
+    high_edge: float
+
+
+def settle_by_count(docket: Docket, board: Board, sheet: Sheet, arm: int, ends: Ends) -> bool:
     """Settle the arm if its missing rewards no longer matter, whatever they are; return whether this settled it.
 
-    This needs no probability. It uses raw units, and so a mean that is exactly on the bar is above. In the rare study
-    where bets had settled the arm wrongly, the label becomes the right one.
+    This needs no probability. In the rare study where bets had settled an arm wrongly, beyond its edge, the label
+    becomes the right one.
     """
-    total, residue, missing = board.total[arm], board.residue[arm], sheet.cases - board.seen[arm]
-    if docket.settled[arm] == CLOSE:  # it stays unless the mean is surely farther away
-        least, most = total_with(total, residue, missing, low), total_with(total, residue, missing, high)
-        if least / sheet.cases > bar + tolerance:
-            docket.settled[arm] = ABOVE
-        if most / sheet.cases < bar - tolerance:
+    total, residue, seen = board.total[arm], board.residue[arm], board.seen[arm]
+    missing, label = sheet.cases - seen, docket.settled[arm]
+    least, most = total_with(total, residue, missing, ends.low), total_with(total, residue, missing, ends.high)
+    if label == ABOVE:
+        if not is_above(most, sheet.cases, ends.low_edge):
             docket.settled[arm] = BELOW
         return False
-    if is_above(total_with(total, residue, missing, low), sheet.cases, bar):
-        label = ABOVE
-    elif is_above(total_with(total, residue, missing, high), sheet.cases, bar):
+    if label == BELOW:
+        if is_above(least, sheet.cases, ends.high_edge):
+            docket.settled[arm] = ABOVE
         return False
-    else:
-        label = BELOW
-    was_open = docket.settled[arm] == OPEN
-    docket.settled[arm] = label
-    return was_open
+    reaches = is_above(least, sheet.cases, ends.low_edge)
+    misses = not is_above(most, sheet.cases, ends.high_edge)
+    if reaches and misses:  # the mean so far decides; of an exact arm it is the mean
+        reaches = seen == 0 or is_above(total + residue, seen, ends.bar)
+    elif not reaches and not misses:
+        return False
+    docket.settled[arm] = ABOVE if reaches else BELOW
+    return True
 
 
 # Imported rewards: their order cannot be trusted, so all of them are committed, then the capital is looked at once.
@@ -330,16 +326,20 @@ STEP = float(1 << 64)  # a power of 2: multiplying by it rounds nothing
 MOST = 1e300  # an imported product counts for no more than this
 
 
-def weigh_imported(docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes) -> None:
+def weigh_imported(
+    docket: Docket, board: Board, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes
+) -> None:
     """Commit everything that was imported for the arm, then look at its capitals once.
 
     A product may grow or shrink beyond the range of floats on the way, so its powers of STEP are counted separately.
     Otherwise the result would depend on the order of the rewards.
     """
-    blind = Stakes(stakes.bar, stakes.tolerance, stakes.level, UNREACHED, stakes.upward, stakes.downward)
+    blind = Stakes(
+        stakes.bar, stakes.low_edge, stakes.high_edge, stakes.level, UNREACHED, stakes.upward, stakes.downward
+    )
     steps = [0] * len(capital)
     while docket.first[arm] != 0:
-        advance(docket, sheet, arm, capital, blind)
+        advance(docket, board, sheet, arm, capital, blind)
         for at in range(len(capital)):
             if capital[at] > STEP:
                 capital[at] /= STEP
@@ -356,4 +356,5 @@ def weigh_imported(docket: Docket, sheet: Sheet, arm: int, capital: MutableSeque
             steps[at] += 1
         if capital[at] < SMALLEST:
             capital[at] = 0.0
-    docket.settled[arm] = label_now(capital, stakes)
+    label = reached_by(mean_of(capital, 0), mean_of(capital, BETS), stakes.alone)
+    docket.settled[arm] = resolved(label, board.mean[arm], stakes.bar)

@@ -18,16 +18,16 @@ from collections.abc import MutableSequence
 from typing import NamedTuple
 
 from .certificate import BETS, LEFT_OUT, OPEN, TOLD, Docket, Stakes, commit_to, mean_of
-from .kernel import SHUT, SKIPPED
+from .kernel import SHUT, SKIPPED, Board
 from .places import Sheet, is_used_up
 
-LISTS = 3  # above, below, close: the labels 1, 2 and 3 of `certificate.py`
+LISTS = 2  # above and below: the labels 1 and 2 of `certificate.py`
 CERTAIN = 1e308  # the e-value of an arm whose label is certain
 FULL = -(1 << 60)  # in the tree: no rank
 
 
 class Ranking(NamedTuple):
-    """The three lists. Columns of arms hold one part for each list, as do the columns of ranks and of the trees."""
+    """The two lists. Columns of arms hold one part for each list, as do the columns of ranks and of the trees."""
 
     level: float  # K / risk; 0: the guarantee is another one, and the columns are empty
     arms: int
@@ -149,13 +149,14 @@ def settle(ranking: Ranking, docket: Docket, which: int, arm: int, count: int) -
     return count + 1
 
 
-def settle_reached(ranking: Ranking, docket: Docket, arm: int, risen: int) -> int:
+def settle_reached(ranking: Ranking, docket: Docket, arm: int, risen: int, first: int) -> int:
     """After the arm rose in lists: settle every arm that they have reached; return how many are in ``found``.
 
-    Bit k of ``risen`` says that it rose in list k. Arms that a list reached before are settled already.
+    Bit k of ``risen`` says that it rose in list k. Arms that a list reached before are settled already. Within the
+    tolerance, both lists may reach the arm at once: then it belongs to the ``first``, on whose side its mean is.
     """
     count = 0
-    for which in range(LISTS):
+    for which in (first, 1 - first):
         if (risen >> which) & 1 == 0:
             continue
         offset, reached, before = which * ranking.arms, largest(ranking, which), ranking.reached[which]
@@ -173,6 +174,7 @@ def settle_reached(ranking: Ranking, docket: Docket, arm: int, risen: int) -> in
 def update(
     ranking: Ranking,
     docket: Docket,
+    board: Board,
     sheet: Sheet,
     arm: int,
     capital: MutableSequence[float],
@@ -194,9 +196,9 @@ def update(
     for which in range(LISTS):
         rank = 1 if which + 1 == docket.settled[arm] else 0
         if not counted:
-            rank = rank_of(ranking, e_value(scratch, which, stakes))
+            rank = rank_of(ranking, mean_of(scratch, which * BETS))
         risen |= int(enter(ranking, which, arm, rank)) << which
-    return settle_reached(ranking, docket, arm, risen)
+    return settle_reached(ranking, docket, arm, risen, 0 if board.mean[arm] >= stakes.bar else 1)
 
 
 def charge_all(docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes) -> None:
@@ -219,17 +221,6 @@ def charge_all(docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[
         sheet.most[arm] = most
 
 
-def e_value(capital: MutableSequence[float], which: int, stakes: Stakes) -> float:
-    """An arm's evidence for one label, from its capitals as they are now."""
-    if which < 2:
-        return mean_of(capital, which * BETS)
-    if stakes.tolerance <= 0.0:
-        return 0.0
-    low = CERTAIN if stakes.bar - stakes.tolerance <= 0.0 else mean_of(capital, 2 * BETS)
-    high = CERTAIN if stakes.bar + stakes.tolerance >= 1.0 else mean_of(capital, 3 * BETS)
-    return min(low, high)
-
-
 def closed(
     ranking: Ranking,
     docket: Docket,
@@ -237,20 +228,19 @@ def closed(
     arm: int,
     pending: int,
     capital: MutableSequence[float],
-    stakes: Stakes,
 ) -> int:
     """SHUT if the arm is settled or has no free case, SKIPPED if it waits for its pending pulls, otherwise 0."""
     if docket.settled[arm] != OPEN or is_used_up(sheet, arm):
         return SHUT
-    if ranking.level > 0.0 and pending > 0 and is_ripe(ranking, capital, stakes):
+    if ranking.level > 0.0 and pending > 0 and is_ripe(ranking, capital):
         return SKIPPED
     return 0
 
 
-def is_ripe(ranking: Ranking, capital: MutableSequence[float], stakes: Stakes) -> bool:
+def is_ripe(ranking: Ranking, capital: MutableSequence[float]) -> bool:
     """Whether the arm's committed capital would settle it: only its pending pulls are in the way."""
     for which in range(LISTS):
-        rank = rank_of(ranking, e_value(capital, which, stakes))
+        rank = rank_of(ranking, mean_of(capital, which * BETS))
         if 0 < rank <= ranking.reached[which] + 1:
             return True
     return False

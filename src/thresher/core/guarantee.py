@@ -1,21 +1,23 @@
 """What may be relied on, in a sentence with its assumptions, and what would help where arms are still open."""
 
+import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..errors import shown
 from ..text.phrasing import MOST_NAMED, listed, plural
-from ..text.quantities import amount, number, percent
+from ..text.quantities import number, percent
 from . import certificate
-from .certificate import ABOVE, BELOW, OPEN, commit_to
-from .error_rate import CERTAIN, e_value
+from .certificate import ABOVE, BELOW, BETS, EITHER, OPEN, commit_to, mean_of
+from .error_rate import CERTAIN
 from .events import LATE, TOLD
-from .intervals import committed
+from .intervals import interval
 from .kernel import is_above, total_with
 from .places import is_used_up
 from .sentences import look_of
 from .state import State
 
-SIDE = "a label only says on which side of the bar the {} is"
+SIDE = "an answer only says on which side of the bar the {} is"
 
 
 class Words(NamedTuple):
@@ -40,31 +42,41 @@ def guarantee(ledger: State, words: Words = USUAL) -> str:
     if spec.failure == "ignore":
         assumed += ", and whether a pull is lost does not depend on its reward"
     caveats = _caveats(ledger)
-    settled = ledger.certified
-    risk = percent(round(1 - spec.confidence, 12), exact=True)
+    sure, risk = percent(spec.confidence, exact=True), percent(round(1 - spec.confidence, 12), exact=True)
     if ledger.cases:
         size = ledger.cases.count
         which = "this one case" if size == 1 else f"these {size:,} cases"
         what = "mean over exactly" if spec.baseline is None else "difference from the baseline on exactly"
-        caveats = f" The labels are about the {what} {which}.{caveats}"
-    share = f"{risk} are wrong on average"
-    if settled == 0:
-        rest = f"at most {risk} of studies contain a wrong one"
-        if spec.guarantee == "rate":
-            rest = f"at most {share}, in each list"
-        once = f"Once labels are certified, {rest}, provided that {assumed}."
-        if ledger.base in ledger.outside:
-            return f"Nothing is certified: a reward of the baseline lay outside the bounds.{caveats}"
-        return f"Nothing is certified yet: {SIDE.format(look_of(spec).asks)}. {once}{caveats}"
-    if spec.guarantee == "rate":
-        close = " or close" if spec.tolerance else ""
-        one, two = ("below", "above") if spec.lower_is_better else ("above", "below")
-        lists = f"Of the {words.arms} certified {one}, at most {share}, and likewise of those certified {two}{close}"
-        return f"{lists}, whenever you stop, provided that {assumed}.{caveats}"
-    count = {1: "the certified label is", 2: "both certified labels are"}.get(settled)
-    labels = f"{count or f'all {settled:,} certified labels are'} right"
-    sure = number(spec.confidence, exact=True)
-    return f"With probability at least {sure} {labels}, whenever you stop, provided that {assumed}.{caveats}"
+        caveats = f" The answers are about the {what} {which}.{caveats}"
+    if ledger.base in ledger.outside:
+        return f"Nothing is certified: a reward of the baseline lay outside the bounds.{caveats}"
+    promise = _promise(ledger, words, sure, risk)
+    ends = f", whenever you stop, provided that {assumed}.{caveats}"
+    if not ledger.certified:
+        return f"Nothing is certified yet. Once it is: {promise[0].lower()}{promise[1:]}{ends}"
+    return f"{promise}{ends}"
+
+
+def _promise(ledger: State, words: Words, sure: str, risk: str) -> str:
+    """How sure the certified answers are."""
+    look, count = look_of(ledger.spec), ledger.certified
+    low, high = (look.estimate(edge, exact=True) for edge in look.edges)
+    too_bad, too_good = f"under {low}", f"over {high}"
+    if look.lower_is_better and look.asks != "share":
+        too_bad, too_good = too_good, too_bad
+    if ledger.spec.guarantee == "rate" and look.tolerance:
+        reached = f"Of the {words.arms} certified to reach it, on average at most {risk} are {too_bad}"
+        return f"{reached}; of those certified to miss it, at most {risk} are {too_good}"
+    if ledger.spec.guarantee == "rate":
+        reached = f"Of the {words.arms} certified to reach it, at most {risk} are wrong on average"
+        return f"{reached}, and likewise of those certified to miss it"
+    if look.tolerance:
+        right = f"none that reaches it is {too_bad}, and none that misses it is {too_good}"
+    elif count > 1:
+        right = f"{'both' if count == 2 else f'all {count:,}'} certified answers are right"
+    else:
+        right = "the certified answer is right" if count else "all certified answers are right"
+    return f"With a probability of at least {sure}, {right}"
 
 
 def _assumed(ledger: State, rewards: str) -> str:
@@ -135,17 +147,17 @@ def _caveats(ledger: State) -> str:
 
 
 def _of_retried(ledger: State, count: int) -> str:
-    """How many rewards came after a failed try, and whether the labels depend on them."""
+    """How many rewards came after a failed try, and whether the answers depend on them."""
     if not count:
         return "No reward came after a failed try."
-    came = f"{plural(count, 'reward')} came after a failed try: the labels are about what the evaluator finally returns"
+    came = f"{plural(count, 'reward')} came after a failed try: answers are about what the evaluator finally returns"
     if not ledger.certified:
         return f"{came}."
     weak = resting_on_retries(ledger)
     its, at = ("it", "its") if count == 1 else ("these", "their")
     if not weak:
-        return f"{came}. Every certified label stands also with {its} at {at} worst."
-    would = "label would not stand" if len(weak) == 1 else "labels would not stand"
+        return f"{came}. Every certified answer stands also with {its} at {at} worst."
+    would = "answer would not stand" if len(weak) == 1 else "answers would not stand"
     return f"{came}. With {its} at {at} worst, the {would} of {named(ledger, weak)}."
 
 
@@ -187,7 +199,7 @@ def _evidence(ledger: State, arm: int) -> float:
     """The arm's evidence for its label with these rewards at their worst; `CERTAIN` if the label stands by itself."""
     retried, label = _retried(ledger, arm), ledger.docket.settled[arm]
     assert ledger.cases is not None
-    docket, stakes, capital = ledger.docket, ledger.stakes, certificate.fresh(ledger.stakes)
+    docket, stakes, capital = ledger.docket, ledger.stakes, certificate.fresh()
     known = ledger.imported_sum(arm)
     counts: Any = [{arm: start} for start in (0, known, known + ledger.lacking)]
     sums = ledger.sheet._replace(least=counts[1], most=counts[2])
@@ -196,11 +208,11 @@ def _evidence(ledger: State, arm: int) -> float:
     while pull != 0:
         is_told = docket.outcome[pull] == certificate.TOLD and ledger.cases.pull_case[pull - 1] not in retried
         low, high = (docket.reward[pull], docket.reward[pull]) if is_told else (0.0, 1.0)
-        if commit_to(passed, sums, arm, capital, stakes, low, high) == label:
+        if commit_to(passed, sums, arm, capital, stakes, low, high) in (label, EITHER):
             return CERTAIN
         counts[0][arm] += 1
         pull = docket.following[pull]
-    return CERTAIN if _is_counted(ledger, arm, retried) else e_value(capital, label - 1, stakes)
+    return CERTAIN if _is_counted(ledger, arm, retried) else mean_of(capital, (label - 1) * BETS)
 
 
 def _is_counted(ledger: State, arm: int, retried: set[int]) -> bool:
@@ -217,13 +229,12 @@ def _is_counted(ledger: State, arm: int, retried: set[int]) -> bool:
     low, high = (total_with(total, board.residue[arm], missing, end) for end in spec.span)
     label = ledger.docket.settled[arm]
     if label == ABOVE:
-        return is_above(low, ledger.cases.count, spec.reach)
-    return label == BELOW and not is_above(high, ledger.cases.count, spec.reach)
+        return is_above(low, ledger.cases.count, spec.low_reach)
+    return label == BELOW and not is_above(high, ledger.cases.count, spec.high_reach)
 
 
 # -- hints: what would help a finished study that still has open arms ----------------------------------------------
 
-MOST_REPLAYED = 50_000  # rewards that a hint may replay
 IS_OUTSIDE = "returned a reward outside the bounds"
 NEW_STUDY = "a new study needs the bounds that rewards can really take"
 WIDEST = 0.5  # the widest tolerance that a hint proposes, as a share of the way from the bar to the nearer bound
@@ -278,38 +289,32 @@ def _lacks_cases(ledger: State, arm: int) -> bool:
 
 
 def _hint_of_tolerance(ledger: State, left: list[int]) -> str | None:
-    """The smallest tolerance that would have settled these arms; None: only one that is too wide to be of use."""
-    docket, spec, bar = ledger.docket, ledger.spec, ledger.stakes.bar
-    counts = [docket.committed[arm] for arm in left]
-    if sum(counts) > MOST_REPLAYED or not all(counts):
-        return None
+    """About which tolerance would have settled these arms, from the ends of their intervals; None: one of no use."""
+    spec, look = ledger.spec, look_of(ledger.spec)
+    needed = 0.0
+    for arm in left:
+        ends = interval(ledger, arm, None)
+        needed = max(needed, min(look.bar - ends.low, ends.high - look.bar))
     low, high = spec.span
-    farthest = max(abs(ledger.board.mean[arm] - bar) for arm in left)
-    least, most = max(farthest, ledger.stakes.tolerance), WIDEST * min(bar, 1.0 - bar)
-    for tolerance in (digit * 10.0**power for power in (-4, -3, -2) for digit in (1, 2, 5, 10)):
-        if least < tolerance <= most and all(_is_close(ledger, arm, tolerance) for arm in left):
-            share = sum(ledger.asked[arm] for arm in left) / ledger.issued
-            text = amount(tolerance * (high - low), None if spec.share is not None else spec.unit)
-            where = f"within ±{text} of the bar and took {percent(round(share, 2))} of the pulls"
-            lie = f"{named(ledger, left)} {'lies' if len(left) == 1 else 'lie'} {where}"
-            return f"{lie}; a tolerance of {text} would have settled {'it' if len(left) == 1 else 'them'}."
-    return None
+    tolerance = next((step for step in _steps(high - low) if step >= needed), None)
+    if tolerance is None or tolerance > WIDEST * min(spec.bar - low, high - spec.bar) or tolerance <= spec.tolerance:
+        return None
+    lie = f"{named(ledger, left)} {'is' if len(left) == 1 else 'are'} so near the bar that"
+    them = "it" if len(left) == 1 else "them"
+    return f"{lie} a tolerance of about {look.distance(tolerance)} would have settled {them} (an estimate)."
+
+
+def _steps(width: float) -> Iterator[float]:
+    """Round tolerances, the smallest first, for rewards in a range of this width."""
+    begin = 10.0 ** math.floor(math.log10(width) - 4)
+    for power in range(5):
+        for digit in (1, 2, 3, 5):
+            yield float(f"{digit * begin * 10.0**power:.6g}")
 
 
 def _hint_of_budget(ledger: State, left: list[int]) -> str:
     is_open, them = ("is", "it") if len(left) == 1 else ("are", "them")
     return f"{named(ledger, left)} {is_open} still open; a larger budget would continue with {them}."
-
-
-def _is_close(ledger: State, arm: int, tolerance: float) -> bool:
-    """Whether the arm's committed rewards would have settled it with that (scaled) tolerance."""
-    stakes = ledger.stakes._replace(tolerance=tolerance, alone=ledger.stakes.level)
-    capital = certificate.fresh(stakes)
-    for pull, low, high, low_bar, high_bar, scale in committed(ledger, arm):
-        label = certificate.bet(capital, stakes, low, high, low_bar, high_bar, tolerance * scale)
-        if label != OPEN and pull > ledger.imported:  # imported rewards are weighed once, after the last
-            return True
-    return False
 
 
 def _is_stuck(ledger: State, arm: int) -> bool:
@@ -318,15 +323,11 @@ def _is_stuck(ledger: State, arm: int) -> bool:
     Lost pulls count as 0 to "above" and as 1 to "below", so with share c lost and told mean m the two capitals see
     means of (1 − c) m and c + (1 − c) m.
     """
-    docket, bar, tolerance = ledger.docket, ledger.stakes.bar, ledger.stakes.tolerance
+    docket, stakes = ledger.docket, ledger.stakes
     charged, seen = docket.charged[arm], ledger.board.seen[arm]
     if not charged or not docket.committed[arm]:
         return False
     share = charged / (charged + docket.committed[arm])
     mean = (ledger.board.total[arm] + ledger.board.residue[arm]) / seen
     low = (1.0 - share) * ledger.spec.scale(mean)
-    high = share + low
-    near = low > bar - tolerance or bar - tolerance <= 0.0
-    if tolerance > 0.0 and near and (high < bar + tolerance or bar + tolerance >= 1.0):
-        return False  # it can still be close
-    return low <= bar <= high
+    return low <= stakes.low_edge and share + low >= stakes.high_edge

@@ -1,17 +1,15 @@
-"""For display: intervals that hold at all times, and how far an arm's evidence has come.
+"""For display: intervals that hold at all times.
 
-Both use logarithms, decide nothing and are not part of the compared state. The intervals are the predictable plug-in
+They use logarithms, decide nothing and are not part of the compared state. The intervals are the predictable plug-in
 empirical Bernstein sequence of Waudby-Smith and Ramdas (2023, theorem 2) on the rewards that the certificate has
 committed, in their order; a charged pull is 0 for the lower end and 1 for the upper.
 """
 
 import math
 import random
-from collections.abc import MutableSequence
 from typing import NamedTuple
 
-from .certificate import ABOVE, BETS, CHARGED, CLOSE, OPEN, TOLD, mean_of
-from .spec import Spec
+from .certificate import ABOVE, CHARGED, OPEN, TOLD
 from .state import State
 
 
@@ -65,14 +63,14 @@ class Interval:
     def follow(self, study: State, arm: int) -> tuple[float, float]:
         """The scaled interval, after feeding in what was committed since the last call."""
         for commit in committed(study, arm, after=self.fed, sums=self.sums):
-            self.feed(commit, study.stakes.bar)
+            self.feed(commit)
             self.fed = max(self.fed, commit.pull)
         return self.low.end, self.high.end
 
-    def feed(self, commit: "Commit", bar: float) -> None:
+    def feed(self, commit: "Commit") -> None:
         """Add a committed pull."""
-        self.low.feed(commit.low, commit.scale, commit.scale * bar - commit.low_bar)
-        self.high.feed(commit.high, commit.scale, commit.scale * bar - commit.high_bar)
+        self.low.feed(commit.low, commit.scale, commit.low_seen)
+        self.high.feed(commit.high, commit.scale, commit.high_seen)
 
 
 class Commit(NamedTuple):
@@ -84,6 +82,8 @@ class Commit(NamedTuple):
     low_bar: float
     high_bar: float
     scale: float = 1.0  # with cases: M over the number of cases that were left
+    low_seen: float = 0.0  # ... and the sums of the others' rewards over the same number
+    high_seen: float = 0.0
 
 
 class Sums:
@@ -101,7 +101,7 @@ def committed(study: State, arm: int, *, after: int = 0, sums: Sums | None = Non
     That is the order in which they were issued. Imported pulls have no order that can be trusted: they come first,
     shuffled by a key that was drawn after the import. With cases, ``sums`` are those up to this pull, and grow.
     """
-    docket, bar, sums = study.docket, study.stakes.bar, sums or Sums()
+    docket, stakes, sums = study.docket, study.stakes, sums or Sums()
     imported: list[Commit] = []
     rest: list[Commit] = []
     pull = docket.following[after] if after else study.first_pull[arm]
@@ -110,7 +110,9 @@ def committed(study: State, arm: int, *, after: int = 0, sums: Sums | None = Non
         if outcome in (TOLD, CHARGED):
             low, high = (reward, reward) if outcome == TOLD else (0.0, 1.0)
             found = (
-                Commit(pull, low, high, bar, bar) if not study.cases else _against(study, arm, pull, low, high, sums)
+                Commit(pull, low, high, stakes.low_edge, stakes.high_edge)
+                if not study.cases
+                else _against(study, arm, pull, low, high, sums)
             )
             (imported if pull <= study.imported else rest).append(found)
         pull = docket.following[pull]
@@ -121,22 +123,13 @@ def committed(study: State, arm: int, *, after: int = 0, sums: Sums | None = Non
 
 def _against(study: State, arm: int, pull: int, low: float, high: float, sums: Sums) -> Commit:
     """A committed place, against what the cases that were left would have needed."""
-    cases, left = study.sheet.cases, study.sheet.places[arm] - sums.places
+    cases, left, stakes = study.sheet.cases, study.sheet.places[arm] - sums.places, study.stakes
     known = study.imported_sum(arm)
-    needed = cases * study.stakes.bar - known
-    most = needed - study.lacking - sums.high
-    found = Commit(pull, low, high, (needed - sums.low) / left, most / left, cases / left)
+    low_seen, high_seen = known + sums.low, known + study.lacking + sums.high
+    bars = (cases * stakes.low_edge - low_seen) / left, (cases * stakes.high_edge - high_seen) / left
+    found = Commit(pull, low, high, *bars, cases / left, low_seen / left, high_seen / left)
     sums.places, sums.low, sums.high = sums.places + 1, sums.low + low, sums.high + high
     return found
-
-
-def way(capital: MutableSequence[float], start: int, level: float) -> float:
-    """How far one of an arm's capitals is on its way to the level, as a share: on a logarithmic scale.
-
-    >>> way([10.0] * 16, 0, 1000.0)
-    0.33333333333333337
-    """
-    return min(1.0, math.log(max(mean_of(capital, start), 1.0)) / math.log(level))
 
 
 class Span(NamedTuple):
@@ -176,17 +169,10 @@ def _counted_interval(study: State, arm: int, mean: float | None) -> Span:
     if label == OPEN:
         low, high = (low, high) if mean is None else (min(low, mean), max(high, mean))
         return Span(max(low, least), min(high, most))
-    bottom, top = _claimed(spec, label)
+    bottom, top = (spec.low_edge, math.inf) if label == ABOVE else (-math.inf, spec.high_edge)
     if spec.guarantee == "rate":
         return Span(low, high, disagrees=high < bottom or low > top)
     return Span(min(max(low, bottom), top), min(max(high, bottom), top))
-
-
-def _claimed(spec: Spec, label: int) -> tuple[float, float]:
-    """Where the mean of an arm lies if its label is right."""
-    if label == CLOSE:
-        return spec.bar - spec.tolerance, spec.bar + spec.tolerance
-    return (spec.bar, math.inf) if label == ABOVE else (-math.inf, spec.bar)
 
 
 def _by_count(study: State, arm: int) -> tuple[float, float]:
@@ -197,18 +183,3 @@ def _by_count(study: State, arm: int) -> tuple[float, float]:
     board, cases = study.board, study.cases.count
     known, missing = board.total[arm] + board.residue[arm], cases - board.seen[arm]
     return (known + missing * low) / cases, (known + missing * high) / cases
-
-
-def progress(study: State, arm: int) -> float:
-    """The evidence as a share of what settles the arm."""
-    if study.docket.settled[arm] != OPEN:
-        return 1.0
-    capital = study.capitals.get(arm)
-    if capital is None:
-        return 0.0
-    level = study.stakes.level
-    sides = max(way(capital, 0, level), way(capital, BETS, level))
-    if study.stakes.tolerance <= 0:
-        return sides
-    near = [1.0 if capital[4 * BETS + side] else way(capital, (2 + side) * BETS, level) for side in (0, 1)]
-    return max(sides, min(near))

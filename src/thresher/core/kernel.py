@@ -22,7 +22,7 @@ NEVER = math.inf  # the score of an arm that takes no further pulls
 WAITING = 1e290  # times the pending pulls: the score of an arm that must see rewards before it takes more pulls
 FAR = 1e280  # a cost above every budget, below WAITING
 UNBOUNDED = 1e300  # the pending ratio that allows any number of pending pulls, once there is a reward
-BEHIND = 1e281  # with `find`: added to the score of an arm whose mean is below the bar, above FAR
+LEAST = 1e-280  # with `find`: a smaller capital counts as this
 LAST = 1e298  # times the pending pulls: the score of an arm that is pulled only where no other arm can be
 SHUT, SKIPPED = 1, 2  # an arm takes no further pulls, or only where no other arm can be pulled
 
@@ -45,6 +45,7 @@ class Board(NamedTuple):
     shut: MutableSequence[int]  # SHUT or SKIPPED; 0: the arm is open
     best: MutableSequence[float]
     winner: MutableSequence[int]
+    lead: MutableSequence[float]  # the capital for above, 1 before the first reward: for `find`
 
 
 class Rule(NamedTuple):
@@ -58,7 +59,7 @@ class Rule(NamedTuple):
     slack: float  # added to the gap
     pending_ratio: float = UNBOUNDED  # η: an arm with more pending pulls than this per reward seen waits
     most: float = UNBOUNDED  # for `cheapest`: what settles an arm for certain, all cases
-    finds: bool = False  # arms above the bar come first, then the one that is nearest to it
+    finds: bool = False  # the arm with the most evidence that it reaches the bar comes first
     doubles: bool = False  # the exploration doubles whenever the number of pulls has
     alternates: bool = False  # even pulls follow a second rule, in a tournament of its own
 
@@ -137,15 +138,6 @@ def cheapest(gap: float, scatter: float, seen: int, weight: float, exploration: 
     return max(weight, cost)
 
 
-def promise(below: float, scatter: float, seen: int, weight: float) -> float:
-    """How far below the bar an arm is, in standard errors: the smaller, the sooner it may turn out to be above.
-
-    >>> promise(0.25, 0.25, 1, 4.0)
-    1.0
-    """
-    return math.sqrt(weight) * below / math.sqrt((scatter + 0.25) / (seen + 1))
-
-
 # -- the board ---------------------------------------------------------------------------------------------------
 
 
@@ -165,10 +157,10 @@ def score(board: Board, arm: int, rule: Rule) -> float:
         return float(seen + pending - rule.warmup)
     if pending > rule.pending_ratio * seen:  # always true before the first reward
         return WAITING * pending
+    if rule.finds:
+        return math.sqrt(1.0 + pending) / max(board.lead[arm], LEAST)
     gap = abs(board.mean[arm] - rule.bar) + rule.slack
     weight = seen + rule.pending_weight * pending
-    if rule.finds and board.mean[arm] < rule.bar:
-        return BEHIND * (1.0 + promise(gap, board.scatter[arm], seen, weight))
     return min(applied(rule, gap, board.scatter[arm], seen, weight), rule.most)
 
 

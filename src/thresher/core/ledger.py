@@ -227,9 +227,11 @@ def _weighed(state: State, event: Event) -> None:
     state.unweighed, state.weighed, state.shuffle = False, True, event.reason or ""
     for arm in range(len(state.spec.arms)):
         if state.docket.first[arm]:
-            weigh_imported(state.docket, state.sheet, arm, _capital(state, arm), state.stakes)
+            weigh_imported(state.docket, state.board, state.sheet, arm, _capital(state, arm), state.stakes)
             if state.docket.settled[arm] != certificate.OPEN:
                 _settle(state, arm)
+            if state.finds:
+                certificate.note_lead(state.board, arm, _capital(state, arm))
             if state.ranking.level:
                 _rank(state, arm)
     state.stale = None
@@ -340,8 +342,7 @@ def _count_case(state: State, cases: Cases, arm: int, pull: int, counted: float)
         elif state.certifies:
             certificate.tell(state.docket, arm, cases.entry(arm, pull), scaled)
     if state.certifies:
-        ends = (*state.spec.span, state.spec.reach, state.spec.tolerance)
-        if certificate.settle_by_count(state.docket, state.board, state.sheet, arm, *ends):
+        if certificate.settle_by_count(state.docket, state.board, state.sheet, arm, state.ends):
             _settle(state, arm)
             if state.ranking.level:
                 _rank(state, arm, counted=True)
@@ -405,8 +406,10 @@ def _weigh(state: State, arm: int) -> None:
     capital, pending = state.capitals.get(arm), state.board.pending[arm]
     if capital is None and state.docket.first[arm] != 0 and certificate.ready(state.docket, arm, pending):
         capital = _capital(state, arm)  # capitals are made at the first commit
-    if capital is not None and certificate.weigh(state.docket, state.sheet, arm, pending, capital, state.stakes):
+    if capital is not None and certificate.weigh(state.docket, state.board, state.sheet, arm, capital, state.stakes):
         _settle(state, arm)
+    if capital is not None and state.finds:
+        certificate.note_lead(state.board, arm, capital)
     if state.ranking.level:
         _rank(state, arm)
 
@@ -431,7 +434,8 @@ def _rank(state: State, arm: int, *, counted: bool = False) -> None:
     if (arm not in state.capitals and not counted) or arm in state.outside:
         return
     ranking, capital = state.ranking, _capital(state, arm)
-    for at in range(error_rate.update(ranking, state.docket, state.sheet, arm, capital, state.stakes, counted)):
+    columns = (state.docket, state.board, state.sheet)
+    for at in range(error_rate.update(ranking, *columns, arm, capital, state.stakes, counted)):
         other = ranking.found[at]
         _settle(state, other)
         _score_later(state, other)
@@ -464,7 +468,7 @@ def _shut(state: State, arm: int) -> None:
         shut = kernel.SHUT
     elif state.certifies:
         capital, pending = state.capitals.get(arm, state.untouched), state.board.pending[arm]
-        shut = error_rate.closed(state.ranking, state.docket, state.sheet, arm, pending, capital, state.stakes)
+        shut = error_rate.closed(state.ranking, state.docket, state.sheet, arm, pending, capital)
     else:
         shut = kernel.SHUT if places.is_used_up(state.sheet, arm) else 0
     state.open += kernel.set_shut(state.board, arm, shut)

@@ -264,7 +264,7 @@ class SpecArguments(TypedDict, total=False):
     tolerance: Annotated[
         float,
         Parameter(
-            "An arm provably within this distance of the bar is settled as close.",
+            "Within this distance of the bar, either answer is right; it saves most of the pulls.",
             check=partial(checks.number, low=0.0, high=MAX_REWARD),
             default=0.0,
             metavar="T",

@@ -112,6 +112,7 @@ class Policy:
     def rule(
         self,
         bar: float,
+        tolerance: float = 0.0,
         *,
         arms: int,
         budget: int | None,
@@ -120,7 +121,7 @@ class Policy:
         cases: int = 0,
         finds: bool = False,
     ) -> kernel.Rule:
-        """How arms are scored, for a scaled bar and the current budget, after ``issued`` pulls.
+        """How arms are scored, for a scaled bar, tolerance and the current budget, after ``issued`` pulls.
 
         A user's function is not looked up here: another formula is in its place until it is needed (`scored_by`).
         Only `cheapest` needs the settling constant, the number of cases, and whether a few arms are to be found.
@@ -132,7 +133,7 @@ class Policy:
             constant,
             self.pending_weight,
             self.warmup,
-            self.slack,
+            max(self.slack, tolerance),
             doubles=self.exploration == DOUBLING,
             alternates=self.second is not None,
         )

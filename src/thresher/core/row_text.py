@@ -13,11 +13,11 @@ from ..text.escapes import markdown as marked
 from ..text.masking import one_line
 from ..text.phrasing import folded, plural
 from .rows import Row, ranked
-from .sentences import SIGNS, Look
+from .sentences import SIGNS, Look, standing_of
 
 MOST_ROWS, MOST_REASONS = 300, 20  # in a table for people; the other formats have all
 NARROWEST = 10  # characters of a name on a line, however narrow the screen is
-Piece = tuple[str, str]  # a text and its style: a label, "strong", "quiet", "notice", "failure" or ""
+Piece = tuple[str, str]  # a text and its style: a standing, "strong", "quiet", "notice", "failure" or ""
 Line = tuple[Piece, ...]
 
 
@@ -36,9 +36,9 @@ def cells(
 
     ``none`` stands where a row has no value. Columns that another question has are left out.
 
-    >>> row = Row("a", "above", True, 0.75, 0.5, 1.0, 8, 0, 0, 1, None, None)
-    >>> cells([row], Look(0.5), ("arm", "certified", "estimate", "median", "pending"), keep=())
-    {'arm': [('a', '')], 'certified': [('✓', 'above')], 'mean': [('0.75', '')]}
+    >>> row = Row("a", True, True, 0.75, 0.5, 1.0, 8, 0, 0, 1, 0, None, standing="reaches")
+    >>> cells([row], Look(0.5), ("arm", "standing", "estimate", "median", "pending"), keep=())
+    {'arm': [('a', '')], '': [('✓ reaches', 'reaches')], 'mean': [('0.75', '')]}
     """
     table, kept = dict[str, list[Piece]](), {*keep}
     for name in names:
@@ -50,11 +50,6 @@ def cells(
             pieces = zip(texts, map(style, rows), strict=True)
             table[head(look)] = [(none if text is None else text, style) for text, style in pieces]
     return table
-
-
-def style_of(row: Row) -> str:
-    """The style of an arm's label: "above" for what reaches the bar, "below" for what does not."""
-    return row.label if row.reached is None else "above" if row.reached else "below"
 
 
 def asks_for(name: str, look: Look) -> bool:
@@ -75,15 +70,13 @@ def _head_of_estimate(look: Look) -> str:
 
 def _estimate(row: Row, look: Look) -> str | None:
     """What is compared with the bar; None for the baseline, which is compared with nothing."""
-    value = row.estimate if look.asks == "mean" or row.label != "baseline" else None
+    value = row.estimate if look.asks == "mean" or row.standing != "baseline" else None
     return None if value is None else look.estimate(value)
 
 
-def _certainty(row: Row, look: Look) -> str:
-    """A tick if the label is certified, otherwise the share of the evidence that is there."""
-    if row.certified:
-        return f"✓ {row.qualifier}".rstrip()
-    return "" if row.progress is None or row.label == "retired" else f"{row.progress:.0%}"
+def _left(row: Row, look: Look) -> str:
+    """About how many pulls will settle the arm."""
+    return f"~ {float(f'{row.left:.2g}'):,.0f}" if row.left and row.standing == "open" else ""
 
 
 def _baseline(row: Row, look: Look) -> str:
@@ -115,9 +108,8 @@ DETAILS = ("median", "quantile", "mean", "baseline")  # columns that only some q
 COUNTS = {"pending": "pending", "failures": "failed", "charged": "charged", "missing": "missing"}
 COLUMNS = {
     "arm": Column(lambda look: "arm", lambda row, look: visible(row.arm)),
-    "sign": Column(lambda look: "", lambda row, look: SIGNS[row.label], style_of),
-    "label": Column(lambda look: "", lambda row, look: f"{SIGNS[row.label]} {row.label}", style_of),
-    "certified": Column(lambda look: "certified", _certainty, lambda row: "above" if row.certified else "quiet"),
+    "sign": Column(lambda look: "", lambda row, look: SIGNS[row.standing], lambda row: row.standing),
+    "standing": Column(lambda look: "", lambda row, look: standing_of(row), lambda row: row.standing),
     "estimate": Column(_head_of_estimate, _estimate),
     "low": _end("low"),
     "high": _end("high"),
@@ -127,9 +119,10 @@ COLUMNS = {
     "mean": Column(lambda look: "mean", lambda row, look: look.amount(row.mean)),
     "baseline": Column(lambda look: "baseline", _baseline),
     "seen": Column(lambda look: look.draws, _seen),
+    "left": Column(lambda look: "left", _left, lambda row: "quiet"),
     **{name: _number(name) for name in COUNTS},
 }
-TABLE = ("arm", "label", "certified", "estimate", "between", *DETAILS, "seen", *COUNTS)
+TABLE = ("arm", "standing", "estimate", "between", *DETAILS, "seen", "left", *COUNTS)
 
 
 def columns(rows: Sequence[Row], look: Look) -> dict[str, list[Piece]]:
@@ -172,11 +165,11 @@ def table(rows: Iterable[Row], look: Look, width: int | None = None) -> Iterator
 def failures(rows: Iterable[Row]) -> Iterator[Line]:
     """Why each retired arm was retired, and one line about failures of the others."""
     arms = ranked(rows)
-    retired = [row for row in arms if row.label == "retired"]
+    retired = [row for row in arms if row.standing == "retired"]
     found = [f"{SIGNS['retired']} {visible(row.arm)}: {one_line(row.reason or '')}" for row in retired[:MOST_REASONS]]
     if len(retired) > MOST_REASONS:
         found.append(f"… and {plural(len(retired) - MOST_REASONS, 'more retired arm')}; CSV has all")
-    failing = [row for row in arms if row.failures and row.label != "retired"]
+    failing = [row for row in arms if row.failures and row.standing != "retired"]
     if failing:
         worst = max(failing, key=lambda row: row.failures)
         count = sum(row.failures for row in failing)
@@ -198,22 +191,19 @@ def markdown(rows: Iterable[Row], look: Look, first: str, remarks: Iterable[str]
     arms = list(rows)
     names = ("estimate", "low", "high", *DETAILS, "seen")
     numbers = cells(arms, look, names, keep=names, none="")
-    yes_or_no = {None: "", True: "yes", False: "no"}
     table = {
         "arm": [marked(row.arm) for row in arms],
-        "reached": [yes_or_no[row.reached] for row in arms],
-        "label": [row.label for row in arms],
-        "certified": [", ".join(filter(None, [yes_or_no[row.certified], row.qualifier])) for row in arms],
+        "": [standing_of(row) for row in arms],
         **{head: [text for text, _ in column] for head, column in numbers.items()},
         "failures": [str(row.failures) for row in arms],
     }
-    lines = [first, "", f"| {' | '.join(table)} |", f"|---|---|---|---|{'---:|' * (len(table) - 4)}"]
+    lines = [first, "", f"| {' | '.join(table)} |", f"|---|---|{'---:|' * (len(table) - 2)}"]
     lines += [f"| {' | '.join(texts)} |" for texts in zip(*table.values(), strict=True)]
     return "\n".join([*lines, "", *map(marked, remarks)]) + "\n"
 
 
-def html(rows: Iterable[Row], look: Look, question: str, answer: str, remarks: Sequence[str]) -> str:
-    """The question, the answer and the table as HTML for a notebook, without scripts or styles."""
+def html(rows: Iterable[Row], look: Look, headline: str, spent: str, remarks: Sequence[str]) -> str:
+    """The answer, what it took and the table as HTML for a notebook, without scripts or styles."""
     arms = ranked(rows, lower_is_better=look.lower_is_better)
     found = columns(arms[:MOST_ROWS], look)
     heads = "".join(f"<th>{head}</th>" for head in found)
@@ -224,7 +214,7 @@ def html(rows: Iterable[Row], look: Look, question: str, answer: str, remarks: S
     more = f"<p>… and {plural(len(arms) - MOST_ROWS, 'more arm')}</p>" if len(arms) > MOST_ROWS else ""
     notes = "".join(f"<p>{_text(remark)}</p>" for remark in remarks)
     table = f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<div><p><strong>{_text(question)}</strong> {_text(answer)}</p>{table}{more}{notes}</div>"
+    return f"<div><p><strong>{_text(headline)}</strong> {_text(spent)}</p>{table}{more}{notes}</div>"
 
 
 def _text(text: str) -> str:

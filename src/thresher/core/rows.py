@@ -1,18 +1,17 @@
-"""One arm of a verdict: its label, its numbers, and whether the label is certified."""
+"""One arm of a verdict: whether it reaches the bar, whether that is certified, and its numbers."""
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from . import intervals, kernel
-from .certificate import ABOVE, CLOSE, OPEN
+from . import forecast, intervals, kernel
+from .certificate import ABOVE, OPEN
 from .state import State
 
-Label = Literal["above", "below", "close", "undecided", "retired", "baseline"]
 MOST = 1e300  # a ratio to a baseline of 0, which JSON can hold
-LABELS: tuple[Label, ...] = get_args(Label)
-Side = Literal["above", "below"]
+Standing = Literal["baseline", "reaches", "misses", "open", "retired"]
+ORDER: tuple[Standing, ...] = ("baseline", "reaches", "misses", "open", "retired")  # as people read them
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +19,8 @@ class Row:
     """One arm of a verdict; the names of the columns in JSON and CSV are the names here."""
 
     arm: str
-    label: Label
-    certified: bool
+    reached: bool | None  # the settled answer, or the side of the bar that the mean is on; None: no reward, baseline
+    certified: bool  # whether that is settled
     mean: float | None  # None: no reward yet
     low: float | None  # an interval of what is asked about, that holds at any time; None without certificates
     high: float | None
@@ -29,18 +28,19 @@ class Row:
     pending: int
     charged: int
     failures: int
-    progress: float | None  # the evidence as a share of what settles the arm
+    left: int | None  # about how many pulls will settle it, an estimate; None: there is no telling
     reason: str | None  # why the arm was retired, or why a pull of it last failed
+    retired: bool = False  # it takes no more pulls, by hand or after failures
     cases: int | None = None  # how many cases have a reward; None: the study has none
     exact: bool = False  # every case is known: the mean is exact
     missing: int = 0  # cases that failed too often to be tried again
-    reached: bool | None = None  # whether the arm reaches the bar: the answer; None: close, undecided or retired
     share: float | None = None  # of the pulls that are within the limit, where the study asks about that
     difference: float | None = None  # the mean of the arm's rewards less the baseline's, where it asks about that
     baseline: float | None = None  # the mean of the baseline's rewards in the same pulls or cases
     median: float | None = None  # with a share: of the rewards; with a ratio, of the arm's over the baseline's
     quantile: float | None = None  # the one asked about: within the limit if the share is reached
-    interval_disagrees: bool = False  # the label is certified, but the interval lies on the other side of the bar
+    interval_disagrees: bool = False  # the answer is certified, but the interval lies beyond the other edge
+    standing: Standing = "open"  # where the arm stands; reaches and misses are certified, or means where nothing is
 
     @property
     def estimate(self) -> float | None:
@@ -55,47 +55,32 @@ class Row:
         return "exact" if self.exact else "interval disagrees" if self.interval_disagrees else ""
 
 
-def sides(lower_is_better: bool) -> tuple[Side, Side]:
-    """The label of the arms that reach the bar, and the label of those that do not.
-
-    >>> sides(lower_is_better=True)
-    ('below', 'above')
-    """
-    return ("below", "above") if lower_is_better else ("above", "below")
-
-
 def ranked(rows: Iterable[Row], *, lower_is_better: bool = False) -> list[Row]:
-    """Rows as people read them: the baseline, then by label, what reaches the bar and the best of it first."""
-    order = ["baseline", *sides(lower_is_better), *LABELS[2:]]
+    """Rows as people read them: the baseline, what reaches the bar, misses it and is open; the best of each first."""
     sign = 1.0 if lower_is_better else -1.0
 
     def key(row: Row) -> tuple[int, float]:
-        if row.share is not None:
-            return order.index(row.label), -row.share
-        return order.index(row.label), sign * (row.estimate or 0.0)
+        return ORDER.index(row.standing), -row.share if row.share is not None else sign * (row.estimate or 0.0)
 
     return sorted(rows, key=key)
 
 
-def label_of(ledger: State, arm: int) -> tuple[Label, bool]:
-    """An arm's label, and whether it is certified."""
+def _reached(ledger: State, arm: int) -> bool | None:
+    """Whether an arm reaches the bar: as settled, or else by the side that its mean is on."""
     if arm == ledger.base:
-        return "baseline", False
+        return None
     if ledger.certifies and ledger.docket.settled[arm] != OPEN:
-        return settled_label(ledger, arm), ledger.is_certified(arm)
-    if arm in ledger.retired:
-        return "retired", False
+        return ledger.docket.settled[arm] == ABOVE
     board, seen = ledger.board, ledger.board.seen[arm]
-    if not seen:
-        return "undecided", False
-    reaches = kernel.is_above(board.total[arm] + board.residue[arm], seen, ledger.spec.reach)
-    return sides(ledger.spec.lower_is_better)[0 if reaches else 1], False
+    return kernel.is_above(board.total[arm] + board.residue[arm], seen, ledger.spec.reach) if seen else None
 
 
-def settled_label(ledger: State, arm: int) -> Label:
-    """The label of an arm that is settled."""
-    label = ledger.docket.settled[arm]
-    return "close" if label == CLOSE else sides(ledger.spec.lower_is_better)[0 if label == ABOVE else 1]
+def _standing(ledger: State, arm: int, reached: bool | None) -> Standing:
+    if arm == ledger.base:
+        return "baseline"
+    if reached is not None and (ledger.is_certified(arm) or not (ledger.certifies or arm in ledger.retired)):
+        return "reaches" if reached else "misses"
+    return "retired" if arm in ledger.retired else "open"
 
 
 def row_of(ledger: State, arm: int) -> Row:
@@ -103,13 +88,13 @@ def row_of(ledger: State, arm: int) -> Row:
     board, spec = ledger.board, ledger.spec
     seen = len(_base_rewards(ledger)) if arm == ledger.base else board.seen[arm]
     counted = (board.total[arm] + board.residue[arm]) / seen if seen else None
-    label, certified = label_of(ledger, arm)
+    reached = _reached(ledger, arm)
     is_weighed = ledger.certifies and arm != ledger.base and not ledger.is_outside(arm)
     low, high, disagrees = intervals.interval(ledger, arm, counted) if is_weighed else (None, None, False)
     found = Row(
         arm=spec.arms[arm],
-        label=label,
-        certified=certified,
+        reached=reached,
+        certified=arm != ledger.base and ledger.is_certified(arm),
         mean=None if counted is None else spec.shown(counted),
         low=low,
         high=high,
@@ -117,13 +102,14 @@ def row_of(ledger: State, arm: int) -> Row:
         pending=board.pending[arm],
         charged=ledger.docket.charged[arm] if ledger.certifies else 0,
         failures=ledger.failures[arm],
-        progress=intervals.progress(ledger, arm) if is_weighed else None,
+        left=forecast.arm_left(ledger, arm) if is_weighed and arm not in ledger.retired else None,
         reason=ledger.retired.get(arm, ledger.complaint.get(arm)),
+        retired=arm in ledger.retired,
         cases=seen if ledger.cases else None,
         exact=ledger.is_exact(arm),
         missing=ledger.cases.missing[arm] if ledger.cases else 0,
-        reached=label == sides(spec.lower_is_better)[0] if label in ("above", "below") else None,
         interval_disagrees=disagrees,
+        standing=_standing(ledger, arm, reached),
     )
     return replace(found, **_values(ledger, arm, counted)) if ledger.values and seen else found
 

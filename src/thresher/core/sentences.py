@@ -1,20 +1,21 @@
 """The question and the answer in words, and sentences about an arm and about where rewards came from."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from ..errors import shown
 from ..text.escapes import visible
 from ..text.phrasing import listed, plural
-from ..text.quantities import amount, number, percent
+from ..text.quantities import PERCENT, amount, edges, number, percent
 from .parameters import BARS
-from .rows import Row, sides
+from .question import HALF
+from .rows import Row
 from .spec import Spec
 
 LONGEST_NAME = 40  # characters of the baseline's name in a sentence
 Asks = Literal["mean", "share", "difference"]
 # for people who see no colours
-SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕", "baseline": "="}
+SIGNS = {"reaches": "✓", "misses": "✗", "open": "·", "retired": "✕", "baseline": "="}
 
 
 class Look(NamedTuple):
@@ -28,6 +29,7 @@ class Look(NamedTuple):
     unit: str | None = None
     cases: int | None = None  # how many; None: rewards have none
     find: int | None = None
+    tolerance: float = 0.0  # around the bar, a difference or a share: within it, either answer is right
 
     @property
     def asks(self) -> Asks:
@@ -42,6 +44,15 @@ class Look(NamedTuple):
         if self.share is not None:
             return self.share
         return 0.0 - self.stated_bar if self.baseline is not None and self.lower_is_better else self.stated_bar
+
+    @property
+    def edges(self) -> tuple[float, float]:
+        """The bar less and plus the tolerance, on the scale of `Row.estimate`.
+
+        >>> Look(0.95, tolerance=0.02).edges
+        (0.93, 0.97)
+        """
+        return edges(self.bar, self.tolerance)
 
     @property
     def bars(self) -> dict[str, float | None]:
@@ -79,6 +90,17 @@ class Look(NamedTuple):
             return percent(value, exact=exact)
         return f"{'+' if value > 0 else ''}{self.amount(value, exact=exact)}"
 
+    def distance(self, value: float) -> str:
+        """How far something is from the bar.
+
+        >>> Look(0.9, unit="%").distance(0.02), Look(0.2, unit="s").distance(0.002), Look(5, share=0.9).distance(0.01)
+        ('2 points', '2 ms', '1 point')
+        """
+        if self.asks != "share" and self.unit != PERCENT:
+            return self.amount(value, exact=True)
+        points = number(100 * value, exact=True)
+        return f"{points} point{'' if points == '1' else 's'}"
+
     def span(self, low: float | None, high: float | None) -> str:
         """An interval of what is asked about.
 
@@ -110,7 +132,7 @@ class Look(NamedTuple):
 def look_of(spec: Spec) -> Look:
     """How the numbers of this question are shown."""
     asked = (spec.stated_bar, spec.lower_is_better, spec.share, spec.baseline, spec.ratio, spec.unit)
-    return Look(*asked, spec.case_count or None, spec.find)
+    return Look(*asked, spec.case_count or None, spec.find, spec.tolerance)
 
 
 def short(name: str) -> str:
@@ -128,27 +150,49 @@ def quoted(name: str) -> str:
     return f"'{short(name)}'" if " " in name else short(name)
 
 
-def claim(look: Look) -> str:
-    """What an arm that reaches the bar does, after "Which arms" or "Does the arm".
+class Claim(NamedTuple):
+    """What an arm that reaches the bar does: a verb, for many arms and for one, and its object."""
 
-    >>> claim(Look(0.2, lower_is_better=True, share=0.95, unit="s")), claim(Look(0.02, baseline="current"))
-    ('stay within 200 ms in at least 95 % of pulls', 'beat current by 0.02')
+    many: str
+    one: str
+    rest: str
+
+
+def claim(look: Look) -> Claim:
+    """What an arm that reaches the bar does.
+
+    >>> " ".join(claim(Look(0.2, lower_is_better=True, share=0.95, unit="s"))[1:])
+    'stays within 200 ms in at least 95 % of pulls'
+    >>> " ".join(claim(Look(0.0, True, 0.5, "before", 1.05, "s"))[1:])
+    'is at most 5 % slower than before in at least half of the pairs'
     """
-    reach = "stay within" if look.lower_is_better else "reach"
-    if look.baseline is None:
-        done = f"{reach} {look.amount(look.stated_bar, exact=True)}"
+    lower, bar = look.lower_is_better, look.amount(abs(look.stated_bar), exact=True)
+    base = None if look.baseline is None else quoted(look.baseline)
+    if base is None:
+        bar = look.amount(look.stated_bar, exact=True)
+        verbs, rest = (("stay within", "stays within") if lower else ("reach", "reaches")), bar
     elif look.ratio is not None:
-        done = f"{reach} {number(look.ratio, exact=True)} times {quoted(look.baseline)}"
+        verbs, rest = ("are", "is"), _times(look, look.ratio, base)
     elif look.stated_bar == 0.0:
-        done = f"match or beat {quoted(look.baseline)}"
+        verbs, rest = ("match or beat", "matches or beats"), base
     elif look.stated_bar > 0.0:
-        done = f"beat {quoted(look.baseline)} by {look.amount(look.stated_bar, exact=True)}"
+        verbs, rest = ("beat", "beats"), f"{base} by {bar}"
     else:
-        done = f"lose at most {look.amount(-look.stated_bar, exact=True)} to {quoted(look.baseline)}"
-    if look.share is None:
-        return f"{done} on {plural(look.cases, 'case')}" if look.cases else done
-    draws = plural(look.cases, "case") if look.cases else "pairs" if look.baseline is not None else "pulls"
-    return f"{done} in at least {percent(look.share, exact=True)} of {draws}"
+        verbs, rest = ("lose", "loses"), f"at most {bar} to {base}"
+    if look.share is not None:
+        draws = plural(look.cases, "case") if look.cases else "pulls" if base is None else "pairs"
+        half = look.share == HALF and base is not None and not look.cases
+        rest += f" in at least {'half of the' if half else f'{percent(look.share, exact=True)} of'} {draws}"
+    return Claim(*verbs, rest)
+
+
+def _times(look: Look, ratio: float, base: str) -> str:
+    """How an arm compares with the baseline by a ratio: for times, how much slower or faster."""
+    if look.unit == "s" and look.lower_is_better and ratio != 1.0:
+        change = percent(round(abs(ratio - 1.0), 12), exact=True)
+        return f"at most {change} slower than {base}" if ratio > 1.0 else f"at least {change} faster than {base}"
+    limit = "at most" if look.lower_is_better else "at least"
+    return f"{limit} {'as much as' if ratio == 1.0 else f'{number(ratio, exact=True)} times'} {base}"
 
 
 def question(look: Look, arms: int) -> str:
@@ -158,14 +202,21 @@ def question(look: Look, arms: int) -> str:
     ('Which of 3 arms reach 0.9?', 'Does the arm reach 0.9?')
     >>> question(Look(0.9, cases=500), 40), question(Look(0.9, find=2), 40)
     ('Which of 40 arms reach 0.9 on 500 cases?', 'Which 2 of 40 arms reach 0.9?')
-    >>> question(Look(0.9, find=1), 40)
-    'Does any of 40 arms reach 0.9?'
+    >>> question(Look(0.9, find=1, unit="%", tolerance=0.02), 40)
+    'Does any of 40 arms reach 90 %, give or take 2 points?'
     """
-    if arms == 1:
-        return f"Does the arm {claim(look)}?"
-    if look.find == 1:
-        return f"Does any of {arms:,} arms {claim(look)}?"
-    return f"Which {f'{look.find:,} ' if look.find else ''}of {arms:,} arms {claim(look)}?"
+    does, one, rest = claim(look)
+    if look.cases and look.share is None:
+        rest += f" on {plural(look.cases, 'case')}"
+    rest += f"{_leeway(look)}?"
+    if arms == 1 or look.find == 1:
+        who = "the arm" if arms == 1 else f"any of {arms:,} arms"
+        return f"Is {who} {rest}" if one == "is" else f"Does {who} {does} {rest}"
+    return f"Which {f'{look.find:,} ' if look.find else ''}of {arms:,} arms {does} {rest}"
+
+
+def _leeway(look: Look) -> str:
+    return f", give or take {look.distance(look.tolerance)}" if look.tolerance else ""
 
 
 def question_of(spec: Spec) -> str:
@@ -173,90 +224,110 @@ def question_of(spec: Spec) -> str:
     return question(look_of(spec), spec.contenders)
 
 
-def answer(
-    counts: Mapping[Any, int],
-    certified: Mapping[Any, int] | None,
-    *,
-    lower_is_better: bool,
-    issued: int,
-    budget: int | None,
-    pending: int,
-) -> str:
-    """How many arms have each label, and how many of these labels are certified (None: the study certifies none).
+def answer(look: Look, reached: int, missed: int, others: int, *, certifies: bool = True) -> str:
+    """How many arms reach the bar, miss it and are open, in a sentence.
 
-    >>> counts, certified = {"above": 2, "below": 1, "close": 1}, {"above": 1, "below": 0, "close": 1}
-    >>> answer(counts, certified, lower_is_better=False, issued=30, budget=90, pending=3)
-    '2 do (1 certified), 1 does not (0 certified), 1 close, after 30 of 90 pulls, 3 pending.'
-    >>> answer({"above": 0, "below": 1}, {"below": 1}, lower_is_better=False, issued=30, budget=90, pending=0)
-    'It does not (certified), after 30 of 90 pulls.'
+    >>> answer(Look(0.9, unit="%"), 7, 5, 0), answer(Look(0.9, unit="%"), 4, 1, 7)
+    ('7 of 12 reach 90 %, 5 miss it.', '4 reach it, 1 misses it, 7 open.')
+    >>> answer(Look(0.9), 1, 0, 0), answer(Look(0.9), 0, 0, 1), answer(Look(0.9), 2, 1, 0, certifies=False)
+    ('It reaches 0.9.', 'It is open.', 'By their means, 2 of 3 reach 0.9, 1 misses it; nothing is certified.')
     """
-    parts, both = [], sides(lower_is_better)
-    there = {label: count for label, count in counts.items() if count and label != "baseline"}
-    if sum(there.values()) == 1:
-        parts.append(_about_one(next(iter(there)), certified, lower_is_better=lower_is_better))
+    many, one, rest = claim(look)
+    arms = reached + missed + others
+    does, fails = (one if reached == 1 else many), _fails(one, missed)
+    if arms == 1:
+        is_not = f"is not {rest}" if one == "is" else f"misses {rest}"
+        said = "It is open" if others else f"It {f'{one} {rest}' if reached else is_not}"
+    elif not others:
+        said = f"{reached:,} of {arms:,} {does} {rest}{f', {missed:,} {fails}' if missed else ''}"
     else:
-        for label, rest in zip(both, ("", " not"), strict=True):
-            known = f" ({certified[label]:,} certified)" if certified else ""
-            parts.append(f"{counts[label]:,} {'does' if counts[label] == 1 else 'do'}{rest}{known}")
-        parts += [f"{count:,} {label}" for label, count in there.items() if label not in both]
-    waiting = f", {pending:,} pending" if pending else ""
-    return f"{', '.join(parts)}, after {pulls_made(issued, budget)}{waiting}."
+        it = does if one == "is" else f"reach{'es' if reached == 1 else ''} it"
+        said = f"{reached:,} {it}, {missed:,} {fails}, {others:,} open"
+    if certifies or others == arms:
+        return f"{said}."
+    means = "By its mean, it" + said[2:] if arms == 1 else f"By their means, {said}"
+    return f"{means}; nothing is certified."
 
 
-def _about_one(label: str, certified: Mapping[Any, int] | None, *, lower_is_better: bool) -> str:
-    """The answer about the only arm that is asked about.
+def _fails(one: str, missed: int) -> str:
+    if one == "is":
+        return "is not" if missed == 1 else "are not"
+    return "misses it" if missed == 1 else "miss it"
 
-    >>> _about_one("below", {"below": 0}, lower_is_better=True), _about_one("undecided", None, lower_is_better=True)
-    ('It does (not certified)', 'No reward yet')
+
+def found(names: Sequence[str], find: int, missed: int, others: int, *, done: bool) -> str:
+    """Which arms were found, in a sentence, where a study looks for some.
+
+    >>> found(["a", "b"], 2, 3, 35, done=True), found([], 1, 4, 36, done=False)
+    ("Found 2 of 2: 'a', 'b'.", 'Found 0 of 1 so far, 4 miss it, 36 open.')
     """
-    reached, missed = sides(lower_is_better)
-    if label == "undecided":
-        return "No reward yet"
-    said = {reached: "It does", missed: "It does not", "close": "It is close to the bar"}.get(label)
-    if said is None or certified is None:
-        return said or f"It is {label}"
-    return f"{said} ({'certified' if certified[label] else 'not certified'})"
+    counts = f"Found {len(names):,} of {find:,}"
+    names_found = f": {listed(names, show=shown)}" if names else ""
+    if done:
+        return f"{counts}{names_found}."
+    return f"{counts} so far{names_found}, {missed:,} {_fails('', missed)}, {others:,} open."
 
 
-def found(names: Sequence[str], *, done: bool) -> str:
-    """Which arms were found, in a sentence after the answer, where a study looks for some; nothing if it still looks.
+def spent(issued: int, pending: int, budget: int | None, full: int | None, cost: float | None) -> str:
+    """What the answer took, next to a full run if there is one to compare with.
 
-    >>> found(["a", "b"], done=False), found([], done=True), found([], done=False)
-    (" Found: 'a', 'b'.", ' Found: none.', '')
+    >>> spent(1649, 0, None, 3600, None), spent(30, 3, 90, None, 1.5)
+    ('It took 1,649 of 3,600 pulls (46 %).', 'It took 30 of at most 90 pulls, 3 pending, at a cost of 1.5.')
     """
-    return f" Found: {listed(names, show=shown) if names else 'none'}." if names or done else ""
+    took = plural(issued, "pull")
+    if full is not None and issued < full:
+        took = f"{issued:,} of {full:,} pulls ({round(100 * issued / full)} %)"
+    elif budget is not None and issued < budget:
+        took = f"{issued:,} of at most {budget:,} pulls"
+    waits = f", {pending:,} pending" if pending else ""
+    if cost is None:
+        return f"It took {took}{waits}."
+    whole = f" of about {cost * full / issued:.4g}" if full is not None and 0 < issued < full else ""
+    return f"It took {took}{waits}, at a cost of {cost:,.6g}{whole}."
 
 
-def pulls_made(issued: int, budget: int | None) -> str:
-    """How many pulls were issued, and of how many.
+def remaining(left: int | None) -> str:
+    """About how many pulls are left: an estimate, so with one or two digits.
 
-    >>> pulls_made(30, 90), pulls_made(1, None)
-    ('30 of 90 pulls', '1 pull')
+    >>> remaining(347), remaining(12_345), remaining(4)
+    ('about 350 pulls left', 'about 12,000 pulls left', 'about 4 pulls left')
     """
-    return plural(issued, "pull") if budget is None else f"{issued:,} of {plural(budget, 'pull')}"
+    if left is None:
+        return ""
+    return f"about {plural(int(float(f'{left:.2g}')), 'pull')} left"
+
+
+def standing_of(row: Row) -> str:
+    """Where an arm stands, in a word or two; a leaning is what its mean says so far.
+
+    >>> standing_of(Row("a", True, False, 0.9, 0.5, 1.0, 8, 0, 0, 1, 40, None))
+    '· open, so far ✓'
+    """
+    sign, leaning = SIGNS[row.standing], ""
+    if row.standing == "open" and row.reached is not None:
+        leaning = f", so far {SIGNS['reaches' if row.reached else 'misses']}"
+    return f"{sign} {row.standing}{f', {row.qualifier}' if row.qualifier else ''}{leaning}"
 
 
 def standing(row: Row, *, outside: bool) -> str:
-    """What is known about one arm; ``outside``: a reward lay outside the bounds.
+    """What is known about one arm, in sentences; ``outside``: a reward lay outside the bounds.
 
-    >>> row = Row("a", "above", False, 0.9, 0.5, 1.0, 8, 0, 0, 1, progress=0.4, reason="it timed out")
+    >>> row = Row("a", True, False, 0.9, 0.5, 1.0, 8, 0, 0, 1, 40, "it timed out")
     >>> standing(row, outside=False)
-    '▲ above, 40 % of the evidence that would settle it. Last failure: it timed out'
+    '· open, so far ✓: about 40 pulls left. Last failure: it timed out'
     """
     failure = f" Last failure: {row.reason}" if row.reason else ""
-    if row.label == "baseline":
-        return f"{SIGNS[row.label]} the baseline, which the other arms are compared with.{failure}"
-    if row.label == "retired" and not outside:
-        return f"{SIGNS[row.label]} {row.label}{f': {row.reason}' if row.reason else '.'}"
+    if row.standing == "baseline":
+        return f"{SIGNS[row.standing]} the baseline, which the other arms are compared with.{failure}"
+    if row.standing == "retired" and not outside:
+        return f"{standing_of(row)}{f': {row.reason}' if row.reason else '.'}"
     if row.certified:
-        known = "certified, but its interval disagrees" if row.interval_disagrees else "certified"
+        known = ", certified"
     elif outside:
-        known = "not certified, because a reward lay outside the bounds"
-    elif row.progress is None:
-        known = "not certified"
+        known = ", not certified, because a reward lay outside the bounds"
     else:
-        known = f"{percent(round(row.progress, 2))} of the evidence that would settle it"
-    return f"{SIGNS[row.label]} {row.label}, {known}.{failure}"
+        known = f": {remaining(row.left)}" if row.left is not None else ""
+    return f"{standing_of(row)}{known}.{failure}"
 
 
 def origin(earlier: int, told: int, since: str | None, others: int = 0, *, what: str = "rewards") -> str | None:

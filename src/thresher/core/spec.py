@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Unpack
 from ..errors import InvalidInput, OutsideBounds, shown
 from ..text.naming import Naming
 from ..text.phrasing import MOST_NAMED, listed, only, plural
-from ..text.quantities import amount
+from ..text.quantities import amount, edges
 from . import checks, named_items, parameters, policies, question
 from .checks import named_arguments
 from .named_items import NO_PARAMS, Params
@@ -64,7 +64,11 @@ class Spec:
     measure: ClassVar[question.Measure]  # what a reward counts as; the next three are on its scale
     limits: ClassVar[Bounds | None]
     bar: ClassVar[float]
-    reach: ClassVar[float]  # the bar for exact means, lowered by the rounding error
+    low_edge: ClassVar[float]  # the bar less the tolerance, and plus it
+    high_edge: ClassVar[float]
+    reach: ClassVar[float]  # the three for exact means, lowered by the rounding error
+    low_reach: ClassVar[float]
+    high_reach: ClassVar[float]
 
     @named_arguments
     def __init__(self, **given: Unpack[StoredArguments]) -> None:
@@ -79,6 +83,7 @@ class Spec:
         raw = {**values, **given}  # as errors show it
         name = _bar_name(self, raw)
         keep(_counted(self, name, values[name] or 0.0, raw[name]))
+        keep(_edges(self))
         _check_certificates(self)
         _check_end(self)
         keep(settling_constant=_constant(self))
@@ -287,7 +292,7 @@ def _counted(spec: Spec, name: str, stated: float, raw: object) -> dict[str, Any
     if spec.clip and bounds is None:
         remedy = Naming("give {bounds}, or leave it out")
         raise InvalidInput("clip", spec.clip, "there are no bounds to count rewards as", remedy)
-    limit, limits, reach = 0.0, spanned(bounds, lower=lower, paired=paired), 0.0
+    limit, limits = 0.0, spanned(bounds, lower=lower, paired=paired)
     if share is not None:  # what counts is whether a pull is within the limit
         _check_no_bounds(spec, share)
         bounds, limits, bar = None, (0.0, 1.0), share
@@ -299,12 +304,39 @@ def _counted(spec: Spec, name: str, stated: float, raw: object) -> dict[str, Any
     else:  # the reward
         _check_inside(name, stated, raw, bounds)
         bar = sign * stated + 0.0
-    if limits is not None and share is None and (paired or lower or spec.cases is not None):
-        reach = ROUNDING * max(map(abs, limits))
     low, high = bounds if spec.clip and bounds else (-math.inf, math.inf)
     measure = question.Measure(sign, low, high, paired, spec.ratio or 0.0, share is not None, limit)
     kept = {"stated_bar": stated, "lower_is_better": lower, "share": share, "bounds": bounds, "limits": limits}
-    return {**kept, "bar": bar, "reach": bar - reach, "measure": measure}
+    return {**kept, "bar": bar, "measure": measure}
+
+
+def _edges(spec: Spec) -> dict[str, float]:
+    """The bar less and plus the tolerance, and all three for exact means."""
+    bar, low, high = spec.bar, spec.bar, spec.bar
+    if spec.tolerance > 0.0:
+        if spec.confidence is None:
+            remedy = Naming("give a {confidence}, or a policy with a slack, such as {policy='apt(slack=0.02)'}")
+            raise InvalidInput("tolerance", spec.tolerance, "belongs to certificates", remedy)
+        low, high = edges(bar, spec.tolerance)
+        if spec.limits is not None and not _lies_inside(spec.limits, low, high):
+            ends = sorted(map(spec.shown, spec.limits))
+            rule = f"{spec.shown(bar):g} ± {spec.tolerance:g} must lie strictly inside ({ends[0]:g}, {ends[1]:g})"
+            raise InvalidInput("tolerance", spec.tolerance, rule, "give a smaller one")
+    rounding = 0.0
+    if (
+        spec.limits is not None
+        and spec.share is None
+        and (spec.pairs or spec.lower_is_better or spec.cases is not None)
+    ):
+        rounding = ROUNDING * max(map(abs, spec.limits))
+    exact_means = {"reach": bar - rounding, "low_reach": low - rounding, "high_reach": high - rounding}
+    return {"low_edge": low, "high_edge": high, **exact_means}
+
+
+def _lies_inside(limits: Bounds, low: float, high: float) -> bool:
+    """Whether the edges can be told from the bounds, and from each other."""
+    nearest = NEAREST * (limits[1] - limits[0])
+    return limits[0] + nearest < low < high < limits[1] - nearest
 
 
 def spanned(bounds: Bounds | None, *, lower: bool, paired: bool) -> Bounds | None:

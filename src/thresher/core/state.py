@@ -57,7 +57,16 @@ def board(arms: int, zeros: Zeros = zeros) -> kernel.Board:
         shut=zeros("b", arms),
         best=zeros("d", nodes),
         winner=zeros("i", nodes),
+        lead=ones(arms, zeros),
     )
+
+
+def ones(arms: int, zeros: Zeros) -> Any:
+    """A column of ones."""
+    column = zeros("d", arms)
+    for arm in range(arms):
+        column[arm] = 1.0
+    return column
 
 
 def second(board: kernel.Board, zeros: Zeros = zeros) -> kernel.Board:
@@ -83,24 +92,42 @@ def docket(arms: int, pulls: int = 0, zeros: Zeros = zeros) -> Docket:
 
 def stakes_of(specification: Spec) -> certificate.Stakes:
     """The stakes of a study."""
-    low, high = specification.span
-    bar, tolerance = specification.scaled_bar, specification.tolerance / (high - low)
+    bars = tuple(map(specification.scale, (specification.bar, specification.low_edge, specification.high_edge)))
     arms, confidence = specification.contenders, specification.confidence
-    return stakes(bar, tolerance, arms, confidence, ranks=specification.guarantee == "rate")
+    return stakes(bars, arms, confidence, ranks=specification.guarantee == "rate")
 
 
 def stakes(
-    bar: float,
-    tolerance: float,
+    bars: tuple[float, ...],
     arms: int,
     confidence: float | None,
     *,
     ranks: bool = False,
 ) -> certificate.Stakes:
-    """The stakes for a scaled bar and tolerance. Without certificates nothing is bet: the bar may lie anywhere."""
+    """The stakes for a scaled bar and its edges. Without certificates nothing is bet: the bar may lie anywhere."""
+    bar, low_edge, high_edge = bars
     level = math.inf if confidence is None else arms / (1.0 - confidence)
-    upward, downward = (tuple(certificate.bets(edge if edge > 0 else 1.0)) for edge in (bar, 1.0 - bar))
-    return certificate.Stakes(bar, tolerance, level, certificate.UNREACHED if ranks else level, upward, downward)
+    tolerance = (high_edge - low_edge) / 2.0
+    upward, downward = (
+        tuple(certificate.bets(edge, tolerance) if 0.0 < edge < 1.0 else certificate.bets(1.0))
+        for edge in (low_edge, 1.0 - high_edge)
+    )
+    alone = certificate.UNREACHED if ranks else level
+    return certificate.Stakes(bar, low_edge, high_edge, level, alone, upward, downward)
+
+
+def ends_of(specification: Spec) -> certificate.Ends:
+    """What counting needs to know of a study."""
+    bars = specification.reach, specification.low_reach, specification.high_reach
+    return certificate.Ends(*specification.span, *bars)
+
+
+def aim_of(stakes: certificate.Stakes, *, finds: bool) -> tuple[float, float]:
+    """The bar that scores measure gaps from, and what they add to these.
+
+    An arm must get as far as the other edge. Arms that are to be found need only reach the lower edge.
+    """
+    return (stakes.low_edge, 0.0) if finds else (stakes.bar, (stakes.high_edge - stakes.low_edge) / 2.0)
 
 
 def sheet(arms: int, cases: int, pulls: int = 0, zeros: Zeros = zeros, table: Table = table) -> places.Sheet:
@@ -121,7 +148,7 @@ def sheet(arms: int, cases: int, pulls: int = 0, zeros: Zeros = zeros, table: Ta
     return found
 
 
-def ranking(arms: int, level: float, width: int, zeros: Zeros = zeros) -> error_rate.Ranking:
+def ranking(arms: int, level: float, zeros: Zeros = zeros) -> error_rate.Ranking:
     """Empty lists; a level of 0 means that arms are not ranked."""
     some, nodes, lists = (arms, tree_size(arms), error_rate.LISTS) if level else (0, 0, 0)
     found = error_rate.Ranking(
@@ -135,7 +162,7 @@ def ranking(arms: int, level: float, width: int, zeros: Zeros = zeros) -> error_
         peak=zeros("q", lists * nodes),
         added=zeros("q", lists * nodes),
         found=zeros("q", some),
-        scratch=zeros("d", width if level else 0),
+        scratch=zeros("d", 2 * certificate.BETS if level else 0),
     )
     if level:
         error_rate.clear(found)
@@ -364,6 +391,7 @@ class State:
         # The arms to score before the next choice; None: all of them. Reading and telling need no score.
         self.stale: set[int] | None = None
         self.is_custom = specification.policy.is_custom  # a user's function scores the arms
+        self.stakes = stakes_of(specification)
         self.rule = self.rule_for(self.budget, 0)
         self.board = board(arms)
         self.second = second(self.board)
@@ -378,14 +406,14 @@ class State:
         self.retired: dict[int, str] = {}
         self.outside: set[int] = set()  # arms with a reward outside the bounds: nothing is certified about them
         self.complaint: dict[int, str] = {}  # the reason for the last failure
+        self.finds = specification.find is not None
         self.certifies = specification.confidence is not None
-        self.stakes = stakes_of(specification)
         self.docket = docket(arms if self.certifies else 0)
         self.cases = Cases(specification) if specification.cases is not None else None
         self.sheet = self.cases.sheet if self.cases else sheet(0, 0)
-        width = certificate.columns_needed(self.stakes.tolerance)
-        self.ranking = ranking(arms, self.stakes.level if specification.guarantee == "rate" else 0.0, width)
-        self.untouched = array("d", certificate.fresh(self.stakes))  # the capitals of an arm without a commit
+        self.ends = ends_of(specification)
+        self.ranking = ranking(arms, self.stakes.level if specification.guarantee == "rate" else 0.0)
+        self.untouched = array("d", certificate.fresh())  # the capitals of an arm without a commit
         self.capitals: dict[int, array[float]] = {}  # by arm, from its first commit on
         self.first_pull = array("q", [0]) * (arms if self.certifies else 0)
         self.intervals: dict[int, Any] = {}  # a cache for display, not part of the state
@@ -484,11 +512,16 @@ class State:
         """The sum of the arm's imported rewards, scaled; only with cases."""
         return self.cases.imported_sum.get(arm, 0.0) if self.cases else 0.0
 
+    @property
+    def aim(self) -> tuple[float, float]:
+        """The bar that scores measure gaps from, and what they add to these: see `kernel.Rule`."""
+        return aim_of(self.stakes, finds=self.finds)
+
     def rule_for(self, budget: int | None, issued: int) -> kernel.Rule:
         """How the policy scores arms, for this budget after so many pulls."""
         spec = self.spec
         return spec.policy.rule(
-            spec.scaled_bar,
+            *self.aim,
             arms=len(spec.arms),
             budget=budget,
             issued=issued,

@@ -1,4 +1,4 @@
-"""The answer of a study: a label for every arm, and how sure it is."""
+"""The answer of a study: which arms reach the bar, which miss it, which are open, and how sure that is."""
 
 import json
 from collections.abc import Iterator
@@ -7,9 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from . import checks, row_text, sentences
+from .certificate import OPEN
+from .forecast import left
 from .guarantee import USUAL, Words, guarantee, hints
-from .kernel import SHUT
-from .rows import LABELS, Label, Row, row_of, sides
+from .rows import Row, Standing, row_of
 from .sentences import Look, look_of
 from .state import State
 
@@ -18,17 +19,18 @@ FORMAT = 1  # of the JSON
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer so far. Every arm is in one of ``above``, ``below``, ``close``, ``undecided`` and ``retired``.
+    """The answer so far. Every arm but a baseline is in one of ``reached``, ``missed`` and ``open``.
 
-    ``reached`` and ``missed`` are the answer, whichever direction the study asks in. A baseline is in none of them.
+    Only certified answers count as reached and missed; in a study without certificates, the means do. A row has what
+    is known about an arm, also about an open one.
 
     >>> from thresher import create_study
     >>> study = create_study("coins", arms=["fair", "loaded"], at_least=0.6, budget=20, confidence=None)
     >>> while pull := study.ask():
     ...     study.tell(pull, pull.arm == "loaded")
     >>> verdict = study.verdict()
-    >>> verdict.above, verdict["fair"].label, "loaded" in verdict, len(verdict)
-    (['loaded'], 'below', True, 2)
+    >>> verdict.reached, verdict["fair"].reached, "loaded" in verdict, len(verdict)
+    (['loaded'], False, True, 2)
     >>> [(row.arm, row.mean) for row in verdict]
     [('fair', 0.0), ('loaded', 1.0)]
     """
@@ -48,7 +50,9 @@ class Verdict:
     guarantee: str
     hints: tuple[str, ...]
     rows: tuple[Row, ...]
-    open: list[str]  # the arms that still take pulls: neither settled nor retired
+    left: int | None = None  # about how many pulls the study still takes, an estimate; None: there is no telling
+    full_run: int | None = None  # pulls that the same answer takes without choosing: see `full_run`
+    tolerance: float = 0.0  # within it of the bar, either answer is right
     cases: int | None = None  # how many the eval set has; None: rewards have no cases
     find: int | None = None  # how many arms that reach the bar are enough; None: every arm is to be labelled
     lower_is_better: bool = False  # arms reach the bar from above
@@ -84,47 +88,28 @@ class Verdict:
     def _rows(self) -> dict[str, Row]:
         return {row.arm: row for row in self.rows}
 
-    @cached_property
-    def _by_label(self) -> dict[Label, list[str]]:
-        parts: dict[Label, list[str]] = {label: [] for label in LABELS}
-        for row in self.rows:
-            parts[row.label].append(row.arm)
-        return parts
-
-    @property
-    def above(self) -> list[str]:
-        """The arms whose mean reaches the bar."""
-        return self._by_label["above"]
-
-    @property
-    def below(self) -> list[str]:
-        """The arms whose mean lies below the bar."""
-        return self._by_label["below"]
-
-    @property
-    def close(self) -> list[str]:
-        """The arms that are provably within the tolerance of the bar."""
-        return self._by_label["close"]
-
-    @property
-    def undecided(self) -> list[str]:
-        """The arms without any reward yet."""
-        return self._by_label["undecided"]
-
-    @property
-    def retired(self) -> list[str]:
-        """The arms that were given up; `Row.reason` says why."""
-        return self._by_label["retired"]
+    def _standing(self, *standings: Standing) -> list[str]:
+        return [row.arm for row in self.rows if row.standing in standings]
 
     @property
     def reached(self) -> list[str]:
-        """The arms that reach the bar: ``above``, or where lower is better, ``below``."""
-        return self._by_label[sides(self.lower_is_better)[0]]
+        """The arms that reach the bar."""
+        return self._standing("reaches")
 
     @property
     def missed(self) -> list[str]:
-        """The arms that do not reach the bar."""
-        return self._by_label[sides(self.lower_is_better)[1]]
+        """The arms that miss the bar."""
+        return self._standing("misses")
+
+    @property
+    def open(self) -> list[str]:
+        """The arms without an answer; some may be retired."""
+        return self._standing("open", "retired")
+
+    @property
+    def retired(self) -> list[str]:
+        """The open arms that take no more pulls, by hand or after failures; `Row.reason` says why."""
+        return self._standing("retired")
 
     @cached_property
     def look(self) -> Look:
@@ -139,20 +124,29 @@ class Verdict:
         return sentences.question(self.look, len(self.rows) - (self.baseline is not None))
 
     @property
+    def edges(self) -> tuple[float, float]:
+        """The bar less and plus the tolerance, on the scale of what is asked about."""
+        return self.look.edges
+
+    @property
     def answer(self) -> str:
-        """How many arms have which label, and how many of these labels are certified, in a sentence."""
-        counts = {label: len(names) for label, names in self._by_label.items()}
-        sure = {label: sum(self[name].certified for name in names) for label, names in self._by_label.items()}
-        said = sentences.answer(
-            counts,
-            sure if self.confidence is not None else None,
-            lower_is_better=self.lower_is_better,
-            issued=self.issued,
-            budget=self.budget,
-            pending=self.pending,
-        )
-        certified = [name for name in self.reached if self[name].certified]
-        return said if self.find is None else f"{said}{sentences.found(certified, done=self.done)}"
+        """How many arms reach the bar, how many miss it and how many are open, in a sentence."""
+        counts = len(self.reached), len(self.missed), len(self.open)
+        if self.find is not None:
+            return sentences.found(self.reached, self.find, *counts[1:], done=self.done)
+        return sentences.answer(self.look, *counts, certifies=self.confidence is not None)
+
+    @property
+    def headline(self) -> str:
+        """The answer, after the question if arms are open."""
+        return f"{self.question} {self.answer}" if self.open else self.answer
+
+    @property
+    def spent(self) -> str:
+        """What the answer took and what is left, in a sentence."""
+        took = sentences.spent(self.issued, self.pending, self.budget, self.full_run, self.cost)
+        rest = sentences.remaining(self.left) if self.open and not self.done else ""
+        return f"{took[:-1]}, {rest}." if rest else took
 
     @property
     def origin(self) -> str | None:
@@ -169,9 +163,9 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """The verdict as JSON-ready data; ``"format"`` says which shape it has."""
         head = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "rows"}
-        parts = {str(label): names for label, names in self._by_label.items() if label != "baseline"}
-        answer = {"question": self.question, "answer": self.answer, "reached": self.reached, "missed": self.missed}
-        return {"format": FORMAT, **head, **answer, **parts, "rows": [asdict(row) for row in self.rows]}
+        texts = {"question": self.question, "answer": self.answer, "spent": self.spent}
+        parts = {name: getattr(self, name) for name in ("edges", "reached", "missed", "open", "retired")}
+        return {"format": FORMAT, **head, **texts, **parts, "rows": [asdict(row) for row in self.rows]}
 
     def to_json(self) -> str:
         """The verdict as JSON text."""
@@ -183,7 +177,7 @@ class Verdict:
 
     def to_markdown(self) -> str:
         """The answer and a table in Markdown, in which names are text and nothing else."""
-        return row_text.markdown(self.rows, self.look, f"**{self.question}** {self.answer}", self.remarks)
+        return row_text.markdown(self.rows, self.look, f"**{self.headline}** {self.spent}", self.remarks)
 
     def to_frame(self) -> Any:
         """The rows as a pandas DataFrame; an error if pandas is not installed."""
@@ -193,12 +187,10 @@ class Verdict:
         """The table and the sentences as ``print(verdict)`` shows them, in pieces with a style each."""
         yield from row_text.table(self.rows, self.look, width)
         yield from row_text.failures(self.rows)
-        yield ((self.question, "strong"), (f" {self.answer}", ""))
+        yield ((self.headline, "strong"), (f" {self.spent}", ""))
         if self.origin:
             yield ((self.origin, "notice"),)
         yield ((self.guarantee, "quiet"),)
-        if self.cost is not None:
-            yield ((f"The rewards cost {self.cost:,.10g} in total, as the evaluator says.", "quiet"),)
         for hint in self.hints:
             yield ((hint, "notice"),)
 
@@ -207,7 +199,21 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return row_text.html(self.rows, self.look, self.question, self.answer, self.remarks)
+        return row_text.html(self.rows, self.look, self.headline, self.spent, self.remarks)
+
+
+def full_run(ledger: State) -> int | None:
+    """How many pulls the answer would take without choosing: all cases of all arms, or the same number for each arm.
+
+    Without cases, that number is what the hardest of the settled arms took; None: some arms still take pulls.
+    """
+    arms = len(ledger.spec.arms)
+    if ledger.cases is not None:
+        return arms * ledger.cases.count
+    if not ledger.certifies or ledger.open:
+        return None
+    settled = [ledger.asked[arm] for arm in range(arms) if ledger.docket.settled[arm] != OPEN]
+    return ledger.spec.contenders * max(settled) if settled else None
 
 
 def read(study: str, ledger: State, words: Words = USUAL) -> Verdict:
@@ -215,7 +221,7 @@ def read(study: str, ledger: State, words: Words = USUAL) -> Verdict:
     spec = ledger.spec
     look = look_of(spec)
     asked: dict[str, Any] = {**look._asdict(), **look.bars}
-    del asked["stated_bar"]
+    del asked["stated_bar"], asked["tolerance"]
     return Verdict(
         study=study,
         bounds=spec.bounds,
@@ -229,7 +235,9 @@ def read(study: str, ledger: State, words: Words = USUAL) -> Verdict:
         guarantee=guarantee(ledger, words),
         hints=hints(ledger),
         rows=tuple(row_of(ledger, arm) for arm in range(len(spec.arms))),
-        open=[name for arm, name in enumerate(spec.arms) if ledger.board.shut[arm] != SHUT],
+        left=left(ledger),
+        full_run=full_run(ledger),
+        tolerance=spec.tolerance,
         outside=tuple(spec.arms[arm] for arm in range(len(spec.arms)) if ledger.is_outside(arm)),
         cost=ledger.cost,
         imported=ledger.told - ledger.own_told,

@@ -9,15 +9,16 @@ from ..core import state
 from ..core.certificate import (
     ABOVE,
     BELOW,
-    CLOSE,
+    BETS,
     FREED,
     OPEN,
     PENDING,
     Docket,
+    Ends,
     Stakes,
-    columns_needed,
     enqueue,
     give_up,
+    note_lead,
     reset,
     settle_by_count,
     tell,
@@ -60,7 +61,8 @@ class Arms(NamedTuple):
     bar: float
     least: float  # the lowest value that can count, and the highest
     most: float
-    tolerance: float
+    low_edge: float  # the bar less the tolerance, and plus it
+    high_edge: float
     measure: Measure
     base: int  # the arm that is the baseline; −1: there is none
     drawn: Reals  # three entries: the rewards of the last pull, the arm's and the baseline's; and one for `saw`
@@ -84,7 +86,7 @@ class Measures(NamedTuple):
     settled: Table  # settled arms
     mislabelled: Table  # settled arms with a wrong label
     ended: Times  # a single column: the time at which the last arm was settled
-    listed: Table  # three columns: at the end, the arms settled above, below and close,
+    listed: Table  # two columns: at the end, the arms settled above and below,
     false: Table  # and how many of these labels are wrong
 
 
@@ -116,8 +118,8 @@ def blank_measures(checkpoints: Sequence[int], arms: int, rows: int, *, per_arm:
         settled=np.zeros((rows, len(points)), np.int64),
         mislabelled=np.zeros((rows, len(points)), np.int64),
         ended=np.zeros((rows, 1)),
-        listed=np.zeros((rows, 3), np.int64),
-        false=np.zeros((rows, 3), np.int64),
+        listed=np.zeros((rows, 2), np.int64),
+        false=np.zeros((rows, 2), np.int64),
     )
 
 
@@ -147,6 +149,7 @@ def wipe(board: Board) -> None:
         board.total[arm] = 0.0
         board.residue[arm] = 0.0
         board.shut[arm] = 0
+        board.lead[arm] = 1.0
 
 
 def saw(board: Board, arms: Arms, arm: int, reward: float) -> None:
@@ -248,11 +251,10 @@ def blank_proof(
     find: int = 0,
 ) -> Proof:
     """Empty columns for this many arms, pulls and cases."""
-    width = columns_needed(stakes.tolerance)
     upward, downward = (np.array(bets) for bets in (stakes.upward, stakes.downward))
     return Proof(
         docket=state.docket(arms, budget, zeros),
-        capitals=np.zeros((arms, width)),
+        capitals=np.zeros((arms, 2 * BETS)),
         stakes=stakes._replace(upward=upward, downward=downward),  # type: ignore[arg-type]
         open=np.zeros(1, np.int64),
         above=np.zeros(1, np.int64),
@@ -261,7 +263,7 @@ def blank_proof(
         find=find,
         lost=lost,
         sheet=state.sheet(arms, cases, budget, zeros, table),
-        ranking=state.ranking(arms, stakes.level if ranks else 0.0, width, zeros),
+        ranking=state.ranking(arms, stakes.level if ranks else 0.0, zeros),
         values=np.zeros((arms if cases else 0, cases)),
     )
 
@@ -321,7 +323,7 @@ def reconsider(board: Board, proof: Proof, arm: int) -> None:
     """Note whether the arm still takes pulls."""
     pending, shut = board.pending[arm], SHUT
     if not stays_shut(arm, proof.base, proof.sheet.cases, proof.awaited[0] > 0):
-        shut = closed(proof.ranking, proof.docket, proof.sheet, arm, pending, proof.capitals[arm], proof.stakes)
+        shut = closed(proof.ranking, proof.docket, proof.sheet, arm, pending, proof.capitals[arm])
     proof.open[0] += set_shut(board, arm, shut)
 
 
@@ -333,7 +335,7 @@ def settled(board: Board, proof: Proof, arm: int) -> None:
 
 def rank(board: Board, proof: Proof, arm: int, counted: bool) -> int:
     """Rank the arm again; return how many arms this settled."""
-    count = update(proof.ranking, proof.docket, proof.sheet, arm, proof.capitals[arm], proof.stakes, counted)
+    count = update(proof.ranking, proof.docket, board, proof.sheet, arm, proof.capitals[arm], proof.stakes, counted)
     for index in range(count):
         settled(board, proof, proof.ranking.found[index])
     reconsider(board, proof, arm)
@@ -354,23 +356,24 @@ def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: f
         tell(docket, arm, entry, (reward - arms.least) / (arms.most - arms.least))
     if sheet.cases > 0 and not lost:
         fill(sheet, arm, sheet.place[pull], KNOWN)
-        before, ends = docket.settled[arm], (arms.least, arms.most, arms.bar, arms.tolerance)
-        counted = settle_by_count(docket, board, sheet, arm, *ends)
+        before = docket.settled[arm]
+        ends = Ends(arms.least, arms.most, arms.bar, arms.low_edge, arms.high_edge)
+        counted = settle_by_count(docket, board, sheet, arm, ends)
         if not counted:  # where bets were wrong, the label has changed
             proof.above[0] += int(docket.settled[arm] == ABOVE) - int(before == ABOVE)
-    if weigh(docket, sheet, arm, board.pending[arm], proof.capitals[arm], proof.stakes) or counted:
+    if weigh(docket, board, sheet, arm, proof.capitals[arm], proof.stakes) or counted:
         settled(board, proof, arm)
+    if proof.find > 0:
+        note_lead(board, arm, proof.capitals[arm])
     if sheet.cases > 0:
         reconsider(board, proof, arm)
 
 
 def mislabelled(label: int, mean: float, arms: Arms) -> bool:
-    """Whether a settled label is wrong. A mean exactly on the bar is above."""
+    """Whether a settled label is wrong. A mean exactly on an edge reaches it."""
     if label == ABOVE:
-        return mean < arms.bar
-    if label == BELOW:
-        return mean >= arms.bar
-    return label == CLOSE and abs(mean - arms.bar) > arms.tolerance
+        return mean < arms.low_edge
+    return label == BELOW and mean >= arms.high_edge
 
 
 def measure_proof(board: Board, proof: Proof, arms: Arms, measures: Measures, row: int, column: int) -> None:

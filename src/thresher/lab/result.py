@@ -81,7 +81,7 @@ def resampled(rows: Rows, seed: int) -> Rows:
 
 # Certificates over repetitions: arms settled, labels wrong, pulls until all were settled.
 
-LABELS = ("above", "below", "close")
+LABELS = ("above", "below")
 
 
 @dataclass(frozen=True)
@@ -273,8 +273,8 @@ class Result:
         if not setup.certifies:
             return None
         lower = setup.spec.lower_is_better
-        names = ("below", "above", "close") if lower else LABELS  # arms that reach the bar come first
-        lists = names[: 3 if setup.tolerance > 0.0 else 2] if setup.ranks else ()
+        names = LABELS[::-1] if lower else LABELS  # those that reach the bar first
+        lists = names if setup.ranks else ()
         return Certificates(setup.contenders, self.measures, setup.find, setup.arms * setup.cases, lists)
 
     def rows(self) -> list[dict[str, Any]]:

@@ -135,8 +135,6 @@ bernoulli, beta, normal, clipped, constant
 
     def _check_question(self) -> None:
         """Raise if a study can ask this, and the laboratory cannot simulate it."""
-        if self.tolerance > 0.0 and not self.certifies:
-            raise InvalidInput("tolerance", self.tolerance, "belongs to certificates", CONFIDENCE)
         if self.failure not in ("worst", "ignore"):
             raise InvalidInput("failure", self.failure, "must be 'worst' or 'ignore'")
         if self.spec.measure.within and not self.cases:

@@ -232,7 +232,7 @@ def rules(setup: Setup) -> tuple[Rule, Rule]:
     """The initial rule of each tournament."""
     constant = setup.spec.settling_constant
     first = setup.rules.rule(
-        setup.spec.scaled_bar,
+        *state.aim_of(setup.stakes, finds=setup.find is not None),
         arms=setup.arms,
         budget=setup.budget,
         constant=constant,
@@ -298,7 +298,8 @@ def blank_arms(setup: Setup) -> Arms:
         float(setup.spec.reach),
         float(least),
         float(most),
-        float(setup.tolerance),
+        float(setup.spec.low_reach),
+        float(setup.spec.high_reach),
     )
     counts = {"order": np.zeros(3, np.int64), "asked": np.zeros(size, np.int64)}
     more = {

@@ -116,15 +116,27 @@ def number(value: float, *, exact: bool = False) -> str:
 def amount(value: float | None, unit: str | None = None, *, exact: bool = False) -> str:
     """A number as `number` writes it, with its unit; seconds in the unit that reads best.
 
-    >>> amount(0.00005, "s"), amount(0.2, "s"), amount(90, "s"), amount(None)
-    ('50 µs', '200 ms', '90 s', '–')
+    >>> amount(0.00005, "s"), amount(0.2, "s"), amount(90, "s"), amount(0.9, "%"), amount(None)
+    ('50 µs', '200 ms', '90 s', '90 %', '–')
     """
     if value is None:
         return "–"
+    if unit == PERCENT:
+        return percent(value, exact=exact)
     if unit == "s" and 0.0 < abs(value) < 1.0:
         small = abs(value) < 0.00099995
         return f"{number(value * (1e6 if small else 1e3), exact=exact)} {'µs' if small else 'ms'}"
     return f"{number(value, exact=exact)}{f' {unit}' if unit else ''}"
+
+
+def edges(value: float, distance: float) -> tuple[float, float]:
+    """A number less and plus another, both as they are written in decimal: in floats 0.95 − 0.02 is 0.9299999999999999.
+
+    >>> edges(0.95, 0.02)
+    (0.93, 0.97)
+    """
+    exact, far = Decimal(repr(float(value))), Decimal(repr(float(distance)))
+    return float(exact - far), float(exact + far)
 
 
 def percent(share: float, *, exact: bool = False) -> str:
