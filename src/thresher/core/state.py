@@ -392,6 +392,7 @@ class State:
         self.stale: set[int] | None = None
         self.is_custom = specification.policy.is_custom  # a user's function scores the arms
         self.stakes = stakes_of(specification)
+        self.finds = specification.find is not None  # a few arms are to be found
         self.rule = self.rule_for(self.budget, 0)
         self.board = board(arms)
         self.second = second(self.board)
@@ -406,7 +407,6 @@ class State:
         self.retired: dict[int, str] = {}
         self.outside: set[int] = set()  # arms with a reward outside the bounds: nothing is certified about them
         self.complaint: dict[int, str] = {}  # the reason for the last failure
-        self.finds = specification.find is not None
         self.certifies = specification.confidence is not None
         self.docket = docket(arms if self.certifies else 0)
         self.cases = Cases(specification) if specification.cases is not None else None
