@@ -97,9 +97,9 @@ def test_different_errors_temporary_ones_and_later_ones_do_not_count() -> None:
 def test_the_first_pull_of_each_arm_that_failed_is_waited_for() -> None:
     same = SameError(broke(9, "a"))
     for number, arm in ((9, "a"), (4, "a"), (6, "a"), (5, "b")):
-        same.add(pull(number, arm))
+        same.add(broke(number, arm))
     assert (same.pulls, same.count) == ({"a": 4, "b": 5}, 4)
-    same.add(pull(7, "b", case=3))
+    same.add(broke(7, "b", case=3))
     assert same.pulls[3] == 7, "with cases, these are counted"
 
 

@@ -12,7 +12,7 @@ from steps import Scripted
 
 import thresher
 from thresher.errors import CannotGoOn, InvalidInput
-from thresher.run.evaluators import Shared, awaited, checked, entered, is_coroutine
+from thresher.run.evaluators import Shared, entered, entered_async, is_coroutine, read_shared
 from thresher.run.loop import Limits, run_on
 from thresher.study import Pull
 
@@ -175,10 +175,10 @@ def fail(_: object) -> None:
     ],
 )
 def test_what_can_be_shared_is_recognised(given: Any, awaits: bool, is_pair: bool, is_async: bool) -> None:
-    found = checked(given, awaits=awaits)
+    found = read_shared(given, awaits=awaits)
     assert found is not None
     assert (found.is_pair, found.is_async) == (is_pair, is_async)
-    assert checked(None, awaits=awaits) is None
+    assert read_shared(None, awaits=awaits) is None
 
 
 @pytest.mark.parametrize(
@@ -197,12 +197,12 @@ def test_what_can_be_shared_is_recognised(given: Any, awaits: bool, is_pair: boo
 )
 def test_what_cannot_be_shared_is_refused(given: Any, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
-        checked(given, awaits=False)
+        read_shared(given, awaits=False)
 
 
 def test_it_is_set_up_and_cleaned_up_however_the_block_ends(caplog: pytest.LogCaptureFixture) -> None:
     manager = Plain()
-    with entered(checked(manager, awaits=False)) as more:
+    with entered(read_shared(manager, awaits=False)) as more:
         assert (more, manager.did) == (("thing",), ["entered"])
     assert manager.did[1:] == [(None, None, None)]
     did: list[object] = []
@@ -225,21 +225,21 @@ def test_it_is_set_up_and_cleaned_up_however_the_block_ends(caplog: pytest.LogCa
 def test_in_an_event_loop_each_part_may_be_a_coroutine(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         manager = Later()
-        async with awaited(checked(manager, awaits=True)) as more:
+        async with entered_async(read_shared(manager, awaits=True)) as more:
             assert (more, manager.did) == (("thing",), ["awaited"])
         assert manager.did[1:] == [(None, None, None)]
-        async with awaited(None) as more:
+        async with entered_async(None) as more:
             assert more == ()
         did: list[object] = []
         with pytest.raises(LookupError):
-            async with awaited(Shared(lambda: "it", did.append)):
+            async with entered_async(Shared(lambda: "it", did.append)):
                 raise LookupError("no")
         assert did == ["it"]
-        async with awaited(Shared(dict, fail)):
+        async with entered_async(Shared(dict, fail)):
             pass
         assert "shared: its clean-up failed: KeyError: 'no'; no reward is lost" in caplog.text
         with pytest.raises(CannotGoOn, match="its set-up failed: KeyError: 'no'"):
-            async with awaited(Shared(lambda: fail(0), print)):
+            async with entered_async(Shared(lambda: fail(0), print)):
                 pass
 
     asyncio.run(main())

@@ -13,7 +13,7 @@ from ..errors import InvalidInput
 from ..study import Study, peek
 from .engines import check_evaluator
 from .engines.coroutines import WIND_UP, Coroutines, log_left
-from .evaluators import Sharing, WrappedCoroutine, awaited, checked, is_coroutine
+from .evaluators import Sharing, WrappedCoroutine, entered_async, is_coroutine, read_shared
 from .loop import Limits, Progress, Runner, check_study
 
 Tell = Callable[[Progress], object]
@@ -69,10 +69,10 @@ async def arun(
     limits = Limits(in_flight=in_flight, timeout=timeout, seconds=seconds, give_up=give_up)
     check_study(study, "arun")
     _check(evaluate, workers, on_progress)
-    sharing = checked(shared, awaits=True)
+    sharing = read_shared(shared, awaits=True)
     await _until_done(_in_thread(lambda: peek(study, lambda ledger: ledger.seq)))  # before anything is set up
     wrapped = WrappedCoroutine(evaluate)
-    async with awaited(sharing) as wrapped.more:
+    async with entered_async(sharing) as wrapped.more:
         return await Awaited(study, Coroutines(wrapped, workers, asyncio.get_running_loop()), limits, on_progress).run()
 
 

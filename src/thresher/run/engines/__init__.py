@@ -13,8 +13,7 @@ from ...errors import InvalidInput, lacks
 from ...text.machine import available_cores
 from ...text.naming import Naming
 from ...text.phrasing import either
-from ..evaluators import Shared, Sharing, Wrapped, WrappedCoroutine, is_coroutine
-from ..evaluators import checked as checked_shared
+from ..evaluators import Shared, Sharing, Wrapped, WrappedCoroutine, is_coroutine, read_shared
 from .engine import Engine, Evaluate, EvaluateSharing
 from .local import Processes, Threads
 from .resources import checked
@@ -113,7 +112,7 @@ def _sharing(given: Sharing | None, executor: AnyExecutor, *, awaits: bool) -> S
         rule = "is set up only for threads, processes and coroutines"
         remedy = "use the pool's initializer, or a function with functools.cache that the evaluator calls"
         raise InvalidInput("shared", given, rule, remedy)
-    shared = checked_shared(given, awaits=awaits)
+    shared = read_shared(given, awaits=awaits)
     if executor == "processes" and shared is not None and not shared.is_pair:
         remedy = "pass a pair of functions, (set_up, clean_up), for each process to call"
         raise InvalidInput("shared", given, "cannot be shared between processes", remedy)

@@ -13,7 +13,7 @@ from ...errors import CannotGoOn
 from ...study import Pull
 from ...text.logs import log
 from ...text.phrasing import plural
-from ..evaluators import Shared, awaited
+from ..evaluators import Shared, entered_async
 from ..failures import as_the_evaluators
 from .engine import Engine
 
@@ -160,7 +160,7 @@ class Loop(Coroutines):
 
     async def _keep(self, ready: "Future[None]") -> None:
         try:
-            async with awaited(self._shared) as self.evaluate.more:
+            async with entered_async(self._shared) as self.evaluate.more:
                 ready.set_result(None)
                 await self._leave.wait()
         except BaseException as error:
