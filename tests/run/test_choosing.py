@@ -38,7 +38,7 @@ def test_a_command_that_is_killed_exactly_when_slow_is_charged() -> None:
     """Its timeout is below the limit, so nothing is known of the slow runs. The fast half alone would be within."""
     study = study_of("a", at_most=0.5, share=0.5, budget=40)
     script = "test $(($THRESHER_SEED % 5)) -lt 2 || sleep 9"
-    thresher.run(study, Command(("sh", "-c", script), "seconds", 0.3).asked(study.spec), workers=4)
+    thresher.run(study, Command(("sh", "-c", script), "seconds", 0.3).for_study(study.spec), workers=4)
     assert causes(study)
     assert accounted(study, "a")
     assert not study.verdict()["a"].certified
@@ -48,7 +48,7 @@ def test_a_command_that_is_killed_exactly_when_slow_is_charged() -> None:
 def test_a_command_that_is_killed_at_the_limit_counts_as_a_miss() -> None:
     study = study_of("a", at_most=0.1, share=0.5, budget=60)
     script = "test $(($THRESHER_SEED % 8)) -lt 1 || sleep 9"
-    thresher.run(study, Command(("sh", "-c", script), "seconds", 0.1).asked(study.spec), workers=4)
+    thresher.run(study, Command(("sh", "-c", script), "seconds", 0.1).for_study(study.spec), workers=4)
     row = study.verdict()["a"]
     assert (causes(study), row.charged, row.reached, row.certified) == ([], 0, False, True)
 

@@ -47,7 +47,7 @@ class Fake:
         self.meanwhile()
         return 0.5
 
-    def greeting(self, seconds: float) -> None:
+    def wait_for_greeting(self, seconds: float) -> None:
         self.ended.append(("asked to greet", seconds))
         if isinstance(Fake.greets, BaseException):
             raise Fake.greets
@@ -142,19 +142,19 @@ def test_a_program_that_cannot_start_is_a_failure_that_names_it(monkeypatch: pyt
 
 def test_the_baselines_side_of_a_pair_has_its_id_with_a_minus_sign(made: list[Fake]) -> None:
     study = make("old", "new", at_least=None, baseline="old", budget=8)
-    evaluate = an_evaluator().asked(study.spec)
+    evaluate = an_evaluator().for_study(study.spec)
     assert (evaluate.arms, evaluate.baseline) == (frozenset({"old", "new"}), "old")
     evaluate(pull(3, "new"))
     evaluate(pull(3, "old"))
     assert [key for _, key, _ in made[0].asked] == [3, -3]
     with_cases = make("old", "new", at_least=None, baseline="old", cases=4)
-    assert an_evaluator().asked(with_cases.spec).baseline is None
+    assert an_evaluator().for_study(with_cases.spec).baseline is None
 
 
 def test_the_processes_are_kept_when_the_study_is_known(made: list[Fake]) -> None:
     unasked = an_evaluator()
     unasked(pull(1))
-    evaluate = unasked.asked(make("a", "b").spec)
+    evaluate = unasked.for_study(make("a", "b").spec)
     evaluate(pull(2))
     assert [len(each.asked) for each in made] == [2]
     unasked.stop()

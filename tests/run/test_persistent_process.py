@@ -135,7 +135,7 @@ def test_a_greeting_comes_first_and_once(piped: Piped) -> None:
     greetings: list[Greeting] = []
     one, pipes = piped(greetings.append)
     pipes.prints('{"protocol": 1, "arms": ["a"]}')
-    one.greeting(SECONDS)
+    one.wait_for_greeting(SECONDS)
     assert (greetings, one.spoke) == ([Greeting(1, ["a"])], True)
     pipes.prints('{"protocol": 1}')
     error = failure(lambda: one.evaluate(pull(1), 1, None))
@@ -151,7 +151,7 @@ def test_what_is_wrong_with_a_greeting_is_raised(piped: Piped) -> None:
         one, pipes = piped(refuse)
         pipes.prints('{"protocol": 1}')
         with pytest.raises(LookupError, match="not this one"):
-            one.evaluate(pull(1), 1, None) if has_pull else one.greeting(SECONDS)
+            one.evaluate(pull(1), 1, None) if has_pull else one.wait_for_greeting(SECONDS)
         assert one.gone
         assert ("reaped", True) in pipes.calls
 
@@ -159,12 +159,12 @@ def test_what_is_wrong_with_a_greeting_is_raised(piped: Piped) -> None:
 def test_a_greeting_is_not_waited_for_without_end(piped: Piped) -> None:
     one, pipes = piped()
     with pytest.raises(TimedOut):
-        one.greeting(0.01)
+        one.wait_for_greeting(0.01)
     assert one.gone
     one, pipes = piped()
     pipes.answers(1)
     with pytest.raises(CommandFailed, match="answered a pull that it was not given"):
-        one.greeting(SECONDS)
+        one.wait_for_greeting(SECONDS)
 
 
 # -- whether a pull has begun ----------------------------------------------------------------------------------------

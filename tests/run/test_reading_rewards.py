@@ -6,7 +6,7 @@ from thresher.errors import Busy, InvalidInput, NoReward
 from thresher.run.command.reward import (
     CommandFailed,
     codes_text,
-    ending,
+    exit_in_words,
     last_lines,
     last_words,
     read_reward,
@@ -102,7 +102,7 @@ def test_other_peoples_text_is_shown_without_colours_secrets_and_control_charact
     ],
 )
 def test_the_end_of_a_program_is_told_in_words(code: int, words: str) -> None:
-    assert ending(code) == words
+    assert exit_in_words(code) == words
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_the_end_of_a_program_is_told_in_words(code: int, words: str) -> None:
 def test_an_exit_code_that_means_nothing_is_explained(code: int, words: str) -> None:
     with pytest.raises(CommandFailed) as caught:
         found("exit-code", "", code, "no such test")
-    assert (str(caught.value), caught.value.kind) == (words, ending(code))
+    assert (str(caught.value), caught.value.kind) == (words, exit_in_words(code))
 
 
 def test_exit_codes_mean_what_the_user_says() -> None:

@@ -17,7 +17,7 @@ from ..core.state import State
 from ..errors import InvalidInput, shown
 from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS, fill, pull_values
 from ..run.command.reward import FAILING, MEASURED, PASSING, codes_text
-from ..run.engines import resources
+from ..run.engines.resources import read_resources
 from ..run.loop import Progress
 from ..study import Pull, Study, peek
 from ..text.logs import log
@@ -202,7 +202,7 @@ def check_resources(texts: Sequence[str]) -> dict[str, float] | None:
                 raise ValueError
         except ValueError:
             raise InvalidInput("--resource", text, "must be a name and a number", "write it like GPU=1") from None
-    return resources.checked(amounts) or None
+    return read_resources(amounts) or None
 
 
 def room_for(workers: int) -> None:

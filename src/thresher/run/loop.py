@@ -28,7 +28,8 @@ from ..text.phrasing import listed, plural
 from . import signals
 from .command.protocol import Noted, remarks_of
 from .command.reward import TimedOut
-from .engines import AnyExecutor, Engine, Evaluate, EvaluateSharing, open_engine
+from .engines import AnyExecutor, open_engine
+from .engines.engine import Engine, Evaluate, EvaluateSharing
 from .evaluator_errors import is_refused, is_transient, log_first, same_error
 from .evaluators import Sharing
 from .failures import OUTSIDE, WINDOW, Failure, NoWorkers, Suspects, Watch, WorkerLost
@@ -267,7 +268,6 @@ class Evaluations:
 
     def drop_all(self, reason: str) -> None:
         self.take_back()
-        self._engine.abandon(self.running)
         while self.running:
             self.drop(self.running.popitem()[1], reason, "lost")
 
