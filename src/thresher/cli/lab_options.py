@@ -85,7 +85,7 @@ def range_in(name: str, text: str) -> tuple[float, float] | list[float] | float:
 
 
 PAIR, RANGE = Parsed(pair_in), Parsed(range_in)
-OUTPUT = format_option("table", "json", "csv", text="How to print.")
+OUTPUT = format_option("table", "json", "csv")
 SEED = option("--seed S", "The same seed gives the same numbers.", type=Whole(), default=0)
 THREADS = option("--threads N", "Threads [default: one per core]; results do not depend on it.", type=Whole())
 QUESTION = together(

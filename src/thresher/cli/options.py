@@ -254,7 +254,7 @@ scores_option = option(
 )
 
 
-def format_option(*styles: str, text: str | None = None) -> Callable[[Command], Command]:
+def format_option(*styles: str, text: str = "How to print.") -> Callable[[Command], Command]:
     """``--format``; the first style is the default."""
     return click.option("--format", "style", type=click.Choice(styles), default=styles[0], help=text)
 
