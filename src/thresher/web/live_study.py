@@ -303,9 +303,7 @@ def _evidence(commits: list[Commit], stakes: Stakes, spec: Spec) -> Iterator[dic
         certificate.bet(capital, stakes, commit.low, commit.high, *bars)
         interval.feed(commit, stakes.bar)
         ends = sorted(spec.shown(spec.unscale(side.end)) for side in (interval.low, interval.high))
-        shares = [
-            short(way(capital, side, stakes.level)) for side in (0, BETS)
-        ]  # for reaching the bar, and for missing it
-        above, below = reversed(shares) if spec.lower_is_better else shares
+        reaching, missing = (short(way(capital, side, stakes.level)) for side in (0, BETS))
+        above, below = (missing, reaching) if spec.lower_is_better else (reaching, missing)
         span = {"low": short(ends[0]), "high": short(ends[1])}
         yield {"number": commit.pull, "above": above, "below": below, **span}
