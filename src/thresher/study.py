@@ -10,13 +10,12 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from .core import checks
-from .core import verdict as verdicts
 from .core.events import CALLERS, LATE, NO_CAUSE, PENDING, CallersCause, Cause, Event
 from .core.guarantee import USUAL, Words
 from .core.hard_cases import CaseRow, hardest
 from .core.pulls import Pull, PullRow, Pulls, id_in, id_of, pull_of, pulls_in
 from .core.state import State
-from .core.verdict import Verdict
+from .core.verdict import Verdict, verdict_of
 from .errors import AlreadyTold, CannotGoOn, InvalidInput, OutsideBounds, lacks
 from .log import commands
 from .log.commands import Keys, Telling, marked
@@ -354,7 +353,7 @@ def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, Outside
 
 def verdict_in(study: Study, words: Words) -> Verdict:
     """The same as `Study.verdict`, with the guarantee in these words."""
-    verdict = peek(study, lambda ledger: verdicts.read(study.name, ledger, words))
+    verdict = peek(study, lambda ledger: verdict_of(study.name, ledger, words))
     others = max(0, verdict.told - verdict.imported - study._earlier - study._journal.told)
     since = study._journal.created if study._earlier else None
     return replace(verdict, earlier=study._earlier, since=since, others=others)

@@ -45,8 +45,8 @@ def guarantee(ledger: State, words: Words = USUAL) -> str:
     if ledger.cases:
         size = ledger.cases.count
         which = "this one case" if size == 1 else f"these {size:,} cases"
-        what = "mean over exactly" if spec.baseline is None else "difference from the baseline on exactly"
-        caveats = f" The labels are about the {what} {which}.{caveats}"
+        measured = "mean over exactly" if spec.baseline is None else "difference from the baseline on exactly"
+        caveats = f" The labels are about the {measured} {which}.{caveats}"
     share = f"{risk} are wrong on average"
     if settled == 0:
         rest = f"at most {risk} of studies contain a wrong one"
@@ -58,8 +58,10 @@ def guarantee(ledger: State, words: Words = USUAL) -> str:
         return f"Nothing is certified yet: {SIDE.format(look_of(spec).asks)}. {once}{caveats}"
     if spec.guarantee == "rate":
         close = " or close" if spec.tolerance else ""
-        one, two = ("below", "above") if spec.lower_is_better else ("above", "below")
-        lists = f"Of the {words.arms} certified {one}, at most {share}, and likewise of those certified {two}{close}"
+        reached, missed = ("below", "above") if spec.lower_is_better else ("above", "below")
+        lists = (
+            f"Of the {words.arms} certified {reached}, at most {share}, and likewise of those certified {missed}{close}"
+        )
         return f"{lists}, whenever you stop, provided that {assumed}.{caveats}"
     count = {1: "the certified label is", 2: "both certified labels are"}.get(settled)
     labels = f"{count or f'all {settled:,} certified labels are'} right"
@@ -93,45 +95,45 @@ def named(ledger: State, arms: list[int]) -> str:
 
 def _caveats(ledger: State) -> str:
     """What else a reader of the guarantee must know, each in a sentence."""
-    found = []
+    sentences = []
     if ledger.repeatable:
-        found.append(
+        sentences.append(
             "Some evaluations were, or may have been, repeated: what is certified is the mean of what the evaluator"
             " finally returns."
         )
     if (again := retried_count(ledger)) or ledger.spec.tries > 1:
-        found.append(_of_retried(ledger, again))
+        sentences.append(_of_retried(ledger, again))
     if ledger.hosted:
-        found.append("It also assumes that the host which chose the order of the cases had shuffled them.")
+        sentences.append("It also assumes that the host which chose the order of the cases had shuffled them.")
     if ledger.outside:
         names = named(ledger, sorted(ledger.outside))
-        found.append(f"Not certified, because a reward lay outside the bounds: {names}.")
+        sentences.append(f"Not certified, because a reward lay outside the bounds: {names}.")
     if len(ledger.evaluators) > 1:
         commands = "; ".join(shown(text, 200) for text in ledger.evaluators[:MOST_NAMED])
         accepted = f"{len(ledger.evaluators)} evaluators that were accepted as equivalent"
-        found.append(f"The rewards were measured by {accepted}: {commands}.")
+        sentences.append(f"The rewards were measured by {accepted}: {commands}.")
     if ledger.vouched:
         them = "this makes" if len(ledger.vouched) == 1 else "these changes make"
         names = listed(ledger.vouched, show=shown)
-        found.append(f"After rewards were measured, {names} changed; somebody vouched that {them} no difference.")
+        sentences.append(f"After rewards were measured, {names} changed; somebody vouched that {them} no difference.")
     if ledger.imported:
         they, were = ("it", "was") if ledger.imported == 1 else ("they", "were")
         unknown = f"when, by what and how often {they} {were} evaluated"
-        found.append(f"{plural(ledger.imported, 'pull')} {were} imported; this log does not record {unknown}.")
+        sentences.append(f"{plural(ledger.imported, 'pull')} {were} imported; this log does not record {unknown}.")
     lacking = [arm for arm in range(len(ledger.spec.arms)) if ledger.cases and ledger.cases.missing[arm]]
     if ledger.cases and lacking:
         count = sum(ledger.cases.missing[arm] for arm in lacking)
         tried = f"{plural(count, 'case')} of {named(ledger, lacking)} failed for good"
         they = "it has no reward, and counts" if count == 1 else "they have no reward, and count"
-        found.append(f"{tried}: {they} as the worst.")
+        sentences.append(f"{tried}: {they} as the worst.")
     if ledger.lacking:
         them = "which counts" if ledger.lacking == 1 else "which count"
-        found.append(
+        sentences.append(
             f"The baseline has no reward for {plural(ledger.lacking, 'case')}, {them} as the worst for every arm."
         )
     if ledger.unweighed:
-        found.append("Imported results are weighed all together when the first pull is asked for.")
-    return "".join(f" {sentence}" for sentence in found)
+        sentences.append("Imported results are weighed all together when the first pull is asked for.")
+    return "".join(f" {sentence}" for sentence in sentences)
 
 
 def _of_retried(ledger: State, count: int) -> str:
@@ -247,24 +249,24 @@ def hints(ledger: State) -> tuple[str, ...]:
     lacking = [arm for arm in arms if _lacks_cases(ledger, arm)]
     stuck = [arm for arm in left if not ledger.cases and _is_stuck(ledger, arm)]
     slow = [arm for arm in left if arm not in stuck and not is_used_up(ledger.sheet, arm)]
-    found = []
+    sentences = []
     if lacking:
         why = "without the cases that failed"
         worst = ledger.spec.worst
         counts = "=" if worst is None else f"={number(worst, exact=True)}"
         counts += " says what a failure counts as" if worst is None else f" counts a failure as {counts[1:]}"
         remedy = f"in a new study, failure{counts}; or repair what fails"
-        found.append(f"{named(ledger, lacking)} cannot be settled {why}: {remedy}.")
+        sentences.append(f"{named(ledger, lacking)} cannot be settled {why}: {remedy}.")
     if stuck:
         them = "it" if len(stuck) == 1 else "them"
         why = f"are lost that no number of pulls would settle {them}"
-        found.append(f"So many pulls of {named(ledger, stuck)} {why}: find out why pulls are lost.")
+        sentences.append(f"So many pulls of {named(ledger, stuck)} {why}: find out why pulls are lost.")
     if ledger.outside:
         names = named(ledger, sorted(ledger.outside))
-        found.append(f"{names} {IS_OUTSIDE}, and can never be certified in this study: {NEW_STUDY}.")
+        sentences.append(f"{names} {IS_OUTSIDE}, and can never be certified in this study: {NEW_STUDY}.")
     if slow:
-        found.append(_hint_of_tolerance(ledger, slow) or _hint_of_budget(ledger, slow))
-    return tuple(found)
+        sentences.append(_hint_of_tolerance(ledger, slow) or _hint_of_budget(ledger, slow))
+    return tuple(sentences)
 
 
 def _lacks_cases(ledger: State, arm: int) -> bool:

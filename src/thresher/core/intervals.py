@@ -109,10 +109,10 @@ def committed(study: State, arm: int, *, after: int = 0, sums: Sums | None = Non
         outcome, reward = docket.outcome[pull], docket.reward[pull]
         if outcome in (TOLD, CHARGED):
             low, high = (reward, reward) if outcome == TOLD else (0.0, 1.0)
-            found = (
+            commit = (
                 Commit(pull, low, high, bar, bar) if not study.cases else _against(study, arm, pull, low, high, sums)
             )
-            (imported if pull <= study.imported else rest).append(found)
+            (imported if pull <= study.imported else rest).append(commit)
         pull = docket.following[pull]
     if study.shuffle:
         random.Random(study.shuffle).shuffle(imported)  # noqa: S311 - not for secrets
@@ -125,9 +125,9 @@ def _against(study: State, arm: int, pull: int, low: float, high: float, sums: S
     known = study.imported_sum(arm)
     needed = cases * study.stakes.bar - known
     most = needed - study.lacking - sums.high
-    found = Commit(pull, low, high, (needed - sums.low) / left, most / left, cases / left)
+    commit = Commit(pull, low, high, (needed - sums.low) / left, most / left, cases / left)
     sums.places, sums.low, sums.high = sums.places + 1, sums.low + low, sums.high + high
-    return found
+    return commit
 
 
 def way(capital: MutableSequence[float], start: int, level: float) -> float:

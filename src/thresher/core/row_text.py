@@ -142,25 +142,27 @@ def table(rows: Iterable[Row], look: Look, width: int | None = None) -> Iterator
     from rich.cells import cell_len  # here: only people need it
 
     arms = ranked(rows, lower_is_better=look.lower_is_better)
-    found = columns(arms[:MOST_ROWS], look)
-    widths = {head: max(cell_len(text) for text in [head, *(text for text, _ in found[head])]) for head in found}
+    table_cells = columns(arms[:MOST_ROWS], look)
+    widths = {
+        head: max(cell_len(text) for text in [head, *(text for text, _ in table_cells[head])]) for head in table_cells
+    }
     longest, left_out = widths.pop("arm"), list[str]()
     if width is not None:
         for head in reversed(further(look).values()):
-            if head in found and width < min(longest, NARROWEST) + sum(widths.values()) + 2 * len(widths):
+            if head in table_cells and width < min(longest, NARROWEST) + sum(widths.values()) + 2 * len(widths):
                 left_out.insert(0, head)
-                del found[head], widths[head]
+                del table_cells[head], widths[head]
         longest = min(longest, max(NARROWEST, width - sum(widths.values()) - 2 * len(widths)))
 
     def padded(head: str, text: str) -> str:
         blanks = " " * ((longest if head == "arm" else widths[head]) - cell_len(text))
         return f"{text}{blanks}" if head == "arm" else f"  {text}{blanks}" if head == "" else f"  {blanks}{text}"
 
-    yield (("".join(padded(head, head) for head in found), "quiet"),)
-    for at, (name, _) in enumerate(found["arm"]):
+    yield (("".join(padded(head, head) for head in table_cells), "quiet"),)
+    for at, (name, _) in enumerate(table_cells["arm"]):
         first, *rest = folded(name, longest, cell_len)
-        cells = {head: (first, "") if head == "arm" else found[head][at] for head in found}
-        yield tuple((padded(head, text), style) for head, (text, style) in cells.items())
+        line = {head: (first, "") if head == "arm" else table_cells[head][at] for head in table_cells}
+        yield tuple((padded(head, text), style) for head, (text, style) in line.items())
         yield from (((part, ""),) for part in rest)
     if len(arms) > MOST_ROWS:
         yield ((f"… and {plural(len(arms) - MOST_ROWS, 'more arm')}; CSV has all", "quiet"),)
@@ -173,17 +175,17 @@ def failures(rows: Iterable[Row]) -> Iterator[Line]:
     """Why each retired arm was retired, and one line about failures of the others."""
     arms = ranked(rows)
     retired = [row for row in arms if row.label == "retired"]
-    found = [f"{SIGNS['retired']} {visible(row.arm)}: {one_line(row.reason or '')}" for row in retired[:MOST_REASONS]]
+    lines = [f"{SIGNS['retired']} {visible(row.arm)}: {one_line(row.reason or '')}" for row in retired[:MOST_REASONS]]
     if len(retired) > MOST_REASONS:
-        found.append(f"… and {plural(len(retired) - MOST_REASONS, 'more retired arm')}; CSV has all")
+        lines.append(f"… and {plural(len(retired) - MOST_REASONS, 'more retired arm')}; CSV has all")
     failing = [row for row in arms if row.failures and row.label != "retired"]
     if failing:
         worst = max(failing, key=lambda row: row.failures)
         count = sum(row.failures for row in failing)
         many = f"of {len(failing):,} arms " if len(failing) > 1 else ""
-        found.append(f"{plural(count, 'pull')} {many}failed; {visible(worst.arm)}: {one_line(worst.reason or '')}")
-    yield from (((line, "failure"),) for line in found)
-    if found:
+        lines.append(f"{plural(count, 'pull')} {many}failed; {visible(worst.arm)}: {one_line(worst.reason or '')}")
+    yield from (((line, "failure"),) for line in lines)
+    if lines:
         yield ()
 
 
@@ -215,11 +217,11 @@ def markdown(rows: Iterable[Row], look: Look, first: str, remarks: Iterable[str]
 def html(rows: Iterable[Row], look: Look, question: str, answer: str, remarks: Sequence[str]) -> str:
     """The question, the answer and the table as HTML for a notebook, without scripts or styles."""
     arms = ranked(rows, lower_is_better=look.lower_is_better)
-    found = columns(arms[:MOST_ROWS], look)
-    heads = "".join(f"<th>{head}</th>" for head in found)
+    table_cells = columns(arms[:MOST_ROWS], look)
+    heads = "".join(f"<th>{head}</th>" for head in table_cells)
     body = "".join(
         f"<tr>{''.join(f'<td>{_text(text)}</td>' for text, _ in cells)}</tr>"
-        for cells in zip(*found.values(), strict=True)
+        for cells in zip(*table_cells.values(), strict=True)
     )
     more = f"<p>… and {plural(len(arms) - MOST_ROWS, 'more arm')}</p>" if len(arms) > MOST_ROWS else ""
     notes = "".join(f"<p>{_text(remark)}</p>" for remark in remarks)

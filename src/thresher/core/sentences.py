@@ -218,10 +218,10 @@ def _about_one(label: str, certified: Mapping[Any, int] | None, *, lower_is_bett
     return f"{said} ({'certified' if certified[label] else 'not certified'})"
 
 
-def found(names: Sequence[str], *, done: bool) -> str:
+def found_arms(names: Sequence[str], *, done: bool) -> str:
     """Which arms were found, in a sentence after the answer, where a study looks for some; nothing if it still looks.
 
-    >>> found(["a", "b"], done=False), found([], done=True), found([], done=False)
+    >>> found_arms(["a", "b"], done=False), found_arms([], done=True), found_arms([], done=False)
     (" Found: 'a', 'b'.", ' Found: none.', '')
     """
     return f" Found: {listed(names, show=shown) if names else 'none'}." if names or done else ""
@@ -259,7 +259,7 @@ def standing(row: Row, *, outside: bool) -> str:
     return f"{SIGNS[row.label]} {row.label}, {known}.{failure}"
 
 
-def origin(earlier: int, told: int, since: str | None, others: int = 0, *, what: str = "rewards") -> str | None:
+def origin(earlier: int, told: int, since: str | None, others: int = 0, *, noun: str = "rewards") -> str | None:
     """How many rewards are from earlier runs or other agents, in a sentence; None: none is.
 
     Those that were there before cannot be told apart: other agents may have just written them.
@@ -270,7 +270,7 @@ def origin(earlier: int, told: int, since: str | None, others: int = 0, *, what:
     count = earlier + others
     if not count:
         return None
-    many = f"{count:,} of these {told:,} {what} are" if count < told else f"All {what} are"
+    many = f"{count:,} of these {told:,} {noun} are" if count < told else f"All {noun} are"
     return f"{many} from {f'earlier runs or other agents, since {plain_time(since)}' if earlier else 'other agents'}."
 
 

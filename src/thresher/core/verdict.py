@@ -152,7 +152,7 @@ class Verdict:
             pending=self.pending,
         )
         certified = [name for name in self.reached if self[name].certified]
-        return said if self.find is None else f"{said}{sentences.found(certified, done=self.done)}"
+        return said if self.find is None else f"{said}{sentences.found_arms(certified, done=self.done)}"
 
     @property
     def origin(self) -> str | None:
@@ -210,7 +210,7 @@ class Verdict:
         return row_text.html(self.rows, self.look, self.question, self.answer, self.remarks)
 
 
-def read(study: str, ledger: State, words: Words = USUAL) -> Verdict:
+def verdict_of(study: str, ledger: State, words: Words = USUAL) -> Verdict:
     """The verdict of a ledger, its guarantee in these words."""
     spec = ledger.spec
     look = look_of(spec)

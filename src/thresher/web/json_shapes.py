@@ -117,8 +117,8 @@ def ticks_of(names: Sequence[str]) -> list[str] | None:
     if len(names) > NAMED:
         return None
     shown = [visible(name) for name in names]
-    found = distinct(tuple(shown), LONGEST_TICK)
-    return [found[name] for name in shown]
+    shortened = distinct(tuple(shown), LONGEST_TICK)
+    return [shortened[name] for name in shown]
 
 
 def intervals_of(spec: Spec) -> str:
@@ -228,21 +228,21 @@ def said(event: Event, look: Look) -> str:
     >>> said(Event(5, "told", 1, 0, 0.02, reason="0.03"), Look(0.0, baseline="grep", unit="s"))
     'reward 20 ms, grep 30 ms'
     """
-    what, reason = WORDS.get(event.kind, event.kind), event.reason
+    text, reason = WORDS.get(event.kind, event.kind), event.reason
     if event.kind == "told":
-        what = f"{'late ' if event.late else ''}reward {look.amount(event.reward)}"
+        text = f"{'late ' if event.late else ''}reward {look.amount(event.reward)}"
         remarks = None if event.cause == "failed" else remarks_of(event)
         if remarks is not None:
-            what += "" if remarks.baseline is None else f", {look.baseline} {look.amount(remarks.baseline)}"
-            what += "" if remarks.cost is None else f", cost {remarks.cost:g}"
+            text += "" if remarks.baseline is None else f", {look.baseline} {look.amount(remarks.baseline)}"
+            text += "" if remarks.cost is None else f", cost {remarks.cost:g}"
             reason = remarks.note
     elif event.kind == "dropped":
-        what = str(event.cause)
+        text = str(event.cause)
     elif event.kind == "extended":
-        what = f"extended to {event.budget:,}"
+        text = f"extended to {event.budget:,}"
     elif event.cause == "chosen":
-        what, reason = f"{what}, chosen by the caller", reason and f"case {reason}"
-    return f"{what} · {reason[:LONGEST]}" if reason else what
+        text, reason = f"{text}, chosen by the caller", reason and f"case {reason}"
+    return f"{text} · {reason[:LONGEST]}" if reason else text
 
 
 def troubles(ledger: State) -> list[dict[str, Any]]:

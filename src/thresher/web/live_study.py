@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from ..core import certificate, sentences
 from ..core import guarantee as guarantees
-from ..core import verdict as verdicts
 from ..core.certificate import BETS, Stakes
 from ..core.events import BLAMED, DROPPED, LATE, OUTSIDE, PENDING, STATES, Event
 from ..core.intervals import Commit, Interval, committed, way
@@ -22,7 +21,7 @@ from ..core.rows import LABELS, MOST, Row, row_of
 from ..core.sentences import Look
 from ..core.spec import Spec
 from ..core.state import State
-from ..core.verdict import Verdict
+from ..core.verdict import Verdict, verdict_of
 from ..log.reader import section
 from ..log.store import Store
 from ..text.quantities import duration, speed
@@ -92,7 +91,7 @@ class LiveStudy:
 
     def verdict(self) -> Verdict:
         """The verdict. Its earlier rewards are those that were there when the server first read the study."""
-        verdict = self.read(lambda ledger: verdicts.read(self.follower.name, ledger))
+        verdict = self.read(lambda ledger: verdict_of(self.follower.name, ledger))
         return replace(verdict, earlier=self._earlier, since=self.follower.created) if self._earlier else verdict
 
     def head(self) -> dict[str, Any]:
@@ -131,7 +130,7 @@ class LiveStudy:
             pending=ledger.pending,
         )
         if ledger.spec.find is not None:
-            answer += sentences.found([self.arms[arm] for arm in tally.certified_to_reach()], done=ledger.done)
+            answer += sentences.found_arms([self.arms[arm] for arm in tally.certified_to_reach()], done=ledger.done)
         return {
             "seq": ledger.seq,
             "answer": answer,

@@ -8,12 +8,12 @@ from itertools import accumulate, islice
 from typing import Any
 
 from ..core import sentences
-from ..core import verdict as verdicts
 from ..core.hard_cases import CaseRow, hardest, seen_cases
 from ..core.row_text import DETAILS, cells, style_of
 from ..core.rows import Row, ranked
 from ..core.sentences import SIGNS, Look
 from ..core.state import State
+from ..core.verdict import verdict_of
 from ..study import Study
 from ..text.phrasing import breakable, listed
 from .assets import PLOTLY, STATIC, fill_template
@@ -32,7 +32,7 @@ def report(study: Study) -> str:
     """The report as HTML."""
     known, follower = study.verdict(), LogFollower(study.name, study.store)
     ledger = follower.ledger
-    verdict = replace(verdicts.read(study.name, ledger), earlier=known.earlier, since=known.since)
+    verdict = replace(verdict_of(study.name, ledger), earlier=known.earlier, since=known.since)
     spec, outside, figures = _specification(ledger), set(verdict.outside), {}
     for theme in ("light", "dark"):
         both = arms_figure(verdict, theme=theme), history_figure(follower.points, theme=theme)

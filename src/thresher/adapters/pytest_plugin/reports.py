@@ -226,7 +226,7 @@ def guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
         certified = any(row.certified for row in verdict.rows)
         bar = "" if len(verdicts) == 1 else f"At least {number(verdict.at_least or 0.0, exact=True)}: "
         yield f"{bar}{verdict.guarantee if certified else 'Nothing is certified yet.'}"
-        if text := origin(verdict.earlier, verdict.told, verdict.since, verdict.others, what="outcomes"):
+        if text := origin(verdict.earlier, verdict.told, verdict.since, verdict.others, noun="outcomes"):
             yield text
     if len(verdicts) > 1 and options.guarantee == "all":
         confidence = number(options.confidence, exact=True)
