@@ -216,11 +216,6 @@ def test_bad_input_is_refused_before_anything_begins(evaluate: Any, given: dict[
     assert len(study.events()) == 1
 
 
-def test_the_study_comes_first() -> None:
-    with pytest.raises(InvalidInput, match=r"write arun\(study, evaluate\)"):
-        asyncio.run(thresher.arun(half, make()))  # type: ignore[arg-type]
-
-
 def test_a_keyboard_interrupt_in_an_evaluation_reaches_the_caller() -> None:
     async def evaluate(pull: Pull) -> float:
         await asyncio.sleep(0)

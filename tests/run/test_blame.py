@@ -36,34 +36,6 @@ def broke(number: int, arm: str, kind: str | None = "k", **given: Any) -> Failur
 # -- the words -------------------------------------------------------------------------------------------------------
 
 
-def test_the_first_failure_is_named_and_so_are_the_arms_that_may_be_wrong() -> None:
-    error = KeyError("depth")
-    start = a_start(make(*"dcbae"), broke(1, "d", error=error), broke(2, "c"))
-    assert start.end() is None, "two of five are not enough"
-    start.failure(broke(3, "b"))
-    start.failure(broke(4, "a"))
-    assert why(start) == (
-        "3 arms failed with the same error before anything succeeded: d broke; correct the evaluator, or take out "
-        "'a', 'b', 'c' if only they are wrong, and run again; no arm was retired"
-    )
-    end = start.end()
-    assert end is not None
-    assert end.__cause__ is error
-
-
-@pytest.mark.parametrize(
-    ("arms", "words"),
-    [
-        ("a", "the only arm failed before anything succeeded: a broke; correct the evaluator and run again; no arm wa"),
-        ("ab", "both arms failed with the same error before anything succeeded: a broke; correct the evaluator and"),
-        ("abc", "3 arms failed with the same error before anything succeeded: a broke; correct the evaluator, or take"),
-    ],
-)
-def test_a_small_study_ends_when_all_its_arms_have_failed(arms: str, words: str) -> None:
-    start = a_start(make(*arms), *(broke(number, arm) for number, arm in enumerate(arms, 1)))
-    assert why(start).startswith(words)
-
-
 def test_a_run_that_blamed_an_arm_does_not_say_that_none_was_retired() -> None:
     start = a_start(make(*"abc"), *(broke(number, arm) for number, arm in enumerate("abc", 1)))
     start.blamed = True

@@ -140,17 +140,6 @@ def test_a_program_that_cannot_start_is_a_failure_that_names_it(monkeypatch: pyt
 # -- for a study -----------------------------------------------------------------------------------------------------
 
 
-def test_the_baselines_side_of_a_pair_has_its_id_with_a_minus_sign(made: list[Fake]) -> None:
-    study = make("old", "new", at_least=None, baseline="old", budget=8)
-    evaluate = an_evaluator().for_study(study.spec)
-    assert (evaluate.arms, evaluate.baseline) == (frozenset({"old", "new"}), "old")
-    evaluate(pull(3, "new"))
-    evaluate(pull(3, "old"))
-    assert [key for _, key, _ in made[0].asked] == [3, -3]
-    with_cases = make("old", "new", at_least=None, baseline="old", cases=4)
-    assert an_evaluator().for_study(with_cases.spec).baseline is None
-
-
 def test_the_processes_are_kept_when_the_study_is_known(made: list[Fake]) -> None:
     unasked = an_evaluator()
     unasked(pull(1))
@@ -191,14 +180,6 @@ def test_another_version_of_the_protocol_is_refused(protocol: object) -> None:
 
 
 # -- naming the arms -------------------------------------------------------------------------------------------------
-
-
-def test_a_process_that_names_the_arms_is_kept_for_pulls(made: list[Fake]) -> None:
-    Fake.greets = Greeting(1, ["a", "b"])
-    evaluate = an_evaluator()
-    assert evaluate.arms_named() == ["a", "b"]
-    evaluate(pull(1))
-    assert (len(made), made[0].ended) == (1, [("asked to greet", persistent.PATIENCE)])
 
 
 @pytest.mark.parametrize(

@@ -67,10 +67,13 @@ def test_an_invalid_resource_is_named(resources: Any, words: str) -> None:
         thresher.run(make(), evaluator("dask"), executor="dask", resources=resources)
 
 
-@pytest.mark.parametrize("executor", [None, "threads", "processes"])
-def test_engines_without_resources_refuse_them(executor: str | None) -> None:
-    with pytest.raises(thresher.InvalidInput, match="only Dask and Ray count them"):
-        thresher.run(make(), evaluator("threads"), executor=executor, resources={"GPU": 1})
+@pytest.mark.parametrize(
+    ("engine", "executor"), [("asyncio", None), *((name, name) for name in ("threads", "processes"))]
+)
+def test_engines_without_resources_refuse_them(engine: str, executor: str | None) -> None:
+    words = "only Dask and Ray count them; leave it out, or name a cluster"
+    with pytest.raises(thresher.InvalidInput, match=words):
+        thresher.run(make(), evaluator(engine), executor=executor, resources={"GPU": 1})
 
 
 def test_workers_that_thresher_starts_have_no_resources() -> None:

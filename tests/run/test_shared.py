@@ -61,6 +61,25 @@ class Client:
         await self.clean_up_later(self)
 
 
+class EitherWay:
+    """A context manager for both kinds of evaluators."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def __enter__(self) -> Client:
+        return self._client.set_up()
+
+    def __exit__(self, *_: object) -> None:
+        self._client.clean_up(self._client)
+
+    async def __aenter__(self) -> Client:
+        return await self._client.set_up_later()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.clean_up_later(self._client)
+
+
 def plainly(pull: Pull, client: Client) -> float:
     return client.use(pull)
 
@@ -71,7 +90,11 @@ async def later(pull: Pull, client: Client) -> float:
 
 
 def forms(client: Client, engine: str) -> dict[str, Any]:
-    plain = {"context manager": client.context(), "functions": (client.set_up, client.clean_up)}
+    plain = {
+        "context manager": client.context(),
+        "functions": (client.set_up, client.clean_up),
+        "either": EitherWay(client),
+    }
     if engine == "threads":
         return plain
     return plain | {

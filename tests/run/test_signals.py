@@ -113,9 +113,15 @@ def test_signals_are_delayed_until_the_end_of_a_block() -> None:
 # -- commands --------------------------------------------------------------------------------------------------------
 
 
-def test_a_closed_terminal_ends_a_job_with_a_status_of_its_own() -> None:
-    assert signals.until_stopped(lambda: signal.raise_signal(signal.SIGHUP)) == 128 + signal.SIGHUP
-    assert signals.until_stopped(lambda: signal.raise_signal(signal.SIGTERM)) == 128 + signal.SIGTERM
+@pytest.mark.parametrize(
+    ("sent", "status"), [([signal.SIGHUP], 129), ([signal.SIGTERM], 143), ([signal.SIGINT], 130), ([], 0)]
+)
+def test_a_stopped_job_gives_its_status_and_leaves_the_handlers_as_they_were(
+    sent: list[signal.Signals], status: int
+) -> None:
+    before = handlers()
+    assert signals.until_stopped(lambda: list(map(signal.raise_signal, sent))) == status
+    assert handlers() == before
 
 
 def test_a_closed_terminal_is_queued_in_a_command_and_nowhere_else() -> None:

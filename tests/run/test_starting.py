@@ -38,6 +38,7 @@ def test_three_arms_that_fail_with_the_same_error_end_the_run() -> None:
         "run: 3 arms failed with the same error before anything succeeded: KeyError: 'depth'; "
         "correct the evaluator, or take out 'a', 'b', 'c' if only they are wrong, and run again; no arm was retired"
     )
+    assert isinstance(error.__cause__, KeyError)
     assert causes(study) == ["outage"] * 3
 
 

@@ -9,7 +9,7 @@ import pytest
 from thresher.errors import CannotGoOn, EvaluationFailed
 from thresher.run import evaluator_errors as tracebacks
 from thresher.run.engines.resources import with_queue
-from thresher.run.evaluator_errors import is_transient, log_first, same_error, traceback_text
+from thresher.run.evaluator_errors import is_transient, same_error, traceback_text
 from thresher.run.failures import EvaluatorLost, EvaluatorRefused, WorkerLost, as_the_evaluators
 
 
@@ -104,20 +104,6 @@ def test_the_traceback_of_another_process_is_its_text_and_a_command_has_none() -
     assert traceback_text(EvaluationFailed("x", traceback="password=hunter2")) == "password=***"
     assert traceback_text(raised(EvaluationFailed("exited with 3"))) == ""
     assert "ValueError: deep" in traceback_text(caused(EvaluationFailed("x"), cause=raised(ValueError("deep"))))
-
-
-def test_each_error_is_logged_once_and_twenty_at_most(caplog: pytest.LogCaptureFixture) -> None:
-    logged: set[str] = set()
-    for _ in range(2):
-        log_first("a", raised(ValueError("no")), logged)
-        log_first("a", EvaluationFailed("exited with 3", kind="exited"), logged)
-    assert len(caplog.records) == len(logged) == 1
-    words = "an evaluation of arm 'a' failed; the first traceback of this error:\nTraceback (most recent"
-    assert caplog.records[0].getMessage().startswith(words)
-    logged |= {str(number) for number in range(18)}
-    for error in (KeyError(), IndexError()):
-        log_first("b", raised(error), logged)
-    assert (len(caplog.records), len(logged)) == (2, 20)
 
 
 # -- engines ---------------------------------------------------------------------------------------------------------
