@@ -58,7 +58,7 @@ class Scripted(Engine):
             self.pulls[pull].set_exception(error)
 
     def stop(self, future: "Future[object]") -> None:
-        self.stopped += [pull for pull, each in self.pulls.items() if each is future]
+        self.stopped += [pull for pull, submitted in self.pulls.items() if submitted is future]
 
     def take_back(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
         self.taken_back += 1

@@ -25,13 +25,13 @@ def slow(pull: thresher.Pull, share: float = 0.6) -> bool:
 def accounted(study: thresher.Study, arm: str) -> bool:
     """Whether each pull of the arm that was not told in time is charged; one at the end may be as cancelled."""
     row = study.verdict()[arm]
-    lost = [each for each in study.pulls() if each.arm == arm and each.state not in ("told", "pending")]
+    lost = [row for row in study.pulls() if row.arm == arm and row.state not in ("told", "pending")]
     return row.charged == len(lost) > 0
 
 
-def study_of(*arms: str, **given: Any) -> thresher.Study:
+def study_of(*arms: str, **options: Any) -> thresher.Study:
     settings: dict[str, Any] = {"budget": 120, "max_failures": None, "seed": 3}
-    return thresher.create_study("s", arms=arms, **settings | given)
+    return thresher.create_study("s", arms=arms, **settings | options)
 
 
 def test_a_command_that_is_killed_exactly_when_slow_is_charged() -> None:
@@ -124,7 +124,7 @@ def test_a_late_pair_is_kept_and_the_pull_stays_charged() -> None:
         study.tell(pull, (0.5, 1.0))  # it even claims that the arm has won
     row = study.verdict()["a"]
     assert (row.certified, row.charged, row.seen) == (False, len(held), 120)
-    assert [each.baseline for each in study.pulls() if each.state == "late"] == [1.0] * len(held)
+    assert [row.baseline for row in study.pulls() if row.state == "late"] == [1.0] * len(held)
 
 
 def test_a_pull_keeps_its_first_pair() -> None:

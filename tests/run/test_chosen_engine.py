@@ -18,8 +18,8 @@ async def evaluate_later(_: Pull, *__: object) -> float:
     return 0.5
 
 
-def opened(executor: Any = None, function: Any = evaluate, **given: Any) -> Any:
-    return open_engine(function, **{"workers": None, "executor": executor, **given})
+def opened(executor: Any = None, function: Any = evaluate, **options: Any) -> Any:
+    return open_engine(function, **{"workers": None, "executor": executor, **options})
 
 
 def of_library(module: str, *bases: type) -> Any:

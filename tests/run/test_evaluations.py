@@ -50,7 +50,7 @@ def test_busy_pulls_are_tried_when_they_are_due_the_earliest_first() -> None:
     assert engine.pulls == []
     waiting.submit_waiting(5.0)
     assert engine.pulls == [2, 3]
-    assert [each.was_busy for each in waiting.running.values()] == [True] * 2
+    assert [evaluation.was_busy for evaluation in waiting.running.values()] == [True] * 2
     waiting.submit_waiting(10.0)
     assert (engine.pulls, len(waiting), waiting.next_try) == ([2, 3, 1, 4], 4, None)
 

@@ -79,7 +79,7 @@ class OneProcess(Engine):
     @property
     def room(self) -> int:  # the run looks at it in each round
         self._rounds += 1
-        due = min(self._pending, key=lambda each: each[0], default=None)
+        due = min(self._pending, key=lambda pending: pending[0], default=None)
         if due is not None and self._dies(due[1]):
             lost, self._pending = self._pending, []
             for _, _, future in lost:

@@ -46,8 +46,8 @@ def test_what_can_be_sent_arrives(value: object) -> None:
 
 
 def test_numbers_that_cannot_be_sent_arrive_as_plain_numbers() -> None:
-    one: Any = sent(Unsendable(0.5))
-    assert (one, type(one)) == (0.5, float)
+    reward: Any = sent(Unsendable(0.5))
+    assert (reward, type(reward)) == (0.5, float)
     pair: Any = sent((Unsendable(0.5), 0.25))
     assert (pair, type(pair), type(pair[0])) == ((0.5, 0.25), tuple, float)
     assert sent(Unsendables((0.5, 0.25))) == (0.5, 0.25)

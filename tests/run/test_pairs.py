@@ -19,9 +19,9 @@ ARMS = ("old", "a", "b", "c")
 PULL = thresher.Pull(1, "a", 1, {}, 7, baseline="old")
 
 
-def make(*arms: str, budget: int = 24, **given: Any) -> thresher.Study:
+def make(*arms: str, budget: int = 24, **options: Any) -> thresher.Study:
     settings: dict[str, Any] = {"baseline": "old", "confidence": None, "policy": "uniform", "budget": budget}
-    return thresher.create_study("s", arms=arms or ARMS, **settings | given)
+    return thresher.create_study("s", arms=arms or ARMS, **settings | options)
 
 
 def half(pull: thresher.Pull) -> float:
@@ -243,7 +243,7 @@ def test_a_pair_of_numbers_of_a_class_that_cannot_be_sent_travels_as_plain_numbe
 
     both = unpack_outcome(outcome(Wrapped(lambda pull: Odd(half(pull))), PULL))
     assert both == (0.5, 0.25)
-    assert [type(each) for each in both] == [float, float]
+    assert [type(reward) for reward in both] == [float, float]
     assert unpack_outcome(outcome(Wrapped(lambda pull: Odd(0.5)), PULL._replace(baseline=None))) == 0.5
 
 

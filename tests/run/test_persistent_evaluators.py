@@ -79,8 +79,8 @@ def test_both_sides_of_a_pair_are_evaluated_in_the_same_process(engine: str, whe
 def test_the_process_that_names_the_arms_gets_the_pulls_too(monkeypatch: pytest.MonkeyPatch) -> None:
     started = list[PersistentProcess]()
 
-    def start(*given: Any) -> PersistentProcess:
-        started.append(PersistentProcess(*given))
+    def start(*arguments: Any) -> PersistentProcess:
+        started.append(PersistentProcess(*arguments))
         return started[-1]
 
     monkeypatch.setattr(persistent, "PersistentProcess", start)

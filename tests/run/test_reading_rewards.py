@@ -14,13 +14,13 @@ from thresher.run.command.reward import (
 from thresher.text.masking import printable
 
 
-def found(reward: str, out: str, code: int = 0, err: str = "") -> float:
+def read(reward: str, out: str, code: int = 0, err: str = "") -> float:
     return read_reward(reward, code, out.encode(), err.encode())
 
 
 def nothing(reward: str, out: str) -> NoReward:
     with pytest.raises(NoReward) as caught:
-        found(reward, out)
+        read(reward, out)
     assert str(caught.value).endswith("; print the reward on the last line, or say with --reward where it is")
     return caught.value
 
@@ -66,7 +66,7 @@ def test_what_is_there_instead_is_named(printed: str, words: str) -> None:
 def test_a_failure_carries_the_last_lines_of_its_errors_or_else_of_its_output() -> None:
     for err, expected in (("", "out"), ("err", "err")):
         with pytest.raises(NoReward) as caught:
-            found("last-float", "out", err=err)
+            read("last-float", "out", err=err)
         assert caught.value.output == expected
         with pytest.raises(CommandFailed) as failed:
             read_reward("last-float", 3, b"out", err.encode())
@@ -115,7 +115,7 @@ def test_the_end_of_a_program_is_told_in_words(code: int, words: str) -> None:
 )
 def test_an_exit_code_that_means_nothing_is_explained(code: int, words: str) -> None:
     with pytest.raises(CommandFailed) as caught:
-        found("exit-code", "", code, "no such test")
+        read("exit-code", "", code, "no such test")
     assert (str(caught.value), caught.value.kind) == (words, exit_in_words(code))
 
 
@@ -129,7 +129,7 @@ def test_exit_codes_mean_what_the_user_says() -> None:
 @pytest.mark.parametrize("reward", ["first-float", "last-float:x", "jsn:score", ""])
 def test_an_unknown_way_to_find_a_reward_finds_none(reward: str) -> None:
     with pytest.raises(InvalidInput, match="is not a known way to find a reward"):
-        found(reward, '{"score": 0.5}\n0.5')
+        read(reward, '{"score": 0.5}\n0.5')
 
 
 @pytest.mark.parametrize("reward", ["last-float", "exit-code", "seconds", "json:score"])

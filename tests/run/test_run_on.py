@@ -19,7 +19,11 @@ from thresher.study import Pull
 
 def defaults(function: Callable[..., object]) -> dict[str, object]:
     parameters = inspect.signature(function).parameters.values()
-    return {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
+    return {
+        parameter.name: parameter.default
+        for parameter in parameters
+        if parameter.default is not inspect.Parameter.empty
+    }
 
 
 def test_the_defaults_are_those_that_are_documented() -> None:
@@ -30,9 +34,9 @@ def test_the_defaults_are_those_that_are_documented() -> None:
     assert limits.items() <= defaults(Limits).items()
 
 
-@pytest.mark.parametrize("given", [{"in_flight": 1}, {"timeout": 0.001}, {"seconds": 1e-9}, {"give_up": 1}])
-def test_the_least_limits_are_accepted(given: dict[str, Any]) -> None:
-    Limits(**given)
+@pytest.mark.parametrize("options", [{"in_flight": 1}, {"timeout": 0.001}, {"seconds": 1e-9}, {"give_up": 1}])
+def test_the_least_limits_are_accepted(options: dict[str, Any]) -> None:
+    Limits(**options)
 
 
 @pytest.mark.parametrize("name", ["run", "arun"])

@@ -69,7 +69,7 @@ def test_the_last_arm_is_retired_by_its_own_failures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("options", "words"),
     [
         ({"workers": 0}, "workers 0"),
         ({"workers": 2.5}, "workers 2.5"),
@@ -83,10 +83,10 @@ def test_the_last_arm_is_retired_by_its_own_failures() -> None:
         ({"executor": 3}, "executor 3"),
     ],
 )
-def test_bad_settings_are_refused_before_anything_runs(given: dict[str, Any], words: str) -> None:
+def test_bad_settings_are_refused_before_anything_runs(options: dict[str, Any], words: str) -> None:
     study = make()
     with pytest.raises(thresher.InvalidInput, match=words):
-        thresher.run(study, lambda pull: 0.5, **given)
+        thresher.run(study, lambda pull: 0.5, **options)
     assert len(study.events()) == 1
 
 

@@ -25,8 +25,8 @@ def timed(script: str, how: str = "seconds", timeout: float | None = 20.0, **ask
     return command.for_study(Spec(arms=["a", "b"], **asked)) if asked else command
 
 
-def limit(seconds: float, **given: Any) -> dict[str, Any]:
-    return {"at_most": seconds, "share": 0.95, **given}
+def limit(seconds: float, **options: Any) -> dict[str, Any]:
+    return {"at_most": seconds, "share": 0.95, **options}
 
 
 # -- what is measured --------------------------------------------------------------------------------------------

@@ -111,13 +111,13 @@ def test_the_traceback_of_another_process_is_its_text_and_a_command_has_none() -
 
 @pytest.mark.parametrize("error", [WorkerLost("w", ()), CannotGoOn("executor", rule="no"), TimeoutError("t")])
 def test_an_evaluators_error_is_not_taken_for_the_engines(error: Exception) -> None:
-    found = as_the_evaluators(error)
+    wrapped = as_the_evaluators(error)
     if isinstance(error, TimeoutError):
-        assert found is error
+        assert wrapped is error
     else:
-        assert isinstance(found, EvaluationFailed)
-        assert (found.__cause__, found.kind) == (error, same_error(error))
-        assert str(error) in str(found)
+        assert isinstance(wrapped, EvaluationFailed)
+        assert (wrapped.__cause__, wrapped.kind) == (error, same_error(error))
+        assert str(error) in str(wrapped)
 
 
 def test_what_a_persistent_evaluator_means_is_passed_on() -> None:
