@@ -44,7 +44,7 @@ def test_json_that_cannot_be_read_says_why_and_text_that_is_no_json_says_so() ->
     ],
 )
 def test_a_key_is_found_in_all_of_the_output_or_in_its_last_line(printed: str, path: str, reward: float) -> None:
-    assert found(f"json:{path}", printed) == reward
+    assert read(f"json:{path}", printed) == reward
 
 
 @pytest.mark.parametrize(
