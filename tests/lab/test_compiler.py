@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 
-from thresher.core import kernel
+from thresher.core import certificate, kernel
 from thresher.core.kernel import Rule
 from thresher.lab import compiler, parallel_compile, scores
 
@@ -146,3 +147,17 @@ def test_no_two_constants_of_compiled_functions_have_the_same_name() -> None:
         for name, value in vars(module).items():
             if name.isupper() and isinstance(value, int | float):
                 assert found.setdefault(name, value) == value, f"{name} of {module.__name__}"
+
+
+MOST = 4  # the certificates have another constant of this name
+
+
+def at_most(columns: list[float]) -> None:
+    """A loop of another room, as in `bench`."""
+    columns[0] = min(columns[0], MOST)
+
+
+def test_a_loop_of_another_room_reads_the_constants_of_its_own_module() -> None:
+    column = np.array([7.0])
+    compiler.other_loop(at_most)(column)
+    assert column[0] == MOST < certificate.MOST
