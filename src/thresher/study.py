@@ -324,9 +324,18 @@ def tell_for_reply(
     note: str | None = None,
     cost: float | None = None,
 ) -> bool:
-    """The same as `Study.tell`. Returns whether the reward was late."""
-    study.tell(pull, reward, repeatable=repeatable, note=note, cost=cost)
-    return peek(study, lambda ledger: ledger.state_of(id_of(pull)) == LATE)
+    """The same as `Study.tell`. Returns whether the reward was late, from the same read of the store."""
+
+    def plan(draft: Draft) -> tuple[OutsideBounds | None, bool]:
+        outside = commands.tell(draft, pull, reward, repeatable, note, cost)
+        return outside, draft.ledger.state_of(id_of(pull)) == LATE
+
+    outside, is_late = study._journal.commit(plan)
+    if study.store.leased:
+        study._keeper.let_go(id_of(pull))
+    if outside is not None:
+        raise outside
+    return is_late
 
 
 def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, OutsideBounds]:
