@@ -12,7 +12,7 @@ from .events import LATE, TOLD
 from .intervals import committed
 from .kernel import is_above, total_with
 from .places import is_used_up
-from .sentences import look_of
+from .sentences import wording_of
 from .state import State
 
 SIDE = "a label only says on which side of the bar the {} is"
@@ -55,7 +55,7 @@ def guarantee(ledger: State, words: Words = USUAL) -> str:
         once = f"Once labels are certified, {rest}, provided that {assumed}."
         if ledger.base in ledger.outside:
             return f"Nothing is certified: a reward of the baseline lay outside the bounds.{caveats}"
-        return f"Nothing is certified yet: {SIDE.format(look_of(spec).asks)}. {once}{caveats}"
+        return f"Nothing is certified yet: {SIDE.format(wording_of(spec).asks)}. {once}{caveats}"
     if spec.guarantee == "rate":
         close = " or close" if spec.tolerance else ""
         reached, missed = ("below", "above") if spec.lower_is_better else ("above", "below")

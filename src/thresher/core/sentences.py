@@ -17,8 +17,8 @@ Asks = Literal["mean", "share", "difference"]
 SIGNS = {"above": "▲", "below": "▼", "close": "≈", "undecided": "·", "retired": "✕", "baseline": "="}
 
 
-class Look(NamedTuple):
-    """What a study asks, as far as sentences, tables and pictures show it."""
+class Wording(NamedTuple):
+    """What a study asks, as far as sentences, tables and pictures say it, and how they write its numbers."""
 
     stated_bar: float  # at_least, at_most or the margin
     lower_is_better: bool = False
@@ -47,7 +47,7 @@ class Look(NamedTuple):
     def bars(self) -> dict[str, float | None]:
         """The stated bar, by the name that users give it; None by the other names.
 
-        >>> Look(0.05, lower_is_better=True).bars, Look(0.0, baseline="a").bars
+        >>> Wording(0.05, lower_is_better=True).bars, Wording(0.0, baseline="a").bars
         ({'at_least': None, 'at_most': 0.05, 'margin': None}, {'at_least': None, 'at_most': None, 'margin': 0.0})
         """
         name = "margin" if self.baseline is not None else "at_most" if self.lower_is_better else "at_least"
@@ -62,7 +62,7 @@ class Look(NamedTuple):
     def amount(self, value: float | None, *, exact: bool = False) -> str:
         """A reward, or a mean of rewards; ``exact`` for what the user wrote, such as the bar.
 
-        >>> Look(0.05, unit="s").amount(0.0123), Look(0.5).amount(0.0123), Look(5, unit="points").amount(12)
+        >>> Wording(0.05, unit="s").amount(0.0123), Wording(0.5).amount(0.0123), Wording(5, unit="points").amount(12)
         ('12.3 ms', '0.0123', '12 points')
         """
         return amount(value, self.unit, exact=exact)
@@ -70,7 +70,7 @@ class Look(NamedTuple):
     def estimate(self, value: float | None, *, exact: bool = False) -> str:
         """What is asked about: a mean, a share in percent, or a difference with its sign.
 
-        >>> Look(0.2, share=0.95).estimate(0.975), Look(0.0, baseline="a").estimate(0.03)
+        >>> Wording(0.2, share=0.95).estimate(0.975), Wording(0.0, baseline="a").estimate(0.03)
         ('97.5 %', '+0.03')
         """
         if value is None or self.asks == "mean":
@@ -82,7 +82,7 @@ class Look(NamedTuple):
     def span(self, low: float | None, high: float | None) -> str:
         """An interval of what is asked about.
 
-        >>> Look(0.5).span(0.25, 0.75), Look(0.5).span(None, None)
+        >>> Wording(0.5).span(0.25, 0.75), Wording(0.5).span(None, None)
         ('0.25 – 0.75', '')
         """
         if low is None or high is None:
@@ -96,7 +96,7 @@ class Look(NamedTuple):
     def quantile(self) -> str:
         """The name of the quantile that a share asks about: p95, or p5 where higher is better.
 
-        >>> Look(0.2, lower_is_better=True, share=0.95).quantile(), Look(0.2, share=0.95).quantile()
+        >>> Wording(0.2, lower_is_better=True, share=0.95).quantile(), Wording(0.2, share=0.95).quantile()
         ('p95', 'p5')
         """
         share = self.share or 0.0
@@ -107,10 +107,10 @@ class Look(NamedTuple):
         return amount(value, None if self.ratio is not None else self.unit) + ("×" if self.ratio and value else "")
 
 
-def look_of(spec: Spec) -> Look:
-    """How the numbers of this question are shown."""
+def wording_of(spec: Spec) -> Wording:
+    """The wording of a study's question."""
     asked = (spec.stated_bar, spec.lower_is_better, spec.share, spec.baseline, spec.ratio, spec.unit)
-    return Look(*asked, spec.case_count or None, spec.find)
+    return Wording(*asked, spec.case_count or None, spec.find)
 
 
 def short(name: str) -> str:
@@ -128,49 +128,49 @@ def quoted(name: str) -> str:
     return f"'{short(name)}'" if " " in name else short(name)
 
 
-def claim(look: Look) -> str:
+def claim(wording: Wording) -> str:
     """What an arm that reaches the bar does, after "Which arms" or "Does the arm".
 
-    >>> claim(Look(0.2, lower_is_better=True, share=0.95, unit="s")), claim(Look(0.02, baseline="current"))
+    >>> claim(Wording(0.2, lower_is_better=True, share=0.95, unit="s")), claim(Wording(0.02, baseline="current"))
     ('stay within 200 ms in at least 95 % of pulls', 'beat current by 0.02')
     """
-    reach = "stay within" if look.lower_is_better else "reach"
-    if look.baseline is None:
-        done = f"{reach} {look.amount(look.stated_bar, exact=True)}"
-    elif look.ratio is not None:
-        done = f"{reach} {number(look.ratio, exact=True)} times {quoted(look.baseline)}"
-    elif look.stated_bar == 0.0:
-        done = f"match or beat {quoted(look.baseline)}"
-    elif look.stated_bar > 0.0:
-        done = f"beat {quoted(look.baseline)} by {look.amount(look.stated_bar, exact=True)}"
+    reach = "stay within" if wording.lower_is_better else "reach"
+    if wording.baseline is None:
+        done = f"{reach} {wording.amount(wording.stated_bar, exact=True)}"
+    elif wording.ratio is not None:
+        done = f"{reach} {number(wording.ratio, exact=True)} times {quoted(wording.baseline)}"
+    elif wording.stated_bar == 0.0:
+        done = f"match or beat {quoted(wording.baseline)}"
+    elif wording.stated_bar > 0.0:
+        done = f"beat {quoted(wording.baseline)} by {wording.amount(wording.stated_bar, exact=True)}"
     else:
-        done = f"lose at most {look.amount(-look.stated_bar, exact=True)} to {quoted(look.baseline)}"
-    if look.share is None:
-        return f"{done} on {plural(look.cases, 'case')}" if look.cases else done
-    draws = plural(look.cases, "case") if look.cases else "pairs" if look.baseline is not None else "pulls"
-    return f"{done} in at least {percent(look.share, exact=True)} of {draws}"
+        done = f"lose at most {wording.amount(-wording.stated_bar, exact=True)} to {quoted(wording.baseline)}"
+    if wording.share is None:
+        return f"{done} on {plural(wording.cases, 'case')}" if wording.cases else done
+    draws = plural(wording.cases, "case") if wording.cases else "pairs" if wording.baseline is not None else "pulls"
+    return f"{done} in at least {percent(wording.share, exact=True)} of {draws}"
 
 
-def question(look: Look, arms: int) -> str:
+def question(wording: Wording, arms: int) -> str:
     """What a study asks about so many arms.
 
-    >>> question(Look(0.9), 3), question(Look(0.9), 1)
+    >>> question(Wording(0.9), 3), question(Wording(0.9), 1)
     ('Which of 3 arms reach 0.9?', 'Does the arm reach 0.9?')
-    >>> question(Look(0.9, cases=500), 40), question(Look(0.9, find=2), 40)
+    >>> question(Wording(0.9, cases=500), 40), question(Wording(0.9, find=2), 40)
     ('Which of 40 arms reach 0.9 on 500 cases?', 'Which 2 of 40 arms reach 0.9?')
-    >>> question(Look(0.9, find=1), 40)
+    >>> question(Wording(0.9, find=1), 40)
     'Does any of 40 arms reach 0.9?'
     """
     if arms == 1:
-        return f"Does the arm {claim(look)}?"
-    if look.find == 1:
-        return f"Does any of {arms:,} arms {claim(look)}?"
-    return f"Which {f'{look.find:,} ' if look.find else ''}of {arms:,} arms {claim(look)}?"
+        return f"Does the arm {claim(wording)}?"
+    if wording.find == 1:
+        return f"Does any of {arms:,} arms {claim(wording)}?"
+    return f"Which {f'{wording.find:,} ' if wording.find else ''}of {arms:,} arms {claim(wording)}?"
 
 
 def question_of(spec: Spec) -> str:
     """What a study of this specification asks."""
-    return question(look_of(spec), spec.contenders)
+    return question(wording_of(spec), spec.contenders)
 
 
 def answer(

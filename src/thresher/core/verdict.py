@@ -10,7 +10,7 @@ from . import checks, row_text, sentences
 from .guarantee import USUAL, Words, guarantee, hints
 from .kernel import SHUT
 from .rows import LABELS, Label, Row, row_of, sides
-from .sentences import Look, look_of
+from .sentences import Wording, wording_of
 from .state import State
 
 FORMAT = 1  # of the JSON
@@ -127,16 +127,16 @@ class Verdict:
         return self._by_label[sides(self.lower_is_better)[1]]
 
     @cached_property
-    def look(self) -> Look:
+    def wording(self) -> Wording:
         """What the study asks, for sentences, tables and pictures."""
         bars = (self.at_least, self.at_most, self.margin)
         stated_bar = next((bar for bar in bars if bar is not None), 0.0)
-        return Look(stated_bar, *(getattr(self, name) for name in Look._fields[1:]))
+        return Wording(stated_bar, *(getattr(self, name) for name in Wording._fields[1:]))
 
     @property
     def question(self) -> str:
         """What the study asks."""
-        return sentences.question(self.look, len(self.rows) - (self.baseline is not None))
+        return sentences.question(self.wording, len(self.rows) - (self.baseline is not None))
 
     @property
     def answer(self) -> str:
@@ -183,7 +183,7 @@ class Verdict:
 
     def to_markdown(self) -> str:
         """The answer and a table in Markdown, in which names are text and nothing else."""
-        return row_text.markdown(self.rows, self.look, f"**{self.question}** {self.answer}", self.remarks)
+        return row_text.markdown(self.rows, self.wording, f"**{self.question}** {self.answer}", self.remarks)
 
     def to_frame(self) -> Any:
         """The rows as a pandas DataFrame; an error if pandas is not installed."""
@@ -191,7 +191,7 @@ class Verdict:
 
     def lines(self, width: int | None = None) -> Iterator[row_text.Line]:
         """The table and the sentences as ``print(verdict)`` shows them, in pieces with a style each."""
-        yield from row_text.table(self.rows, self.look, width)
+        yield from row_text.table(self.rows, self.wording, width)
         yield from row_text.failures(self.rows)
         yield ((self.question, "strong"), (f" {self.answer}", ""))
         if self.origin:
@@ -207,14 +207,14 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return row_text.html(self.rows, self.look, self.question, self.answer, self.remarks)
+        return row_text.html(self.rows, self.wording, self.question, self.answer, self.remarks)
 
 
 def verdict_of(study: str, ledger: State, words: Words = USUAL) -> Verdict:
     """The verdict of a ledger, its guarantee in these words."""
     spec = ledger.spec
-    look = look_of(spec)
-    asked: dict[str, Any] = {**look._asdict(), **look.bars}
+    wording = wording_of(spec)
+    asked: dict[str, Any] = {**wording._asdict(), **wording.bars}
     del asked["stated_bar"]
     return Verdict(
         study=study,
