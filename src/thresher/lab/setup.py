@@ -147,7 +147,8 @@ bernoulli, beta, normal, clipped, constant
             self._check_bounded()
         if self.cases and not self.certifies:
             raise InvalidInput("cases", self.cases, "are simulated with certificates only", CONFIDENCE)
-        if self.cases and self.recorded is not None and any(len(arm) != self.cases for arm in self.recorded.rewards):
+        replayed = self.recorded if self.family == "recorded" else None  # arms of a pilot are drawn anew
+        if self.cases and replayed is not None and any(len(arm) != self.cases for arm in replayed.rewards):
             rule = "every recorded arm must have one reward for each case"
             raise InvalidInput("cases", self.cases, rule, "record all cases of every arm, or leave them out")
 
