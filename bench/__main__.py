@@ -9,6 +9,7 @@ from .report import Figure, write_json
 
 PARTS = (
     "engine",
+    "asking",
     "lab",
     "scores",
     "warmup",

@@ -1,4 +1,4 @@
-"""How many pulls one agent gets over HTTP, on one connection that stays open: part of `python -m bench web`."""
+"""How many pulls one agent gets over HTTP, on one connection that stays open."""
 
 import contextlib
 import os

@@ -25,7 +25,6 @@ import thresher
 from thresher.core.events import Event
 from thresher.log.store import open_store
 
-from . import asking
 from .asking import BEARER, TOKEN, served
 from .report import Figure
 
@@ -177,7 +176,6 @@ def shares(storage: str, url: str) -> tuple[float, list[float]]:
 
 
 def figures() -> Iterator[Figure]:
-    yield from asking.figures()
     with tempfile.TemporaryDirectory() as folder:
         storage = f"sqlite:///{Path(folder) / 'bench.db'}?durability=normal"
         large(storage)

@@ -18,14 +18,14 @@ STEPS = {"current": {"steps": 20_000}, "slower": {"steps": 80_000}, "faster": {"
 def against_limit(**question: Any) -> thresher.Verdict:
     """Twelve commands against 50 ms, of which nine stay within it."""
     study = thresher.create_study("limit", arms=FAST | SLOW, at_most=LIMIT, unit="s", **question)
-    return thresher.run(study, Command(("sleep", "{time}"), "seconds", 10.0).asked(study.spec), workers=2)
+    return thresher.run(study, Command(("sleep", "{time}"), "seconds", 10.0).for_study(study.spec), workers=2)
 
 
 def against_baseline(reward: str, **question: Any) -> thresher.Verdict:
     """A program that takes four times as long as the current one, and one that takes a quarter."""
     settings: dict[str, Any] = {"baseline": "current", "ratio": 1.2, "lower_is_better": True, "unit": "s"}
     study = thresher.create_study("pairs", arms=STEPS, **settings | question)
-    command = Command(("sh", "-c", COUNT, "{steps}"), reward, 60.0).asked(study.spec)
+    command = Command(("sh", "-c", COUNT, "{steps}"), reward, 60.0).for_study(study.spec)
     return thresher.run(study, command, workers=2)
 
 

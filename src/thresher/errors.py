@@ -66,9 +66,9 @@ class OutsideBounds(InvalidInput):
         who = f"arm {shown(arms[0])} is" if len(arms) == 1 else f"arms {listed(arms, show=shown)} are"
         rule = self.rule if not self.arms else self.rule.partition(PROVED)[0]
         remedy = self.remedy if self.arms else Naming("start over: {remedy}", remedy=self.remedy)
-        found = OutsideBounds(self.what, self.value, f"{rule}{PROVED}, so {who} retired and not certified", remedy)
-        found.arms = tuple(arms)
-        return found
+        error = OutsideBounds(self.what, self.value, f"{rule}{PROVED}, so {who} retired and not certified", remedy)
+        error.arms = tuple(arms)
+        return error
 
 
 class UnknownArm(InvalidInput, KeyError):

@@ -10,13 +10,12 @@ from itertools import chain
 from typing import Any, Literal, NamedTuple, NoReturn
 
 from .core import checks
-from .core import verdict as verdicts
 from .core.events import CALLERS, LATE, NO_CAUSE, PENDING, CallersCause, Cause, Event
 from .core.guarantee import USUAL, Words
 from .core.hard_cases import CaseRow, hardest
 from .core.pulls import Pull, PullRow, Pulls, id_in, id_of, pull_of, pulls_in
 from .core.state import State
-from .core.verdict import Verdict
+from .core.verdict import Verdict, verdict_of
 from .errors import AlreadyTold, CannotGoOn, InvalidInput, OutsideBounds, lacks
 from .log import commands
 from .log.commands import Keys, Telling, marked
@@ -325,9 +324,18 @@ def tell_for_reply(
     note: str | None = None,
     cost: float | None = None,
 ) -> bool:
-    """The same as `Study.tell`. Returns whether the reward was late."""
-    study.tell(pull, reward, repeatable=repeatable, note=note, cost=cost)
-    return peek(study, lambda ledger: ledger.state_of(id_of(pull)) == LATE)
+    """The same as `Study.tell`. Returns whether the reward was late, from the same read of the store."""
+
+    def plan(draft: Draft) -> tuple[OutsideBounds | None, bool]:
+        outside = commands.tell(draft, pull, reward, repeatable, note, cost)
+        return outside, draft.ledger.state_of(id_of(pull)) == LATE
+
+    outside, is_late = study._journal.commit(plan)
+    if study.store.leased:
+        study._keeper.let_go(id_of(pull))
+    if outside is not None:
+        raise outside
+    return is_late
 
 
 def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, OutsideBounds]:
@@ -354,7 +362,7 @@ def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, Outside
 
 def verdict_in(study: Study, words: Words) -> Verdict:
     """The same as `Study.verdict`, with the guarantee in these words."""
-    verdict = peek(study, lambda ledger: verdicts.read(study.name, ledger, words))
+    verdict = peek(study, lambda ledger: verdict_of(study.name, ledger, words))
     others = max(0, verdict.told - verdict.imported - study._earlier - study._journal.told)
     since = study._journal.created if study._earlier else None
     return replace(verdict, earlier=study._earlier, since=since, others=others)

@@ -16,15 +16,7 @@ def arms_of(folder: Path, name: str, data: str | bytes) -> dict[str, object]:
     return dict(arms_given(str(file), ()))
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        "a\nb c\n",
-        "a\r\nb c\r\n",
-        b"\xef\xbb\xbfa\nb c",
-        "\n  a  \n\n\tb c\n\n",
-    ],
-)
+@pytest.mark.parametrize("data", ["a\nb c\n", "a\r\nb c\r\n", b"\xef\xbb\xbfa\nb c", "\n  a  \n\n\tb c\n\n"])
 def test_one_name_per_line_however_lines_end(tmp_path: Path, data: str | bytes) -> None:
     assert arms_of(tmp_path, "arms.txt", data) == {"a": {}, "b c": {}}
 
@@ -108,11 +100,7 @@ BROKEN = [
     ("x.json", "[]", "arms file '{file}': names no arm; write ["),
     ("x.jsonl", "\n", "arms file '{file}': names no arm; write one object per line"),
     ("x.json", '["a", 7]', "row 2 of {file}: 7 is neither a name nor parameters; write ["),
-    (
-        "x.json",
-        '["a", {"depth": 1}]',
-        "row 2 of {file}: {{'depth': 1}} has no name, arm or id, and other rows",
-    ),
+    ("x.json", '["a", {"depth": 1}]', "row 2 of {file}: {{'depth': 1}} has no name, arm or id, and other rows"),
     ("x.json", '[{"name": 0.5}]', "row 1 of {file}: arm 0.5: must be a string"),
     ("x.json", '["a", {"name": "a"}]', "row 2 of {file}: arm 'a': is given twice"),
     ("x.json", '{"a": {}, "a": {}}', "{file}: key 'a': occurs twice"),

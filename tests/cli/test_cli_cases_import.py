@@ -76,10 +76,7 @@ ODD = {
         "arm,reward,case\nb,0,two\n",
         "line 2 of FILE: case 'two': already has a reward of arm 'b', from an",
     ),
-    "more than the budget": (
-        "arm,reward,case\na,1,one\na,1,two\na,1,=4\nb,1,one\n",
-        "has 4 pulls",
-    ),
+    "more than the budget": ("arm,reward,case\na,1,one\na,1,two\na,1,=4\nb,1,one\n", "has 4 pulls"),
 }
 
 

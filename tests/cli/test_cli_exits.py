@@ -81,16 +81,10 @@ def test_pass_and_fail_work_from_the_command_line_on_processes_too() -> None:
         (["--fail="], "--fail '': must be numbers or ranges; write them like --fail 0,5-7"),
         (["--fail=1,,2"], "--fail '1,,2': must be numbers or ranges"),
         (["--fail=-1"], "--fail '-1': must be numbers or ranges"),
-        (
-            ["--fail=1-256"],
-            "--fail '1-256': 256 is not an exit code; write codes from 0 to 255, as in --fail 0,5-7",
-        ),
+        (["--fail=1-256"], "--fail '1-256': 256 is not an exit code; write codes from 0 to 255, as in --fail 0,5-7"),
         (["--fail=7-5"], "--fail '7-5': 7-5 runs backwards; write --fail 5-7"),
         (["--pass=300"], "--pass '300': 300 is not an exit code; write codes from 0 to 255, as in --pass 0,5-7"),
-        (
-            ["--pass=0-3", "--fail=2,3"],
-            "--pass '0-3': 2-3 is in --fail 2-3 too; put each code into only one",
-        ),
+        (["--pass=0-3", "--fail=2,3"], "--pass '0-3': 2-3 is in --fail 2-3 too; put each code into only one"),
         (["--pass=00000 , 1"], "--pass '00000 , 1': 1 is in --fail 1 too"),
         (["--fail=0,1"], "--fail '0,1': 0 is in --pass 0 too"),
     ],

@@ -57,18 +57,12 @@ ODD = {
     "infinity": ("arm,reward\na,1e999\n", "line 2 of FILE: reward inf"),
     "out of bounds": ("arm,reward\na,7\n", "line 2 of FILE: reward 7.0: must lie within the bounds (0, 1)"),
     "an unknown arm": ("arm,reward\na,1\nc,1\n", "line 3 of FILE: arm 'c': is not an arm of this study"),
-    "an empty reward": (
-        "arm,reward\na,1\nb,\n",
-        "line 3 of FILE: column 'reward': is empty; give a reward,",
-    ),
+    "an empty reward": ("arm,reward\na,1\nb,\n", "line 3 of FILE: column 'reward': is empty; give a reward,"),
     "an unknown state": ("arm,state,reward\na,gone,\n", "line 2 of FILE: state 'gone': must be one of pending, told,"),
     "a state twice": ("arm,state,reward,state\na,told,1,told\n", "line 1 of FILE: column 'state': occurs twice"),
     "told nothing": ("arm,state,reward\na,told,\n", "line 2 of FILE: reward '': a pull whose state is told has one"),
     "a drop's reward": ("arm,state,reward\na,dropped,1\n", "line 2 of FILE: reward '1': a pull whose state is dropped"),
-    "outside": (
-        "arm,state,reward\na,outside,7\n",
-        "line 2 of FILE: reward 7.0: must lie within the bounds (0, 1)",
-    ),
+    "outside": ("arm,state,reward\na,outside,7\n", "line 2 of FILE: reward 7.0: must lie within the bounds (0, 1)"),
     "late and outside": (
         "arm,state,reward\na,late,-1\n",
         "(0, 1); create the study with the --bounds that rewards can really take, or with --clip to count",
@@ -93,10 +87,7 @@ ODD = {
     "a quote left open": ('arm,reward\n"a,1\n', "line 2 of FILE: is not CSV"),
     "a pull twice": ("pull,arm,reward\n1,a,1\n2,a,1\n1,a,1\n", "line 4 of FILE: pull '1': occurs twice"),
     "nothing": ("", "line 1 of FILE: column 'arm': is missing"),
-    "more than the budget": (
-        "arm,reward\n" + "a,1\n" * 41,
-        "has 41 pulls, and the study has 40 left of its budget",
-    ),
+    "more than the budget": ("arm,reward\n" + "a,1\n" * 41, "has 41 pulls, and the study has 40 left of its budget"),
     "a list of numbers": ("[1]", "row 1 of FILE 1: is not an object with arm and reward"),
     "no reward": ('[{"arm": "a", "reward": 1}, {"arm": "a"}]', "row 2 of FILE: column 'reward': is missing"),
     "an object": ('{"arm": "a", "reward": 1}', "holds an object without events"),

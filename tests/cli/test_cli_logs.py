@@ -69,10 +69,7 @@ EDITS: dict[str, tuple[Callable[[list[dict[str, Any]]], list[dict[str, Any]]], s
         ],
         "is of another arm",
     ),
-    "a retirement without its pull": (
-        lambda events: changed(events, "retired", pull=None),
-        "pull None",
-    ),
+    "a retirement without its pull": (lambda events: changed(events, "retired", pull=None), "pull None"),
     "weighed twice": (
         lambda events: renumbered([*events, of_kind(events, "weighed")]),
         "there are no imported results to weigh",
@@ -89,10 +86,7 @@ EDITS: dict[str, tuple[Callable[[list[dict[str, Any]]], list[dict[str, Any]]], s
         lambda events: renumbered([*events, of_kind(events, "accepted")]),
         "is accepted already",
     ),
-    "an evaluator without a name": (
-        lambda events: changed(events, "accepted", reason=None),
-        "evaluator None",
-    ),
+    "an evaluator without a name": (lambda events: changed(events, "accepted", reason=None), "evaluator None"),
     "a file that is recorded twice": (
         lambda events: renumbered([*events, of_kind(events, "file")]),
         "must be a digest and a name, and not recorded yet",
@@ -101,10 +95,7 @@ EDITS: dict[str, tuple[Callable[[list[dict[str, Any]]], list[dict[str, Any]]], s
         lambda events: [{**event, "cause": None} if event["kind"] == "file" else event for event in events],
         "has changed since rewards were measured",
     ),
-    "a kind that is no word": (
-        lambda events: changed(events, "extended", kind=["told"]),
-        "is not the log of a study",
-    ),
+    "a kind that is no word": (lambda events: changed(events, "extended", kind=["told"]), "is not the log of a study"),
 }
 
 

@@ -57,13 +57,7 @@ def test_fresh_does_not_take_a_study_from_a_working_agent(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        ZERO,
-        ["--reward=json:x", *ONE],
-        ["--reward=exit-code", *ONE],
-    ],
-    ids=["command", "reward", "exit code"],
+    "other", [ZERO, ["--reward=json:x", *ONE], ["--reward=exit-code", *ONE]], ids=["command", "reward", "exit code"]
 )
 def test_a_named_study_is_not_resumed_with_another_measurement(tmp_path: Path, other: list[str]) -> None:
     checked(tmp_path, "--study=s", *ONE)

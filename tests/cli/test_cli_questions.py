@@ -23,10 +23,7 @@ QUESTIONS = {
     "times": (["--reward=seconds", "--at-most=50ms"], "Which of 2 arms stay within 50 ms in at least 95 % of pulls?"),
     "plain seconds": (["--reward=seconds", "--at-most=0.05"], "stay within 50 ms in at least 95 % of pulls?"),
     "the median time": (["--reward=cpu-seconds", "--at-most=2min", "--share=0.5"], "within 120 s in at least 50 %"),
-    "the mean time": (
-        ["--reward=seconds", "--at-most=50ms", "--bounds=0:1s"],
-        "Which of 2 arms stay within 50 ms?",
-    ),
+    "the mean time": (["--reward=seconds", "--at-most=50ms", "--bounds=0:1s"], "Which of 2 arms stay within 50 ms?"),
     "the mean time, unbounded": (
         ["--reward=seconds", "--at-most=50ms", "--bounds", "none", "--budget=9"],
         "Which of 2 arms stay within 50 ms?",

@@ -91,7 +91,7 @@ def test_the_live_table_draws_the_baseline_without_a_mark(kind: str) -> None:
     for row in rows:
         assert ("●" in gauge_of(row, 0.5, 0.0, 1.0).plain) == (row.label != "baseline" and row.seen > 0)
     heads = peek(study, lambda ledger: [str(column.header) for column in arms_table(rows, ledger, 80).columns])
-    assert COLUMNS["estimate"].head(study.verdict().look) in heads
+    assert COLUMNS["estimate"].head(study.verdict().wording) in heads
     assert heads[-1].startswith("against ")
 
 

@@ -46,11 +46,7 @@ def test_a_file_of_missing_tests_ends_the_run_and_says_what_the_exit_status_mean
 
 def test_standard_output_is_shown_where_nothing_was_said_on_standard_error() -> None:
     result = run(*ARMS, ONE_AT_A_TIME, "--budget=99", "--", "sh", "-c", "echo Traceback; echo boom; exit 3", "{arm}")
-    assert result.err.splitlines()[:3] == [
-        "thresher: the last lines of the command's output:",
-        "  Traceback",
-        "  boom",
-    ]
+    assert result.err.splitlines()[:3] == ["thresher: the last lines of the command's output:", "  Traceback", "  boom"]
 
 
 def test_passwords_that_a_command_prints_are_not_shown() -> None:

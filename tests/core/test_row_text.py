@@ -6,9 +6,9 @@ import pytest
 
 from thresher.core import row_text
 from thresher.core.rows import Row
-from thresher.core.sentences import Look
+from thresher.core.sentences import Wording
 
-LOOK = Look(0.5)
+LOOK = Wording(0.5)
 
 
 def row(arm: str, label: Any = "above", **given: Any) -> Row:
@@ -19,8 +19,8 @@ def row(arm: str, label: Any = "above", **given: Any) -> Row:
     return Row(arm=arm, label=label, **settings | given)
 
 
-def shown(rows: list[Row], look: Look = LOOK, width: int | None = None) -> list[str]:
-    return ["".join(text for text, _ in line) for line in row_text.table(rows, look, width)]
+def shown(rows: list[Row], wording: Wording = LOOK, width: int | None = None) -> list[str]:
+    return ["".join(text for text, _ in line) for line in row_text.table(rows, wording, width)]
 
 
 def test_names_and_labels_are_at_the_left_and_numbers_at_the_right() -> None:
@@ -69,36 +69,36 @@ def test_the_style_says_whether_the_bar_is_reached(label: str, reached: bool | N
 
 
 @pytest.mark.parametrize(
-    ("look", "heads"),
+    ("wording", "heads"),
     [
-        (Look(0.5), ["mean"]),
-        (Look(0.5, share=0.9), ["share", "between", "median", "p10"]),
-        (Look(0.5, share=0.9, lower_is_better=True), ["within", "between", "median", "p90"]),
-        (Look(0.5, share=0.5), ["share", "between", "median"]),
-        (Look(0.0, baseline="old"), ["difference", "between", "mean", "baseline"]),
+        (Wording(0.5), ["mean"]),
+        (Wording(0.5, share=0.9), ["share", "between", "median", "p10"]),
+        (Wording(0.5, share=0.9, lower_is_better=True), ["within", "between", "median", "p90"]),
+        (Wording(0.5, share=0.5), ["share", "between", "median"]),
+        (Wording(0.0, baseline="old"), ["difference", "between", "mean", "baseline"]),
     ],
 )
-def test_each_question_has_its_columns(look: Look, heads: list[str]) -> None:
-    assert list(row_text.columns([row("a")], look))[3 : 3 + len(heads)] == heads
+def test_each_question_has_its_columns(wording: Wording, heads: list[str]) -> None:
+    assert list(row_text.columns([row("a")], wording))[3 : 3 + len(heads)] == heads
 
 
 def test_the_baseline_is_compared_with_nothing() -> None:
-    look = Look(0.0, baseline="old")
+    wording = Wording(0.0, baseline="old")
     rows = [row("old", "baseline", difference=0.25, mean=None), row("new", difference=0.25, baseline=0.5)]
-    table = row_text.columns(rows, look)
+    table = row_text.columns(rows, wording)
     assert [text for text, _ in table["difference"]] == ["–", "+0.25"]
     assert ([text for text, _ in table["mean"]], [text for text, _ in table["baseline"]]) == (
         ["–", "0.75"],
         ["", "0.5"],
     )
-    ratio = Look(0.0, share=0.5, baseline="old", ratio=1.1, unit="s")
+    ratio = Wording(0.0, share=0.5, baseline="old", ratio=1.1, unit="s")
     table = row_text.columns([row("new", baseline=0.5, median=0.25)], ratio)
     assert (table["median"], table["baseline"]) == ([("0.25×", "")], [("500 ms", "")])
 
 
 def test_cases_are_counted_of_all() -> None:
     assert row_text.columns([row("a")], LOOK)["pulls"] == [("1,234", "")]
-    assert row_text.columns([row("a")], Look(0.5, cases=5000))["cases"] == [("1,234 of 5,000", "")]
+    assert row_text.columns([row("a")], Wording(0.5, cases=5000))["cases"] == [("1,234 of 5,000", "")]
 
 
 # -- narrow and wide -------------------------------------------------------------------------------------------------
@@ -126,15 +126,15 @@ def test_on_a_narrow_screen_names_are_folded_but_never_to_less_than_ten_characte
 
 
 def test_on_a_narrow_screen_details_are_left_out_the_last_first_and_named() -> None:
-    look = Look(0.5, share=0.9)
+    wording = Wording(0.5, share=0.9)
     rows = [row("a", share=0.75, median=0.5, quantile=0.25)]
-    whole = shown(rows, look)
+    whole = shown(rows, wording)
     width = len(whole[0])
-    assert shown(rows, look, width) == whole
-    one_less = shown(rows, look, width - 1)
+    assert shown(rows, wording, width) == whole
+    one_less = shown(rows, wording, width - 1)
     assert one_less[-2:] == ["On a wider screen: p10.", ""]
     assert "median" in one_less[0]
-    assert shown(rows, look, 10)[-2:] == ["On a wider screen: median, p10.", ""]
+    assert shown(rows, wording, 10)[-2:] == ["On a wider screen: median, p10.", ""]
 
 
 @pytest.mark.parametrize(("count", "words"), [(300, None), (301, "1 more arm"), (302, "2 more arms")])
@@ -193,7 +193,7 @@ def test_markdown_has_a_sentence_a_table_and_remarks() -> None:
         "",
         "last",
     ]
-    cases = row_text.markdown([row("a", baseline=0.5, difference=0.25)], Look(0.0, baseline="old", cases=9), "", [])
+    cases = row_text.markdown([row("a", baseline=0.5, difference=0.25)], Wording(0.0, baseline="old", cases=9), "", [])
     assert "| difference | low | high | mean | baseline | cases | failures |" in cases
     assert "| +0.25 | +0.5 | +1 | 0.75 | 0.5 | 1,234 of 9 | 0 |" in cases
 

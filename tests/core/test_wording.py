@@ -5,23 +5,23 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.core.sentences import Look, claim, question, quoted
+from thresher.core.sentences import Wording, claim, question, quoted
 from thresher.text.quantities import amount, percent
 
 
 @pytest.mark.parametrize(
-    ("look", "asks", "bar"),
+    ("wording", "asks", "bar"),
     [
-        (Look(0.5), "mean", 0.5),
-        (Look(0.5, lower_is_better=True), "mean", 0.5),
-        (Look(0.2, share=0.95), "share", 0.95),
-        (Look(0.2, share=0.95, baseline="old"), "share", 0.95),
-        (Look(0.05, baseline="old"), "difference", 0.05),
-        (Look(0.05, baseline="old", lower_is_better=True), "difference", -0.05),
+        (Wording(0.5), "mean", 0.5),
+        (Wording(0.5, lower_is_better=True), "mean", 0.5),
+        (Wording(0.2, share=0.95), "share", 0.95),
+        (Wording(0.2, share=0.95, baseline="old"), "share", 0.95),
+        (Wording(0.05, baseline="old"), "difference", 0.05),
+        (Wording(0.05, baseline="old", lower_is_better=True), "difference", -0.05),
     ],
 )
-def test_the_bar_is_on_the_scale_of_what_is_asked_about(look: Look, asks: str, bar: float) -> None:
-    assert (look.asks, look.bar) == (asks, bar)
+def test_the_bar_is_on_the_scale_of_what_is_asked_about(wording: Wording, asks: str, bar: float) -> None:
+    assert (wording.asks, wording.bar) == (asks, bar)
 
 
 @pytest.mark.parametrize(
@@ -45,46 +45,46 @@ def test_amounts_have_four_digits_and_their_unit(value: float | None, unit: str 
 
 
 def test_estimates_and_intervals_are_shown_as_what_is_asked_about() -> None:
-    share, difference = Look(0.2, share=0.9, unit="s"), Look(0.0, baseline="old", unit="s")
+    share, difference = Wording(0.2, share=0.9, unit="s"), Wording(0.0, baseline="old", unit="s")
     assert [share.estimate(value) for value in (0.5, None)] == ["50 %", "–"]
     assert [difference.estimate(value) for value in (0.5, 0.0, -2.0, None)] == ["+500 ms", "0 s", "-2 s", "–"]
     assert share.span(0.25, 0.75) == "25 – 75 %"
-    assert Look(0.5, unit="s").span(0.5, 0.75) == "500 – 750 ms"
-    assert Look(0.5, unit="s").span(0.5, 1.5) == "500 ms – 1.5 s"
-    assert [Look(0.5).span(*ends) for ends in ((None, 1.0), (0.0, None), (0.0, 1.0))] == ["", "", "0 – 1"]
+    assert Wording(0.5, unit="s").span(0.5, 0.75) == "500 – 750 ms"
+    assert Wording(0.5, unit="s").span(0.5, 1.5) == "500 ms – 1.5 s"
+    assert [Wording(0.5).span(*ends) for ends in ((None, 1.0), (0.0, None), (0.0, 1.0))] == ["", "", "0 – 1"]
     assert percent(2 / 3) == "66.67 %"
 
 
 def test_medians_are_rewards_or_ratios() -> None:
-    assert Look(0.2, share=0.5, unit="s").value(0.25) == "250 ms"
-    ratio = Look(0.0, share=0.5, baseline="old", ratio=1.1, unit="s")
+    assert Wording(0.2, share=0.5, unit="s").value(0.25) == "250 ms"
+    ratio = Wording(0.0, share=0.5, baseline="old", ratio=1.1, unit="s")
     assert [ratio.value(value) for value in (0.25, None)] == ["0.25×", "–"]
-    assert [Look(0.2, share=0.75, lower_is_better=lower).quantile() for lower in (True, False)] == ["p75", "p25"]
+    assert [Wording(0.2, share=0.75, lower_is_better=lower).quantile() for lower in (True, False)] == ["p75", "p25"]
 
 
 @pytest.mark.parametrize(
-    ("look", "words"),
+    ("wording", "words"),
     [
-        (Look(0.9), "reach 0.9"),
-        (Look(0.2, lower_is_better=True, unit="s"), "stay within 200 ms"),
-        (Look(0.0, baseline="old"), "match or beat old"),
-        (Look(0.02, baseline="old one"), "beat 'old one' by 0.02"),
-        (Look(-0.02, baseline="old"), "lose at most 0.02 to old"),
+        (Wording(0.9), "reach 0.9"),
+        (Wording(0.2, lower_is_better=True, unit="s"), "stay within 200 ms"),
+        (Wording(0.0, baseline="old"), "match or beat old"),
+        (Wording(0.02, baseline="old one"), "beat 'old one' by 0.02"),
+        (Wording(-0.02, baseline="old"), "lose at most 0.02 to old"),
         (
-            Look(0.0, baseline="old", ratio=1.1, lower_is_better=True, share=0.5),
+            Wording(0.0, baseline="old", ratio=1.1, lower_is_better=True, share=0.5),
             "stay within 1.1 times old in at least 50 % of pairs",
         ),
-        (Look(0.9, share=0.95), "reach 0.9 in at least 95 % of pulls"),
-        (Look(0.9, share=0.95, cases=500), "reach 0.9 in at least 95 % of 500 cases"),
-        (Look(0.9, cases=1), "reach 0.9 on 1 case"),
+        (Wording(0.9, share=0.95), "reach 0.9 in at least 95 % of pulls"),
+        (Wording(0.9, share=0.95, cases=500), "reach 0.9 in at least 95 % of 500 cases"),
+        (Wording(0.9, cases=1), "reach 0.9 on 1 case"),
     ],
 )
-def test_what_is_asked_is_a_sentence(look: Look, words: str) -> None:
-    assert claim(look) == words
-    assert question(look, 1) == f"Does the arm {words}?"
-    assert question(look, 1200) == f"Which of 1,200 arms {words}?"
-    assert question(look._replace(find=1), 5) == f"Does any of 5 arms {words}?"
-    assert question(look._replace(find=2), 5) == f"Which 2 of 5 arms {words}?"
+def test_what_is_asked_is_a_sentence(wording: Wording, words: str) -> None:
+    assert claim(wording) == words
+    assert question(wording, 1) == f"Does the arm {words}?"
+    assert question(wording, 1200) == f"Which of 1,200 arms {words}?"
+    assert question(wording._replace(find=1), 5) == f"Does any of 5 arms {words}?"
+    assert question(wording._replace(find=2), 5) == f"Which 2 of 5 arms {words}?"
     assert quoted("x" * 41) == "x" * 39 + "…"
 
 

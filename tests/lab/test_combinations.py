@@ -128,7 +128,7 @@ def told(study: thresher.Study, asked: Combination) -> None:
 
 def check_labels(study: thresher.Study, asked: Combination) -> None:
     """Rows agree with their numbers, and certified labels with the truth about the arms without noise."""
-    verdict, bar = study.verdict(), study.verdict().look.bar
+    verdict, bar = study.verdict(), study.verdict().wording.bar
     measure: Measure = peek(study, lambda ledger: ledger.spec.measure)
     counted_bar: float = peek(study, lambda ledger: ledger.spec.bar)
     decided = [row for row in verdict if row.label in ("above", "below")]

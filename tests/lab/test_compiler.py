@@ -5,14 +5,21 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import product, starmap
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
+import rewritten
 
-from thresher.core import kernel
+from thresher.core import certificate, kernel
 from thresher.core.kernel import Rule
+from thresher.core.policies import custom
 from thresher.lab import compiler, parallel_compile, scores
+from thresher.lab.compiler import Kind
+from thresher.lab.setup import Setup
+from thresher.lab.simulator import kind
 
 PROGRAM = """
 import sys
@@ -86,7 +93,7 @@ def test_where_nothing_can_be_cached_loops_are_compiled_all_the_same(tmp_path: P
 
 def test_another_process_compiles_what_it_is_told(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(ran.folder.parent.parent))
-    assert parallel_compile.child_that_compiles([compiler.Kind()]).wait(60) == 0
+    assert parallel_compile.child_that_compiles([Kind()]).wait(60) == 0
     assert {name(path) for path in ran.folder.rglob("*.run_*.nbc")} == {*ran.kept[1]}  # it was there
 
 
@@ -104,10 +111,10 @@ def test_every_cached_function_has_one_signature(ran: Ran) -> None:
 
 @pytest.mark.parametrize("cores", [1, 2, 5])
 def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    loops = [compiler.Kind(delayed=True), compiler.Kind(certifies=True, delayed=True), compiler.Kind(certifies=True)]
-    shares: list[Sequence[compiler.Kind]] = []
+    loops = [Kind(delayed=True), Kind(certifies=True, delayed=True), Kind(certifies=True)]
+    shares: list[Sequence[Kind]] = []
 
-    def started(share: Sequence[compiler.Kind]) -> "subprocess.Popen[bytes]":
+    def started(share: Sequence[Kind]) -> "subprocess.Popen[bytes]":
         shares.append(share)
         return subprocess.Popen(["true"])
 
@@ -146,3 +153,39 @@ def test_no_two_constants_of_compiled_functions_have_the_same_name() -> None:
         for name, value in vars(module).items():
             if name.isupper() and isinstance(value, int | float):
                 assert found.setdefault(name, value) == value, f"{name} of {module.__name__}"
+
+
+MOST = 4  # the certificates have another constant of this name
+
+
+def at_most(columns: list[float]) -> None:
+    """A loop of another room, as in `bench`."""
+    columns[0] = min(columns[0], MOST)
+
+
+def test_a_loop_of_another_room_reads_the_constants_of_its_own_module() -> None:
+    column = np.array([7.0])
+    compiler.other_loop(at_most)(column)
+    assert column[0] == MOST < certificate.MOST
+
+
+EITHER = (False, True)
+KINDS = [loop for loop in starmap(Kind, product(EITHER, EITHER, EITHER, EITHER)) if loop.certifies or not loop.ranks]
+
+
+@pytest.mark.parametrize("loop", KINDS)
+def test_every_loop_has_a_game_to_compile_it(loop: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    played: list[Setup] = []
+    monkeypatch.setattr(parallel_compile, "prepared", lambda game, certifies: played.append(game))
+    parallel_compile.compile_here([loop])
+    assert [kind(game) for game in played] == [loop]
+
+
+def test_a_users_score_is_compiled_without_being_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It need not be right for the small game: its own has another warm-up, or other rewards."""
+    called: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(compiler, "loop", lambda _: lambda *arguments: called.append(arguments))
+    own = custom(rewritten.thirds, warmup=5)
+    parallel_compile.compile_here([Kind(formula=own.formula, digest=own.digest)])
+    [(_, begin, end, *_)] = called
+    assert begin == end

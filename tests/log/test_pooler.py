@@ -122,7 +122,7 @@ def test_what_another_program_left_in_the_session_does_not_matter(server: Server
     other.close()
     for _ in range(5):
         with psycopg.connect(url, autocommit=True, prepare_threshold=None) as foreign:
-            foreign.execute("SET synchronous_commit = off")
+            foreign.execute("SET synchronous_commit = off; SET search_path = pg_temp")
         pull = study.ask() or pytest.fail("no pull")
         study.tell(pull, 1)
         acknowledged.append(pull.id)

@@ -8,7 +8,7 @@ import pytest
 
 import thresher
 from thresher.run import loop
-from thresher.run.engines import Engine
+from thresher.run.engines.engine import Engine
 from thresher.run.loop import Limits, run_on
 from thresher.study import Pull
 
@@ -25,7 +25,6 @@ class Scripted(Engine):
         self.pulls: dict[int, Future[object]] = {}
         self.submitted: list[int] = []
         self.stopped: list[int] = []
-        self.abandoned: list[Future[object]] = []
         self.waited: list[bool] = []  # what `close` was told
         self.taken_back = 0
         self.most = most
@@ -59,14 +58,11 @@ class Scripted(Engine):
             self.pulls[pull].set_exception(error)
 
     def stop(self, future: "Future[object]") -> None:
-        self.stopped += [pull for pull, each in self.pulls.items() if each is future]
+        self.stopped += [pull for pull, submitted in self.pulls.items() if submitted is future]
 
     def take_back(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
         self.taken_back += 1
         return super().take_back(futures)
-
-    def abandon(self, futures: Iterable["Future[object]"]) -> None:
-        self.abandoned.extend(futures)
 
     def close(self, *, wait: bool) -> None:
         self.waited.append(wait)

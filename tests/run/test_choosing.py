@@ -25,20 +25,20 @@ def slow(pull: thresher.Pull, share: float = 0.6) -> bool:
 def accounted(study: thresher.Study, arm: str) -> bool:
     """Whether each pull of the arm that was not told in time is charged; one at the end may be as cancelled."""
     row = study.verdict()[arm]
-    lost = [each for each in study.pulls() if each.arm == arm and each.state not in ("told", "pending")]
+    lost = [row for row in study.pulls() if row.arm == arm and row.state not in ("told", "pending")]
     return row.charged == len(lost) > 0
 
 
-def study_of(*arms: str, **given: Any) -> thresher.Study:
+def study_of(*arms: str, **options: Any) -> thresher.Study:
     settings: dict[str, Any] = {"budget": 120, "max_failures": None, "seed": 3}
-    return thresher.create_study("s", arms=arms, **settings | given)
+    return thresher.create_study("s", arms=arms, **settings | options)
 
 
 def test_a_command_that_is_killed_exactly_when_slow_is_charged() -> None:
     """Its timeout is below the limit, so nothing is known of the slow runs. The fast half alone would be within."""
     study = study_of("a", at_most=0.5, share=0.5, budget=40)
     script = "test $(($THRESHER_SEED % 5)) -lt 2 || sleep 9"
-    thresher.run(study, Command(("sh", "-c", script), "seconds", 0.3).asked(study.spec), workers=4)
+    thresher.run(study, Command(("sh", "-c", script), "seconds", 0.3).for_study(study.spec), workers=4)
     assert causes(study)
     assert accounted(study, "a")
     assert not study.verdict()["a"].certified
@@ -48,7 +48,7 @@ def test_a_command_that_is_killed_exactly_when_slow_is_charged() -> None:
 def test_a_command_that_is_killed_at_the_limit_counts_as_a_miss() -> None:
     study = study_of("a", at_most=0.1, share=0.5, budget=60)
     script = "test $(($THRESHER_SEED % 8)) -lt 1 || sleep 9"
-    thresher.run(study, Command(("sh", "-c", script), "seconds", 0.1).asked(study.spec), workers=4)
+    thresher.run(study, Command(("sh", "-c", script), "seconds", 0.1).for_study(study.spec), workers=4)
     row = study.verdict()["a"]
     assert (causes(study), row.charged, row.reached, row.certified) == ([], 0, False, True)
 
@@ -124,7 +124,7 @@ def test_a_late_pair_is_kept_and_the_pull_stays_charged() -> None:
         study.tell(pull, (0.5, 1.0))  # it even claims that the arm has won
     row = study.verdict()["a"]
     assert (row.certified, row.charged, row.seen) == (False, len(held), 120)
-    assert [each.baseline for each in study.pulls() if each.state == "late"] == [1.0] * len(held)
+    assert [row.baseline for row in study.pulls() if row.state == "late"] == [1.0] * len(held)
 
 
 def test_a_pull_keeps_its_first_pair() -> None:

@@ -1,6 +1,5 @@
 """Which engine an executor means, and what is refused."""
 
-from concurrent.futures import Executor
 from typing import Any
 
 import pytest
@@ -19,8 +18,8 @@ async def evaluate_later(_: Pull, *__: object) -> float:
     return 0.5
 
 
-def opened(executor: Any = None, function: Any = evaluate, **given: Any) -> Any:
-    return open_engine(function, **{"workers": None, "executor": executor, **given})
+def opened(executor: Any = None, function: Any = evaluate, **options: Any) -> Any:
+    return open_engine(function, **{"workers": None, "executor": executor, **options})
 
 
 def of_library(module: str, *bases: type) -> Any:
@@ -47,19 +46,6 @@ def test_here_are_as_many_threads_and_processes_as_cores_unless_said_otherwise(m
 def test_a_coroutine_function_runs_on_no_executor(executor: Any) -> None:
     with pytest.raises(InvalidInput, match="a coroutine function runs on an event loop; leave executor out"):
         opened(executor, evaluate_later)
-
-
-def test_resources_are_counted_only_by_clusters() -> None:
-    for function in (evaluate, evaluate_later):
-        with pytest.raises(InvalidInput, match="only Dask and Ray count them; leave it out, or name a cluster"):
-            opened(None, function, resources={"GPU": 1})
-
-
-@pytest.mark.parametrize("executor", ["dask", "ray", of_library("mine", Executor)])
-def test_what_is_shared_is_set_up_only_by_our_own_engines(executor: Any) -> None:
-    words = "is set up only for threads, processes and coroutines; use the pool's initializer"
-    with pytest.raises(InvalidInput, match=words):
-        opened(executor, shared=(dict, print))
 
 
 @pytest.mark.parametrize("name", ["threads", "processes", "dask", "ray", "dask:tcp://host:1", "ray:auto", "ray://h:1"])

@@ -22,8 +22,8 @@ from thresher.study import Pull
 PULL = Pull(7, "a", 3, {"depth": 2, "text": "x", "arm": "hidden"}, 5)
 
 
-def ran(script: str, one: Pull = PULL, **given: Any) -> float:
-    return Command(("sh", "-c", script), **{"timeout": 20.0, **given})(one)
+def ran(script: str, pull: Pull = PULL, **options: Any) -> float:
+    return Command(("sh", "-c", script), **{"timeout": 20.0, **options})(pull)
 
 
 # -- what it is given ------------------------------------------------------------------------------------------------

@@ -106,10 +106,10 @@ def test_a_coroutine_that_blocks_the_loop_is_left_alone_and_mentioned(
         return 0.5
 
     monkeypatch.setattr(coroutines, "WIND_UP", -1.9)  # the run waits for two seconds more
-    given: dict[str, Any] = {"shared": (dict, print)} if is_shared else {}
+    options: dict[str, Any] = {"shared": (dict, dict)} if is_shared else {}
     study, before = make(), ours()
     with pytest.raises(RuntimeError, match="stop here"):
-        thresher.run(study, evaluate, workers=1, on_progress=stop_at(1, began), **given)
+        thresher.run(study, evaluate, workers=1, on_progress=stop_at(1, began), **options)
     words = "shared: it was not cleaned up, because an evaluation blocks the event loop"
     assert (words in caplog.text) == is_shared
     assert study.pending() == []

@@ -115,8 +115,8 @@ def test_an_arm_that_kills_its_worker_is_retired_and_no_pull_is_made_twice(
         if study.verdict().retired:
             clock.end_the_run()
 
-    given: dict[str, Any] = {"seconds": FOREVER, "on_progress": end_once_retired, **where}
-    verdict = run(engine, study, evaluator(engine, tmp_path), **given)
+    options: dict[str, Any] = {"seconds": FOREVER, "on_progress": end_once_retired, **where}
+    verdict = run(engine, study, evaluator(engine, tmp_path), **options)
     assert verdict.retired == ["dies"]
     assert verdict.pending == 0
     assert [verdict[arm].failures for arm in "abc"] == [0, 0, 0]
@@ -145,11 +145,11 @@ def test_both_sides_of_a_pair_are_evaluated_in_one_worker_in_the_order_of_the_se
     sides = sorted((int(each[1]), int(each[5]), *each[2:5]) for each in (f.name.split("-") for f in tmp_path.iterdir()))
     assert len(sides) == 120
     first = set()
-    for row, one, other in zip(study.pulls(), sides[::2], sides[1::2], strict=True):
-        assert (one[0], one[2], one[4]) == (other[0], other[2], other[4]) == (row.id, str(row.seed), one[4])
-        assert {one[3], other[3]} == {row.arm, "old"}
-        assert (one[3] == "old") == bool(mixed(row.seed, 1) & 1)
-        first.add(one[3])
+    for row, side, other in zip(study.pulls(), sides[::2], sides[1::2], strict=True):
+        assert (side[0], side[2], side[4]) == (other[0], other[2], other[4]) == (row.id, str(row.seed), side[4])
+        assert {side[3], other[3]} == {row.arm, "old"}
+        assert (side[3] == "old") == bool(mixed(row.seed, 1) & 1)
+        first.add(side[3])
     assert first == {"old", "a", "bc"}
 
 

@@ -34,9 +34,6 @@ class Taking:
         self.taken_back += 1
         return set(list(futures)[1:])
 
-    def abandon(self, futures: Any) -> None:
-        self.abandoned = list(futures)
-
 
 def some(study: Any = None, suspects: Suspects | None = None) -> tuple[Evaluations, Taking]:
     engine: Any = Taking()
@@ -53,7 +50,7 @@ def test_busy_pulls_are_tried_when_they_are_due_the_earliest_first() -> None:
     assert engine.pulls == []
     waiting.submit_waiting(5.0)
     assert engine.pulls == [2, 3]
-    assert [each.was_busy for each in waiting.running.values()] == [True] * 2
+    assert [evaluation.was_busy for evaluation in waiting.running.values()] == [True] * 2
     waiting.submit_waiting(10.0)
     assert (engine.pulls, len(waiting), waiting.next_try) == ([2, 3, 1, 4], 4, None)
 
@@ -71,7 +68,7 @@ def test_pulls_are_dropped_as_cancelled_only_if_they_never_began() -> None:
     waiting.cancel_waiting()
     assert (causes(study)[2:], len(waiting)) == (["lost", "lost", "cancelled"], 1)
     waiting.drop_all("the end")
-    assert (causes(study)[5:], len(waiting), len(engine.abandoned)) == (["lost"], 0, 1)
+    assert (causes(study)[5:], len(waiting)) == (["lost"], 0)
     before = engine.taken_back
     waiting.take_back()
     assert engine.taken_back == before, "nothing runs there"

@@ -13,7 +13,7 @@ from engines import causes, make, until
 import thresher
 from thresher.errors import StoreFailed
 from thresher.run import loop
-from thresher.run.engines import Engine
+from thresher.run.engines.engine import Engine
 from thresher.run.failures import WorkerLost
 from thresher.run.loop import Limits, run_on
 from thresher.study import Pull
@@ -79,7 +79,7 @@ class OneProcess(Engine):
     @property
     def room(self) -> int:  # the run looks at it in each round
         self._rounds += 1
-        due = min(self._pending, key=lambda each: each[0], default=None)
+        due = min(self._pending, key=lambda pending: pending[0], default=None)
         if due is not None and self._dies(due[1]):
             lost, self._pending = self._pending, []
             for _, _, future in lost:

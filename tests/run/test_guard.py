@@ -66,23 +66,23 @@ def test_a_guard_is_told_of_groups_and_how_to_end_them(monkeypatch: pytest.Monke
     started: list[Any] = []
 
     class Popen:
-        def __init__(self, argv: list[str], **given: Any) -> None:
+        def __init__(self, argv: list[str], **options: Any) -> None:
             started.append(self)
-            assert given["start_new_session"], "Ctrl-C in a terminal is not for it"
+            assert options["start_new_session"], "Ctrl-C in a terminal is not for it"
             self.stdin = os.fdopen(theirs, "wb")
 
         def wait(self) -> None:
             """What is started exits at once, and leaves the guard."""
 
     monkeypatch.setattr(guard.subprocess, "Popen", Popen)  # type: ignore[attr-defined]
-    one = Guard()
-    one.start()
-    one.watch(12)
-    one.watch(13, gently=True)
-    one.forget(12)
+    new_guard = Guard()
+    new_guard.start()
+    new_guard.watch(12)
+    new_guard.watch(13, gently=True)
+    new_guard.forget(12)
     assert os.read(ours, 100) == b"+12\n~13\n-12\n"
     os.close(ours)
-    one.forget(13)  # the guard is gone: nobody to tell
+    new_guard.forget(13)  # the guard is gone: nobody to tell
     assert len(started) == 1
 
 
@@ -91,7 +91,7 @@ def test_without_a_guard_programs_run_all_the_same(monkeypatch: pytest.MonkeyPat
         raise OSError("no more processes")
 
     monkeypatch.setattr(guard.subprocess, "Popen", fail)  # type: ignore[attr-defined]
-    one = Guard()
-    one.start()
-    one.watch(12)
-    one.forget(12)
+    new_guard = Guard()
+    new_guard.start()
+    new_guard.watch(12)
+    new_guard.forget(12)

@@ -42,13 +42,13 @@ def test_a_run_waits_for_the_last_cases_of_an_agent_that_lives(tmp_path: Path) -
     first = thresher.create_study("s", arms=["a"], at_least=0.9, cases=4, storage=storage)
     second = thresher.open_study("s", storage=storage)
     pulls = first.ask_many(4)
-    found: list[thresher.Verdict] = []
-    runner = threading.Thread(target=lambda: found.append(thresher.run(second, lambda pull: 1.0, workers=1)))
+    verdicts: list[thresher.Verdict] = []
+    runner = threading.Thread(target=lambda: verdicts.append(thresher.run(second, lambda pull: 1.0, workers=1)))
     runner.start()
     for pull in pulls:
         first.tell(pull, 1.0)
     runner.join(60)
-    assert [verdict["a"].exact for verdict in found] == [True]
+    assert [verdict["a"].exact for verdict in verdicts] == [True]
 
 
 def test_a_run_does_not_wait_for_pulls_that_its_own_process_asked_for(tmp_path: Path) -> None:

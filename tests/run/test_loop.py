@@ -11,6 +11,7 @@ from steps import Scripted, Step, Still, dropped, run, stand_still
 import thresher
 from thresher.errors import Busy, CannotGoOn, StoreFailed
 from thresher.run import signals
+from thresher.run.failures import NoWorkers
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +60,26 @@ def test_the_time_without_a_worker_begins_anew_each_time(still: Still) -> None:
 
     gap = workers(0), still.passes(4.0), still.passes(0.0), workers(1), still.passes(1000.0)
     run(make(budget=8), Scripted(*gap, *gap, workers=1), give_up=5.0)
+
+
+def test_a_time_without_workers_is_mentioned_once_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    missing = NoWorkers("worker with GPU 1", 100.0)
+    for now in (50.0, 59.9):
+        assert not missing.is_over(0, now)
+    assert caplog.text == ""
+    for now in (60.0, 61.0, 80.0):
+        assert not missing.is_over(0, now)
+    words = "there is no worker with GPU 1: waiting for one"
+    assert caplog.text.count(words) == 1
+    assert missing.is_over(1, 90.0)
+    assert missing.since is None
+    for now in (91.0, 100.9):
+        assert not missing.is_over(0, now)
+    assert caplog.text.count(words) == 1
+    assert not missing.is_over(0, 101.0)
+    assert caplog.text.count(words) == 2
+    with pytest.raises(CannotGoOn, match="there was no worker with GPU 1 for 100 s; start some and run again"):
+        missing.is_over(0, 191.0)
 
 
 # -- what becomes of a pull ------------------------------------------------------------------------------------------
@@ -205,7 +226,7 @@ def test_the_first_signal_says_how_many_are_waited_for_and_the_second_abandons_t
     assert caplog.messages == ([words[running]] if running else [])
     cancelled, lost = ("cancelled", "the run was stopped before it began"), ("lost", "the run was stopped")
     assert dropped(study) == [cancelled] * (2 - running) + [lost] * running
-    assert (len(engine.abandoned), engine.waited, engine.taken_back > 0) == (running, [running == 0], True)
+    assert (engine.waited, engine.taken_back > 0) == ([running == 0], True)
 
 
 def test_a_closed_terminal_abandons_at_once_and_says_nothing_of_waiting(caplog: pytest.LogCaptureFixture) -> None:

@@ -33,18 +33,6 @@ def reports(
     return seen
 
 
-def test_a_report_comes_at_most_ten_times_a_second_and_at_the_end(still: Still) -> None:
-    seen: list[Progress] = []
-    meter = Meter(make(), seen.append, None)
-    for now, expected in ((100.0, 1), (100.05, 1), (100.125, 2), (100.25, 3), (100.3, 3)):
-        still.now = now
-        meter.report()
-        assert len(seen) == expected
-    meter.report(last=True)
-    assert len(seen) == 4
-    Meter(make(), None, None).report(last=True)
-
-
 def test_a_report_says_how_many_how_fast_and_how_long(still: Still) -> None:
     first, second, third = reports(make(budget=70), still, (100.0, 10), (101.0, 0), (104.0, 20))
     assert first == second == Progress(13, 10, 3, 0, 0.0, None)

@@ -8,7 +8,7 @@ import pytest
 
 from thresher.errors import Busy, EvaluationFailed, NoReward
 from thresher.run.command.reward import CommandFailed
-from thresher.run.engines.engine import opened, outcome
+from thresher.run.engines.engine import outcome, unpack_outcome
 from thresher.run.failures import EvaluatorLost, EvaluatorRefused
 from thresher.study import Pull
 
@@ -37,7 +37,7 @@ def sent(value: object) -> object:
             raise value
         return value
 
-    return opened(outcome(evaluate, PULL))
+    return unpack_outcome(outcome(evaluate, PULL))
 
 
 @pytest.mark.parametrize("value", [0.5, 1, True, "text", None, (0.5, 0.25), [1]])
@@ -46,8 +46,8 @@ def test_what_can_be_sent_arrives(value: object) -> None:
 
 
 def test_numbers_that_cannot_be_sent_arrive_as_plain_numbers() -> None:
-    one: Any = sent(Unsendable(0.5))
-    assert (one, type(one)) == (0.5, float)
+    reward: Any = sent(Unsendable(0.5))
+    assert (reward, type(reward)) == (0.5, float)
     pair: Any = sent((Unsendable(0.5), 0.25))
     assert (pair, type(pair), type(pair[0])) == ((0.5, 0.25), tuple, float)
     assert sent(Unsendables((0.5, 0.25))) == (0.5, 0.25)
@@ -93,7 +93,7 @@ def test_what_is_not_about_the_evaluation_arrives_as_it_is() -> None:
 def test_what_cannot_be_read_here_is_no_reward() -> None:
     for data in (b"nonsense", pickle.dumps(5)):
         with pytest.raises(NoReward, match="it returned something that cannot be read here: ") as caught:
-            opened(data)
+            unpack_outcome(data)
         assert caught.value.kind == "returned what cannot be read here"
 
 
@@ -102,8 +102,8 @@ def _raises(error: BaseException, _: Pull) -> Any:
 
 
 def test_an_outcome_is_the_same_in_another_process() -> None:
-    assert opened(outcome(lambda _: 0.25, PULL)) == 0.25
-    assert opened(outcome(lambda _: Unsendable(0.5), PULL)) == 0.5
+    assert unpack_outcome(outcome(lambda _: 0.25, PULL)) == 0.25
+    assert unpack_outcome(outcome(lambda _: Unsendable(0.5), PULL)) == 0.5
     for error in (
         KeyboardInterrupt(),
         Busy(after=3.0),
@@ -111,10 +111,10 @@ def test_an_outcome_is_the_same_in_another_process() -> None:
         EvaluationFailed("it broke", kind="k"),
     ):
         with pytest.raises(type(error)) as caught:
-            opened(outcome(functools.partial(_raises, error), PULL))
+            unpack_outcome(outcome(functools.partial(_raises, error), PULL))
         assert type(caught.value) is type(error)
         assert getattr(caught.value, "after", 3.0) == 3.0
     with pytest.raises(NoReward, match="which cannot be sent between processes"):
-        opened(outcome(lambda _: lambda: 0, PULL))
+        unpack_outcome(outcome(lambda _: lambda: 0, PULL))
     with pytest.raises(NoReward, match="it returned something that cannot be read here"):
-        opened(b"nonsense")
+        unpack_outcome(b"nonsense")

@@ -11,7 +11,7 @@ from engines import causes
 
 import thresher
 from thresher.errors import EvaluationFailed
-from thresher.run.engines.engine import opened, outcome
+from thresher.run.engines.engine import outcome, unpack_outcome
 from thresher.run.evaluator_errors import traceback_text
 from thresher.run.evaluators import Wrapped, WrappedCoroutine
 
@@ -19,9 +19,9 @@ ARMS = ("old", "a", "b", "c")
 PULL = thresher.Pull(1, "a", 1, {}, 7, baseline="old")
 
 
-def make(*arms: str, budget: int = 24, **given: Any) -> thresher.Study:
+def make(*arms: str, budget: int = 24, **options: Any) -> thresher.Study:
     settings: dict[str, Any] = {"baseline": "old", "confidence": None, "policy": "uniform", "budget": budget}
-    return thresher.create_study("s", arms=arms or ARMS, **settings | given)
+    return thresher.create_study("s", arms=arms or ARMS, **settings | options)
 
 
 def half(pull: thresher.Pull) -> float:
@@ -241,10 +241,10 @@ def test_a_pair_of_numbers_of_a_class_that_cannot_be_sent_travels_as_plain_numbe
     class Odd(float):
         pass
 
-    both = opened(outcome(Wrapped(lambda pull: Odd(half(pull))), PULL))
+    both = unpack_outcome(outcome(Wrapped(lambda pull: Odd(half(pull))), PULL))
     assert both == (0.5, 0.25)
-    assert [type(each) for each in both] == [float, float]
-    assert opened(outcome(Wrapped(lambda pull: Odd(0.5)), PULL._replace(baseline=None))) == 0.5
+    assert [type(reward) for reward in both] == [float, float]
+    assert unpack_outcome(outcome(Wrapped(lambda pull: Odd(0.5)), PULL._replace(baseline=None))) == 0.5
 
 
 def test_bounds_that_the_baseline_proves_wrong_end_the_study() -> None:

@@ -66,7 +66,7 @@ def test_an_evaluator_of_another_version_ends_the_run_in_one_line(engine: str, w
 @pytest.mark.parametrize("engine", ["threads", "processes", "dask"])
 def test_both_sides_of_a_pair_are_evaluated_in_the_same_process(engine: str, where: dict[str, Any]) -> None:
     study = make("old", "new", "other", at_least=None, baseline="old", budget=60)
-    evaluate = stayer.evaluator().asked(study.spec)
+    evaluate = stayer.evaluator().for_study(study.spec)
     verdict = thresher.run(study, evaluate, **where)
     evaluate.stop()
     assert (verdict.told, verdict.cost) == (60, 30.0)
@@ -79,8 +79,8 @@ def test_both_sides_of_a_pair_are_evaluated_in_the_same_process(engine: str, whe
 def test_the_process_that_names_the_arms_gets_the_pulls_too(monkeypatch: pytest.MonkeyPatch) -> None:
     started = list[PersistentProcess]()
 
-    def start(*given: Any) -> PersistentProcess:
-        started.append(PersistentProcess(*given))
+    def start(*arguments: Any) -> PersistentProcess:
+        started.append(PersistentProcess(*arguments))
         return started[-1]
 
     monkeypatch.setattr(persistent, "PersistentProcess", start)
@@ -88,7 +88,7 @@ def test_the_process_that_names_the_arms_gets_the_pulls_too(monkeypatch: pytest.
     unasked = stayer.evaluator("greet")
     assert unasked.arms_named() == ["a", {"name": "b", "depth": 2}]
     study = make("a", "b", budget=4)
-    evaluate = unasked.asked(study.spec)
+    evaluate = unasked.for_study(study.spec)
     assert thresher.run(study, evaluate, workers=1).told == 4
     evaluate.stop()
     assert len(started) == 1
@@ -100,7 +100,7 @@ ECHO = r's/.*"pull":\([-0-9]*\),.*/{"pull": \1, "reward": 0.5, "note": "\1"}/'
 @pytest.mark.parametrize("question", [{}, {"cases": 4}], ids=["in pairs", "of the same cases"])
 def test_in_a_pair_the_id_of_the_baseline_has_a_minus_sign(question: dict[str, Any]) -> None:
     study = make("old", "new", at_least=None, baseline="old", budget=8, **question)
-    evaluate = PersistentEvaluator(("sed", "-u", ECHO)).asked(study.spec)
+    evaluate = PersistentEvaluator(("sed", "-u", ECHO)).for_study(study.spec)
     thresher.run(study, evaluate, workers=1)
     evaluate.stop()
     for row in study.pulls():

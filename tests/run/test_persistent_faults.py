@@ -46,8 +46,8 @@ def test_a_silent_process_is_mentioned_once(monkeypatch: pytest.MonkeyPatch, cap
     monkeypatch.setattr(persistent, "SILENT", 0.1)
     argv = (sys.executable, "-c", "import sys; print(len(sys.stdin.read()))")  # waits for the end of its input
     evaluate = PersistentEvaluator(argv, timeout=0.6)
-    found = answers(evaluate, ["a", "b"])
-    assert all("0.6" in str(error) for error in found.values())
+    errors = answers(evaluate, ["a", "b"])
+    assert all("0.6" in str(error) for error in errors.values())
     warnings = [record.getMessage() for record in caplog.records if "printed nothing" in record.getMessage()]
     assert len(warnings) == 1
     assert "flush after each line" in warnings[0]
@@ -62,9 +62,9 @@ def test_a_process_gets_as_many_pulls_as_asked_for_and_another_gets_the_next() -
 
 def test_pulls_that_are_lost_together_say_so_and_the_next_finds_a_new_process() -> None:
     evaluate = stayer.evaluator("greet", "three", per_process=3, timeout=PATIENCE)
-    found = answers(evaluate, ["held", "held", "dies"])
-    assert {type(error) for error in found.values()} == {EvaluatorLost}
-    assert {lost.arm for error in found.values() for lost in error.together} == {"held", "dies"}
+    errors = answers(evaluate, ["held", "held", "dies"])
+    assert {type(error) for error in errors.values()} == {EvaluatorLost}
+    assert {lost.arm for error in errors.values() for lost in error.together} == {"held", "dies"}
     assert evaluate(pull(4)) == 0.5
     evaluate.stop()
 
@@ -139,7 +139,7 @@ def test_the_time_of_a_pull_begins_when_it_is_written(monkeypatch: pytest.Monkey
             clock.ahead = 1.2 * PATIENCE
             assert evaluate(pull(3)) == 0.5  # whoever reads this answer looks at the time
             others = [pool.submit(evaluate, pull(number, "held")) for number in (4, 5, 6)]
-            assert [each.result(PATIENCE) for each in (second, *others)] == [0.5] * 4
+            assert [future.result(PATIENCE) for future in (second, *others)] == [0.5] * 4
         finally:
             evaluate.stop()
 
@@ -198,8 +198,8 @@ def test_a_wrong_answer_is_quoted(arm: str) -> None:
 
 def test_garbage_where_several_are_pending_loses_them_together() -> None:
     evaluate = stayer.evaluator("greet", "three", per_process=3, timeout=PATIENCE)
-    found = answers(evaluate, ["held", "held", "garbage"])
-    assert {type(error) for error in found.values()} == {EvaluatorLost}
+    errors = answers(evaluate, ["held", "held", "garbage"])
+    assert {type(error) for error in errors.values()} == {EvaluatorLost}
     evaluate.stop()
 
 
@@ -246,9 +246,9 @@ def test_an_evaluator_that_cannot_start_ends_the_run_at_once(per_process: int) -
 def test_the_processes_die_with_a_killed_worker(tmp_path: Path) -> None:
     study, evaluate = make("a", "b", budget=40), stayer.evaluator()
 
-    def kill(one: Pull) -> object:
-        value = evaluate(one)
-        if one.id == 20:
+    def kill(pull: Pull) -> object:
+        value = evaluate(pull)
+        if pull.id == 20:
             os.kill(os.getpid(), signal.SIGKILL)
         return value
 

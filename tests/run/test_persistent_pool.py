@@ -38,16 +38,16 @@ class Fake:
         self.meanwhile: Callable[[], object] = lambda: None  # what happens while it evaluates
         Fake.made.append(self)
 
-    def evaluate(self, one: Pull, key: int, timeout: float | None) -> float:
+    def evaluate(self, pull: Pull, key: int, timeout: float | None) -> float:
         if self.leaves:
             self.leaves -= 1
             self.gone = True
             raise Gone
-        self.asked.append((one.id, key, timeout))
+        self.asked.append((pull.id, key, timeout))
         self.meanwhile()
         return 0.5
 
-    def greeting(self, seconds: float) -> None:
+    def wait_for_greeting(self, seconds: float) -> None:
         self.ended.append(("asked to greet", seconds))
         if isinstance(Fake.greets, BaseException):
             raise Fake.greets
@@ -73,9 +73,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Fake]:
 NUMBERS = itertools.count()
 
 
-def an_evaluator(**given: Any) -> PersistentEvaluator:
+def an_evaluator(**options: Any) -> PersistentEvaluator:
     """With a command that no other has: those with the same command share processes."""
-    return PersistentEvaluator((f"x{next(NUMBERS)}",), **given)
+    return PersistentEvaluator((f"x{next(NUMBERS)}",), **options)
 
 
 def in_thread(job: Callable[[], object]) -> None:
@@ -91,11 +91,11 @@ def test_a_thread_keeps_its_process_and_the_place_of_one_that_ended_is_used_agai
     evaluate = an_evaluator(timeout=3.0)
     for number in (1, 2):
         assert evaluate(pull(number)) == 0.5
-    assert [each.asked for each in made] == [[(1, 1, 3.0), (2, 2, 3.0)]]
+    assert [process.asked for process in made] == [[(1, 1, 3.0), (2, 2, 3.0)]]
     in_thread(lambda: evaluate(pull(3)))
-    assert [len(each.asked) for each in made] == [2, 1]
+    assert [len(process.asked) for process in made] == [2, 1]
     in_thread(lambda: evaluate(pull(4)))
-    assert [len(each.asked) for each in made] == [2, 2]
+    assert [len(process.asked) for process in made] == [2, 2]
     assert made[0].argv == evaluate.argv
 
 
@@ -114,7 +114,7 @@ def test_as_many_threads_share_a_process_as_may(per_process: int, processes: int
     for thread in threads:
         thread.join(20)
     assert len(made) == processes
-    assert max(len(each.asked) for each in made) == per_process
+    assert max(len(process.asked) for process in made) == per_process
 
 
 def test_a_process_that_is_gone_is_replaced_and_the_pull_is_given_to_the_other(made: list[Fake]) -> None:
@@ -122,7 +122,7 @@ def test_a_process_that_is_gone_is_replaced_and_the_pull_is_given_to_the_other(m
     evaluate(pull(1))
     made[0].leaves = 1
     assert evaluate(pull(2)) == 0.5
-    assert [each.asked for each in made] == [[(1, 1, None)], [(2, 2, None)]]
+    assert [process.asked for process in made] == [[(1, 1, None)], [(2, 2, None)]]
     made[1].gone = True
     evaluate(pull(3))
     assert len(made) == 3
@@ -140,23 +140,12 @@ def test_a_program_that_cannot_start_is_a_failure_that_names_it(monkeypatch: pyt
 # -- for a study -----------------------------------------------------------------------------------------------------
 
 
-def test_the_baselines_side_of_a_pair_has_its_id_with_a_minus_sign(made: list[Fake]) -> None:
-    study = make("old", "new", at_least=None, baseline="old", budget=8)
-    evaluate = an_evaluator().asked(study.spec)
-    assert (evaluate.arms, evaluate.baseline) == (frozenset({"old", "new"}), "old")
-    evaluate(pull(3, "new"))
-    evaluate(pull(3, "old"))
-    assert [key for _, key, _ in made[0].asked] == [3, -3]
-    with_cases = make("old", "new", at_least=None, baseline="old", cases=4)
-    assert an_evaluator().asked(with_cases.spec).baseline is None
-
-
 def test_the_processes_are_kept_when_the_study_is_known(made: list[Fake]) -> None:
     unasked = an_evaluator()
     unasked(pull(1))
-    evaluate = unasked.asked(make("a", "b").spec)
+    evaluate = unasked.for_study(make("a", "b").spec)
     evaluate(pull(2))
-    assert [len(each.asked) for each in made] == [2]
+    assert [len(process.asked) for process in made] == [2]
     unasked.stop()
     assert made[0].ended == []
     made[0].gone = True
@@ -191,14 +180,6 @@ def test_another_version_of_the_protocol_is_refused(protocol: object) -> None:
 
 
 # -- naming the arms -------------------------------------------------------------------------------------------------
-
-
-def test_a_process_that_names_the_arms_is_kept_for_pulls(made: list[Fake]) -> None:
-    Fake.greets = Greeting(1, ["a", "b"])
-    evaluate = an_evaluator()
-    assert evaluate.arms_named() == ["a", "b"]
-    evaluate(pull(1))
-    assert (len(made), made[0].ended) == (1, [("asked to greet", persistent.PATIENCE)])
 
 
 @pytest.mark.parametrize(
@@ -263,4 +244,4 @@ def test_a_forked_child_starts_processes_of_its_own(made: list[Fake]) -> None:
         os._exit(len(made))
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
     evaluate(pull(3))
-    assert [len(each.asked) for each in made] == [2]
+    assert [len(process.asked) for process in made] == [2]

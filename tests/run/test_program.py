@@ -48,46 +48,46 @@ def start(guarded: Noted) -> Iterator[Callable[[str], Any]]:
         return started[-1]
 
     yield begin
-    for each in started:
-        each.reap(at_once=True)
-        each.close()
+    for program in started:
+        program.reap(at_once=True)
+        program.close()
 
 
-def output(one: Program, size: int = 1 << 16) -> bytes:
+def output(program: Program, size: int = 1 << 16) -> bytes:
     """What it prints next."""
-    found = bytearray()
+    data = bytearray()
 
     def is_there() -> bool:
         try:
-            found.extend(os.read(one.output, size))
+            data.extend(os.read(program.output, size))
         except BlockingIOError:
             return False
         return True
 
     until(is_there, "its output")
-    return bytes(found)
+    return bytes(data)
 
 
 def test_a_program_is_told_the_protocol_and_watched_from_the_start(start: Any, guarded: Noted) -> None:
-    one = start("echo $THRESHER_PROTOCOL $PATH; read line; echo got $line; read line")
-    assert output(one).decode().split() == ["1", os.environ["PATH"]]
-    assert not os.get_blocking(one.input), "a full pipe must not hang the thread that writes"
-    os.write(one.input, b"this\n")
-    assert output(one) == b"got this\n"
+    program = start("echo $THRESHER_PROTOCOL $PATH; read line; echo got $line; read line")
+    assert output(program).decode().split() == ["1", os.environ["PATH"]]
+    assert not os.get_blocking(program.input), "a full pipe must not hang the thread that writes"
+    os.write(program.input, b"this\n")
+    assert output(program) == b"got this\n"
     begun, (watched, pid, gently) = guarded.calls
     assert (begun, watched, gently) == ("start", "watch", True)
     assert os.getsid(pid) == pid, "Ctrl-C in the terminal is not for it"
-    one.reap(at_once=True)
-    one.reap(at_once=True)
+    program.reap(at_once=True)
+    program.reap(at_once=True)
     assert guarded.calls[2:] == [("forget", pid)]
 
 
 def test_what_it_says_on_standard_error_is_shown_line_by_line(start: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING)
-    one = start("printf 'one\\ntw' >&2; printf 'o\\n\\nthree' >&2")
-    one.reap(at_once=False)
+    program = start("printf 'one\\ntw' >&2; printf 'o\\n\\nthree' >&2")
+    program.reap(at_once=False)
     assert [record.getMessage() for record in caplog.records] == ["one", "two", "", "three"]
-    assert one.errors == b"one\ntwo\n\nthree"
+    assert program.errors == b"one\ntwo\n\nthree"
 
 
 def test_the_end_of_a_long_standard_error_is_kept(
@@ -95,9 +95,9 @@ def test_the_end_of_a_long_standard_error_is_kept(
 ) -> None:
     monkeypatch.setattr(persistent, "TAIL", 10)
     monkeypatch.setattr(persistent, "CHUNK", 8)
-    one = start("printf '%s' 0123456789abcdefghij >&2; echo klm >&2")
-    one.reap(at_once=False)
-    assert one.errors == b"defghijklm\n"[-10:]
+    program = start("printf '%s' 0123456789abcdefghij >&2; echo klm >&2")
+    program.reap(at_once=False)
+    assert program.errors == b"defghijklm\n"[-10:]
     assert "".join(record.getMessage() for record in caplog.records) == "0123456789abcdefghijklm"
     assert max(len(record.getMessage()) for record in caplog.records) <= 16, "a line without end is shown in parts"
     caplog.clear()
@@ -107,9 +107,9 @@ def test_the_end_of_a_long_standard_error_is_kept(
 
 @pytest.mark.parametrize(("code", "words"), [(0, "exited with 0 before it answered"), (3, "exited with 3")])
 def test_its_end_is_told_in_words(start: Any, code: int, words: str) -> None:
-    one = start(f"exit {code}")
-    one.reap(at_once=False)
-    assert one.ended == words
+    program = start(f"exit {code}")
+    program.reap(at_once=False)
+    assert program.ended == words
 
 
 def test_one_that_is_about_to_exit_has_a_moment_and_others_are_killed(
@@ -133,33 +133,33 @@ def test_one_that_is_about_to_exit_has_a_moment_and_others_are_killed(
 def test_its_exit_is_waited_for_but_not_longer(start: Any, told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not told:
         monkeypatch.delattr(os, "pidfd_open")
-    one = start("read line; exit 4")
-    assert (one.exit == -1) != told
+    program = start("read line; exit 4")
+    assert (program.exit == -1) != told
     began = time.monotonic()
-    one.exits_within(0.05)
+    program.exits_within(0.05)
     assert 0.05 <= time.monotonic() - began < LATER
-    one.hang_up()
-    one.exits_within(LATER)
+    program.hang_up()
+    program.exits_within(LATER)
     assert time.monotonic() - began < LATER
-    one.reap(at_once=True)
-    assert one.ended == "exited with 4"
-    one.exits_within(LATER)
+    program.reap(at_once=True)
+    assert program.ended == "exited with 4"
+    program.exits_within(LATER)
     assert time.monotonic() - began < LATER, "it has exited"
 
 
 def test_nothing_is_left_open(start: Any) -> None:
-    one = start("read line")
-    files = [one.input, one.output, one.exit]
-    one.reap(at_once=True)
-    one.close()
+    program = start("read line")
+    files = [program.input, program.output, program.exit]
+    program.reap(at_once=True)
+    program.close()
     assert not any(map(is_open, files))
-    one.close()
-    assert one.exit == -1
+    program.close()
+    assert program.exit == -1
 
 
 def test_a_forked_child_keeps_nothing_of_it_open(start: Any) -> None:
-    one = start("read line")
-    files = [one.input, one.output, one.exit]
+    program = start("read line")
+    files = [program.input, program.output, program.exit]
     child = os.fork()
     if child == 0:
         os._exit(sum(map(is_open, files)))

@@ -6,7 +6,7 @@ from thresher.errors import Busy, InvalidInput, NoReward
 from thresher.run.command.reward import (
     CommandFailed,
     codes_text,
-    ending,
+    exit_in_words,
     last_lines,
     last_words,
     read_reward,
@@ -14,13 +14,13 @@ from thresher.run.command.reward import (
 from thresher.text.masking import printable
 
 
-def found(reward: str, out: str, code: int = 0, err: str = "") -> float:
+def read(reward: str, out: str, code: int = 0, err: str = "") -> float:
     return read_reward(reward, code, out.encode(), err.encode())
 
 
 def nothing(reward: str, out: str) -> NoReward:
     with pytest.raises(NoReward) as caught:
-        found(reward, out)
+        read(reward, out)
     assert str(caught.value).endswith("; print the reward on the last line, or say with --reward where it is")
     return caught.value
 
@@ -44,7 +44,7 @@ def test_json_that_cannot_be_read_says_why_and_text_that_is_no_json_says_so() ->
     ],
 )
 def test_a_key_is_found_in_all_of_the_output_or_in_its_last_line(printed: str, path: str, reward: float) -> None:
-    assert found(f"json:{path}", printed) == reward
+    assert read(f"json:{path}", printed) == reward
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_what_is_there_instead_is_named(printed: str, words: str) -> None:
 def test_a_failure_carries_the_last_lines_of_its_errors_or_else_of_its_output() -> None:
     for err, expected in (("", "out"), ("err", "err")):
         with pytest.raises(NoReward) as caught:
-            found("last-float", "out", err=err)
+            read("last-float", "out", err=err)
         assert caught.value.output == expected
         with pytest.raises(CommandFailed) as failed:
             read_reward("last-float", 3, b"out", err.encode())
@@ -102,7 +102,7 @@ def test_other_peoples_text_is_shown_without_colours_secrets_and_control_charact
     ],
 )
 def test_the_end_of_a_program_is_told_in_words(code: int, words: str) -> None:
-    assert ending(code) == words
+    assert exit_in_words(code) == words
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_the_end_of_a_program_is_told_in_words(code: int, words: str) -> None:
 )
 def test_an_exit_code_that_means_nothing_is_explained(code: int, words: str) -> None:
     with pytest.raises(CommandFailed) as caught:
-        found("exit-code", "", code, "no such test")
-    assert (str(caught.value), caught.value.kind) == (words, ending(code))
+        read("exit-code", "", code, "no such test")
+    assert (str(caught.value), caught.value.kind) == (words, exit_in_words(code))
 
 
 def test_exit_codes_mean_what_the_user_says() -> None:
@@ -129,7 +129,7 @@ def test_exit_codes_mean_what_the_user_says() -> None:
 @pytest.mark.parametrize("reward", ["first-float", "last-float:x", "jsn:score", ""])
 def test_an_unknown_way_to_find_a_reward_finds_none(reward: str) -> None:
     with pytest.raises(InvalidInput, match="is not a known way to find a reward"):
-        found(reward, '{"score": 0.5}\n0.5')
+        read(reward, '{"score": 0.5}\n0.5')
 
 
 @pytest.mark.parametrize("reward", ["last-float", "exit-code", "seconds", "json:score"])

@@ -14,11 +14,11 @@ from thresher.run.engines import open_engine
 
 @contextmanager
 def engine(executor: Any, **resources: float) -> Iterator[Any]:
-    found = open_engine(evaluator("dask"), workers=None, executor=executor, resources=resources)
+    opened = open_engine(evaluator("dask"), workers=None, executor=executor, resources=resources)
     try:
-        yield found
+        yield opened
     finally:
-        found.close(wait=False)
+        opened.close(wait=False)
 
 
 def test_dask_runs_as_many_at_once_as_its_resources_allow(dask_client: Any, tmp_path: Path) -> None:
@@ -26,14 +26,14 @@ def test_dask_runs_as_many_at_once_as_its_resources_allow(dask_client: Any, tmp_
     study = make("a", budget=30, bounds=(0, 10))
     thresher.run(study, Counted(tmp_path), executor=dask_client, resources={"GPU": 1.5})
     assert max(event.reward or 0 for event in study.events()) <= 2
-    with engine(dask_client, GPU=0.9, licence=1.5) as found:
-        assert found.workers == 2
-    with engine(dask_client, GPU=1) as found:
-        assert found.workers == 4
-    with engine(dask_client, GPU=0.1) as found:
-        assert found.workers == 4, "it has no more threads"
-    with engine(dask_client, GPU=3) as found:
-        assert (found.workers, found.sought) == (0, "worker with GPU 3")
+    with engine(dask_client, GPU=0.9, licence=1.5) as opened:
+        assert opened.workers == 2
+    with engine(dask_client, GPU=1) as opened:
+        assert opened.workers == 4
+    with engine(dask_client, GPU=0.1) as opened:
+        assert opened.workers == 4, "it has no more threads"
+    with engine(dask_client, GPU=3) as opened:
+        assert (opened.workers, opened.sought) == (0, "worker with GPU 3")
 
 
 def test_a_missing_resource_is_waited_for_and_named(dask_client: Any, caplog: pytest.LogCaptureFixture) -> None:
@@ -67,10 +67,13 @@ def test_an_invalid_resource_is_named(resources: Any, words: str) -> None:
         thresher.run(make(), evaluator("dask"), executor="dask", resources=resources)
 
 
-@pytest.mark.parametrize("executor", [None, "threads", "processes"])
-def test_engines_without_resources_refuse_them(executor: str | None) -> None:
-    with pytest.raises(thresher.InvalidInput, match="only Dask and Ray count them"):
-        thresher.run(make(), evaluator("threads"), executor=executor, resources={"GPU": 1})
+@pytest.mark.parametrize(
+    ("engine", "executor"), [("asyncio", None), *((name, name) for name in ("threads", "processes"))]
+)
+def test_engines_without_resources_refuse_them(engine: str, executor: str | None) -> None:
+    words = "only Dask and Ray count them; leave it out, or name a cluster"
+    with pytest.raises(thresher.InvalidInput, match=words):
+        thresher.run(make(), evaluator(engine), executor=executor, resources={"GPU": 1})
 
 
 def test_workers_that_thresher_starts_have_no_resources() -> None:

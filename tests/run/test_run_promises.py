@@ -11,7 +11,6 @@ from engines import make
 
 import thresher
 from thresher.log.store import MemoryStore
-from thresher.run import signals
 from thresher.run.command.process import Command
 from thresher.run.command.reward import CommandFailed, read_reward
 from thresher.run.engines.local import Threads
@@ -64,18 +63,6 @@ def test_a_signal_that_comes_while_the_engine_is_closed_takes_effect() -> None:
     assert study.verdict().told == 4
 
 
-# -- signals ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("sent", "status"), [([signal.SIGTERM], 143), ([signal.SIGINT], 130), ([], 0)])
-def test_a_stopped_job_gives_its_status_and_leaves_the_handlers_as_they_were(
-    sent: list[signal.Signals], status: int
-) -> None:
-    before = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)]
-    assert signals.until_stopped(lambda: list(map(signal.raise_signal, sent))) == status
-    assert [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)] == before
-
-
 # -- commands --------------------------------------------------------------------------------------------------------
 
 
@@ -91,10 +78,3 @@ def test_a_line_of_a_failed_command_is_kept_up_to_500_characters() -> None:
     with pytest.raises(CommandFailed) as caught:
         read_reward("last-float", 3, b"", b"x" * 700)
     assert caught.value.output == "x" * 500
-
-
-@pytest.mark.parametrize("code", [126, 127])
-def test_a_program_that_was_not_found_is_not_offered_as_a_failure(code: int) -> None:
-    with pytest.raises(CommandFailed, match=f"exited with {code}: a program was not found") as caught:
-        read_reward("exit-code", code, b"", b"")
-    assert "--fail" not in str(caught.value)

@@ -61,6 +61,25 @@ class Client:
         await self.clean_up_later(self)
 
 
+class EitherWay:
+    """A context manager for both kinds of evaluators."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def __enter__(self) -> Client:
+        return self._client.set_up()
+
+    def __exit__(self, *_: object) -> None:
+        self._client.clean_up(self._client)
+
+    async def __aenter__(self) -> Client:
+        return await self._client.set_up_later()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.clean_up_later(self._client)
+
+
 def plainly(pull: Pull, client: Client) -> float:
     return client.use(pull)
 
@@ -71,7 +90,11 @@ async def later(pull: Pull, client: Client) -> float:
 
 
 def forms(client: Client, engine: str) -> dict[str, Any]:
-    plain = {"context manager": client.context(), "functions": (client.set_up, client.clean_up)}
+    plain = {
+        "context manager": client.context(),
+        "functions": (client.set_up, client.clean_up),
+        "either": EitherWay(client),
+    }
     if engine == "threads":
         return plain
     return plain | {
@@ -86,7 +109,7 @@ FORMS = [(engine, form) for engine in ("threads", "asyncio", "arun") for form in
 HERE = ("threads", "asyncio", "arun")
 
 
-def given(engine: str) -> dict[str, Any]:
+def options(engine: str) -> dict[str, Any]:
     return {"workers": 4} if engine != "threads" else {"workers": 4, "executor": "threads"}
 
 
@@ -94,7 +117,7 @@ def given(engine: str) -> dict[str, Any]:
 def test_every_form_is_set_up_and_cleaned_up_once(engine: str, form: str) -> None:
     client = Client()
     shared = forms(client, engine)[form]
-    verdict = run(engine, make(budget=40), plainly if engine == "threads" else later, shared=shared, **given(engine))
+    verdict = run(engine, make(budget=40), plainly if engine == "threads" else later, shared=shared, **options(engine))
     assert (verdict.told, client.used, client.after) == (40, 40, 0)
     assert client.did == ["set up", "cleaned up"]
     if len(client.tasks) == 2:  # as cancel scopes and task groups require
@@ -106,7 +129,7 @@ def test_both_sides_of_a_pair_get_it(engine: str) -> None:
     client = Client()
     study = make("old", "a", at_least=None, baseline="old", budget=10)
     evaluate = plainly if engine == "threads" else later
-    verdict = run(engine, study, evaluate, shared=client.context(), **given(engine))
+    verdict = run(engine, study, evaluate, shared=client.context(), **options(engine))
     assert (verdict.told, client.used) == (10, 20)
 
 
@@ -114,7 +137,7 @@ def test_both_sides_of_a_pair_get_it(engine: str) -> None:
 def test_a_set_up_that_fails_ends_the_run_with_one_error_and_no_pull_is_issued(engine: str) -> None:
     study = make()
     evaluate = plainly if engine in ("threads", "processes") else later
-    where = {"executor": engine} if engine == "processes" else given(engine)
+    where = {"executor": engine} if engine == "processes" else options(engine)
     with pytest.raises(CannotGoOn, match=r"^shared: its set-up failed: LookupError: no such database.*[^\n]*$"):
         run(engine, study, evaluate, shared=(_fails, print), **where)
     assert len(study.events()) == 1
@@ -128,7 +151,7 @@ def _fails(*_: object) -> None:
 def test_a_clean_up_that_fails_is_logged_and_the_verdict_is_kept(engine: str, caplog: pytest.LogCaptureFixture) -> None:
     evaluate = plainly if engine == "threads" else later
     shared = (Client().set_up, _fails)
-    assert run(engine, make(budget=10), evaluate, shared=shared, **given(engine)).told == 10
+    assert run(engine, make(budget=10), evaluate, shared=shared, **options(engine)).told == 10
     assert "shared: its clean-up failed: LookupError: no such database" in caplog.text
 
 
@@ -153,7 +176,7 @@ def test_it_is_cleaned_up_after_an_error_when_nothing_uses_it_any_more(engine: s
             make("a", "b", "c"),
             fails_plainly if engine == "threads" else fails,
             shared=client.context(),
-            **given(engine),
+            **options(engine),
         )
     assert client.did == ["set up", "cleaned up"]
     assert all(did == ["set up"] for did in ended)

@@ -3,7 +3,6 @@
 import os
 import queue
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -114,11 +113,15 @@ def test_signals_are_delayed_until_the_end_of_a_block() -> None:
 # -- commands --------------------------------------------------------------------------------------------------------
 
 
-def test_a_closed_terminal_ends_a_job_with_a_status_of_its_own() -> None:
-    hook = sys.unraisablehook
-    assert signals.until_stopped(lambda: signal.raise_signal(signal.SIGHUP)) == 128 + signal.SIGHUP
-    assert signals.until_stopped(lambda: signal.raise_signal(signal.SIGTERM)) == 128 + signal.SIGTERM
-    assert sys.unraisablehook is hook
+@pytest.mark.parametrize(
+    ("sent", "status"), [([signal.SIGHUP], 129), ([signal.SIGTERM], 143), ([signal.SIGINT], 130), ([], 0)]
+)
+def test_a_stopped_job_gives_its_status_and_leaves_the_handlers_as_they_were(
+    sent: list[signal.Signals], status: int
+) -> None:
+    before = handlers()
+    assert signals.until_stopped(lambda: list(map(signal.raise_signal, sent))) == status
+    assert handlers() == before
 
 
 def test_a_closed_terminal_is_queued_in_a_command_and_nowhere_else() -> None:
@@ -142,36 +145,9 @@ def test_nohup_keeps_a_job_running() -> None:
 def test_an_error_of_the_job_is_raised_and_the_handlers_are_as_before() -> None:
     def fail() -> None:
         assert handlers() != before
-        assert sys.unraisablehook is not hook
         raise LookupError("no")
 
-    before, hook = handlers(), sys.unraisablehook
+    before = handlers()
     with pytest.raises(LookupError, match="no"):
         signals.until_stopped(fail)
-    assert (handlers(), sys.unraisablehook) == (before, hook)
-
-
-@pytest.mark.parametrize(
-    ("error", "number"), [(KeyboardInterrupt(), signal.SIGINT), (signals.Terminated(), signal.SIGTERM)]
-)
-def test_a_signal_that_python_ignored_is_sent_again(
-    error: BaseException, number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent: list[object] = []
-
-    class Timer:
-        def __init__(self, seconds: float, function: Any, args: tuple[object, ...]) -> None:
-            self._given = (seconds, function, args)
-
-        def start(self) -> None:
-            sent.append(self._given)
-
-    monkeypatch.setattr(signals, "threading", SimpleNamespace(Timer=Timer))
-    shown: list[object] = []
-    monkeypatch.setattr(sys, "__unraisablehook__", shown.append)
-    ignored: Any = SimpleNamespace(exc_value=error)
-    signals.until_stopped(lambda: sys.unraisablehook(ignored))
-    assert (sent, shown) == ([(0.05, os.kill, (os.getpid(), number))], [])
-    other: Any = SimpleNamespace(exc_value=ValueError("in a finalizer"))
-    signals.until_stopped(lambda: sys.unraisablehook(other))
-    assert (len(sent), shown) == (1, [other])
+    assert handlers() == before

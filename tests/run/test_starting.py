@@ -38,11 +38,12 @@ def test_three_arms_that_fail_with_the_same_error_end_the_run() -> None:
         "run: 3 arms failed with the same error before anything succeeded: KeyError: 'depth'; "
         "correct the evaluator, or take out 'a', 'b', 'c' if only they are wrong, and run again; no arm was retired"
     )
+    assert isinstance(error.__cause__, KeyError)
     assert causes(study) == ["outage"] * 3
 
 
 @pytest.mark.parametrize(
-    ("evaluate", "given", "words"),
+    ("evaluate", "options", "words"),
     [
         (wrong_signature, {}, "TypeError: wrong_signature"),
         (wrong_key_later, {}, "KeyError: 'depth'"),
@@ -57,8 +58,8 @@ def test_three_arms_that_fail_with_the_same_error_end_the_run() -> None:
         (Command(("echo", "{arm}")), {}, "printed no number on its last line"),
     ],
 )
-def test_whatever_is_wrong_with_the_evaluator_ends_the_run(evaluate: Any, given: dict[str, Any], words: str) -> None:
-    error = ended(make(*ARMS, budget=1000, max_failures=1), evaluate, workers=2, **given)
+def test_whatever_is_wrong_with_the_evaluator_ends_the_run(evaluate: Any, options: dict[str, Any], words: str) -> None:
+    error = ended(make(*ARMS, budget=1000, max_failures=1), evaluate, workers=2, **options)
     assert "3 arms failed with the same error before anything succeeded" in str(error)
     assert words in str(error)
 

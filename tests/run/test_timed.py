@@ -22,11 +22,11 @@ SPIN = "import time\nwhile time.process_time() < {}: pass"  # uses this many CPU
 
 def timed(script: str, how: str = "seconds", timeout: float | None = 20.0, **asked: Any) -> Command:
     command = Command(("sh", "-c", script), how, timeout)
-    return command.asked(Spec(arms=["a", "b"], **asked)) if asked else command
+    return command.for_study(Spec(arms=["a", "b"], **asked)) if asked else command
 
 
-def limit(seconds: float, **given: Any) -> dict[str, Any]:
-    return {"at_most": seconds, "share": 0.95, **given}
+def limit(seconds: float, **options: Any) -> dict[str, Any]:
+    return {"at_most": seconds, "share": 0.95, **options}
 
 
 # -- what is measured --------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def test_cpu_seconds_do_not_include_other_programs_that_run_at_the_same_time() -
 )
 def test_a_failing_command_is_a_failure_and_no_time(how: str, argv: tuple[str, ...], why: str) -> None:
     with pytest.raises(CommandFailed, match=why):
-        Command(argv, how, 20.0).asked(Spec(arms=["a"], **limit(1e-9)))(PULL)
+        Command(argv, how, 20.0).for_study(Spec(arms=["a"], **limit(1e-9)))(PULL)
 
 
 def test_a_failing_command_keeps_what_it_printed() -> None:
@@ -121,7 +121,7 @@ def test_with_cases_the_limit_against_a_baseline_is_not_known() -> None:
     question: dict[str, Any] = {"baseline": "b", "ratio": 1.1, "lower_is_better": True, "cases": 10}
     assert timed("true", **question).measure is None
     assert timed("true", at_most=1.0, share=0.5, cases=10).measure is not None
-    assert Command(("true",)).asked(Spec(arms=["a"], **limit(1.0))).measure is None
+    assert Command(("true",)).for_study(Spec(arms=["a"], **limit(1.0))).measure is None
 
 
 def test_cpu_time_counts_at_a_timeout_only_if_it_exceeds_the_limit() -> None:
@@ -135,7 +135,7 @@ def test_cpu_time_counts_at_a_timeout_only_if_it_exceeds_the_limit() -> None:
 
 def pair(arm: str, base: str, *, timeout: float, first: bool, **question: Any) -> Any:
     asked: dict[str, Any] = {"baseline": "b", "lower_is_better": True, **question}
-    command = Command(("sleep", "{time}"), "seconds", timeout).asked(Spec(arms=["a", "b"], **asked))
+    command = Command(("sleep", "{time}"), "seconds", timeout).for_study(Spec(arms=["a", "b"], **asked))
     pull = PULL._replace(params={"time": arm}, baseline="b", baseline_params={"time": base}, baseline_first=first)
     return Wrapped(command)(pull)
 

@@ -9,7 +9,7 @@ import pytest
 from thresher.errors import CannotGoOn, EvaluationFailed
 from thresher.run import evaluator_errors as tracebacks
 from thresher.run.engines.resources import with_queue
-from thresher.run.evaluator_errors import is_transient, log_first, same_error, traceback_text
+from thresher.run.evaluator_errors import is_transient, same_error, traceback_text
 from thresher.run.failures import EvaluatorLost, EvaluatorRefused, WorkerLost, as_the_evaluators
 
 
@@ -106,32 +106,18 @@ def test_the_traceback_of_another_process_is_its_text_and_a_command_has_none() -
     assert "ValueError: deep" in traceback_text(caused(EvaluationFailed("x"), cause=raised(ValueError("deep"))))
 
 
-def test_each_error_is_logged_once_and_twenty_at_most(caplog: pytest.LogCaptureFixture) -> None:
-    logged: set[str] = set()
-    for _ in range(2):
-        log_first("a", raised(ValueError("no")), logged)
-        log_first("a", EvaluationFailed("exited with 3", kind="exited"), logged)
-    assert len(caplog.records) == len(logged) == 1
-    words = "an evaluation of arm 'a' failed; the first traceback of this error:\nTraceback (most recent"
-    assert caplog.records[0].getMessage().startswith(words)
-    logged |= {str(number) for number in range(18)}
-    for error in (KeyError(), IndexError()):
-        log_first("b", raised(error), logged)
-    assert (len(caplog.records), len(logged)) == (2, 20)
-
-
 # -- engines ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("error", [WorkerLost("w", ()), CannotGoOn("executor", rule="no"), TimeoutError("t")])
 def test_an_evaluators_error_is_not_taken_for_the_engines(error: Exception) -> None:
-    found = as_the_evaluators(error)
+    wrapped = as_the_evaluators(error)
     if isinstance(error, TimeoutError):
-        assert found is error
+        assert wrapped is error
     else:
-        assert isinstance(found, EvaluationFailed)
-        assert (found.__cause__, found.kind) == (error, same_error(error))
-        assert str(error) in str(found)
+        assert isinstance(wrapped, EvaluationFailed)
+        assert (wrapped.__cause__, wrapped.kind) == (error, same_error(error))
+        assert str(error) in str(wrapped)
 
 
 def test_what_a_persistent_evaluator_means_is_passed_on() -> None:

@@ -14,7 +14,7 @@ import pytest
 import thresher
 from thresher.core import events
 from thresher.core.events import moment
-from thresher.core.parameters import DEFAULTS, SpecArguments
+from thresher.core.parameters import PARAMETERS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 HEAVY = (
@@ -74,24 +74,21 @@ def test_every_name_is_where_the_table_says_and_where_type_checkers_look() -> No
     assert {*found, "live", "__version__"} == set(thresher.__all__)
 
 
-def test_every_argument_of_a_study_is_seen_with_its_type_and_default() -> None:
-    seen = inspect.signature(thresher.create_study).parameters
-    assert list(seen) == ["name", "storage", "if_exists", "lease", *SpecArguments.__annotations__]
-    assert seen["arms"].default is inspect.Parameter.empty
-    assert (seen["budget"].default, seen["bounds"].default, seen["tries"].default) == (None, (0.0, 1.0), 1)
-    assert (seen["unit"].annotation, seen["clip"].annotation) == (str | None, bool)
-    assert all(
-        inspect.signature(thresher.Spec).parameters[name] == seen[name] for name in SpecArguments.__annotations__
-    )
-
-
-def test_the_command_line_and_http_take_the_arguments_of_a_study() -> None:
+def test_a_row_of_the_table_is_an_argument_an_option_and_a_field_of_http() -> None:
     models, cli = pytest.importorskip("thresher.web.models"), importlib.import_module("thresher.cli.question_options")
-    over_http = models.NewStudy.model_fields
-    assert {*over_http} == {"name", "if_exists", *SpecArguments.__annotations__}
-    assert all(over_http[name].default == DEFAULTS.get(name) for name in {*SpecArguments.__annotations__} - {"arms"})
-    options = {option.name for option in cli.arm_options(lambda: None).__click_params__}
-    assert {*SpecArguments.__annotations__} - options == {"arms", "unit", "evaluator"}, "--arms or --arm; the command"
+    arguments = inspect.signature(thresher.create_study).parameters
+    assert list(arguments) == ["name", "storage", "if_exists", "lease", *PARAMETERS]
+    of_a_spec = inspect.signature(thresher.Spec).parameters
+    assert all(of_a_spec[name] == arguments[name] for name in PARAMETERS)
+    fields = models.NewStudy.model_fields
+    assert {*fields} == {"name", "if_exists", *PARAMETERS}
+    options = {option.name: option for option in cli.arm_options(lambda: None).__click_params__}
+    assert {*PARAMETERS} - options.keys() == {"arms", "unit", "evaluator"}, "--arms or --arm; the command"
+    for name in {*PARAMETERS} - {"arms"}:
+        default = PARAMETERS[name].default
+        assert (arguments[name].default, fields[name].default) == (default, default)
+    assert arguments["arms"].default is inspect.Parameter.empty
+    assert (arguments["unit"].annotation, arguments["clip"].annotation) == (str | None, bool)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

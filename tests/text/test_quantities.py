@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thresher.text.quantities import SCALES, Quantity, read
+from thresher.text.quantities import SCALES, Quantity, read_quantity
 
 NUMBERS = st.decimals(min_value=-(10**9), max_value=10**9, places=6, allow_nan=False).map(lambda number: f"{number:f}")
 
 
 @given(NUMBERS, st.sampled_from(sorted(SCALES)), st.sampled_from(["", " "]))
 def test_a_number_with_a_unit_is_the_nearest_float(number: str, unit: str, between: str) -> None:
-    found = read(f" {number}{between}{unit} ")
+    found = read_quantity(f" {number}{between}{unit} ")
     assert isinstance(found, Quantity)
     assert found == float(Fraction(number) * Fraction(str(SCALES[unit])))
     assert (found.unit, repr(found), f"{found}") == (unit, f"{number}{between}{unit}", f"{number}{between}{unit}")
@@ -23,19 +23,19 @@ def test_a_number_with_a_unit_is_the_nearest_float(number: str, unit: str, betwe
 
 @given(st.floats(allow_nan=False))
 def test_a_plain_number_is_itself_and_has_no_unit(number: float) -> None:
-    found = read(repr(number))
+    found = read_quantity(repr(number))
     assert found == number
     assert type(found) is float
 
 
 @given(st.integers(1, 99))
 def test_a_percentage_is_the_share_that_people_write(percent: int) -> None:
-    assert read(f"{percent}%") == float(f"0.{percent:02}")
+    assert read_quantity(f"{percent}%") == float(f"0.{percent:02}")
 
 
 @given(st.text(max_size=12))
 def test_other_text_is_no_number_and_raises_nothing(text: str) -> None:
-    found = read(text)
+    found = read_quantity(text)
     assert found is None or isinstance(found, float)
     if isinstance(found, Quantity):
         assert float(Decimal(text.strip().removesuffix(found.unit).strip()) * SCALES[found.unit]) == found
@@ -46,7 +46,7 @@ def test_other_text_is_no_number_and_raises_nothing(text: str) -> None:
     ["", "%", "ms", "5 %%", "1_0ms", "5ss", "5S", "5 sec", "1e3s", "--5s", "1.2.3s", "٣ms", "5m s", "infs", "nan%"],
 )
 def test_what_only_looks_like_a_number_with_a_unit_is_none(text: str) -> None:
-    assert read(text) is None
+    assert read_quantity(text) is None
 
 
 @pytest.mark.parametrize(
@@ -63,16 +63,16 @@ def test_what_only_looks_like_a_number_with_a_unit_is_none(text: str) -> None:
     ],
 )
 def test_times_are_seconds(text: str, seconds: float) -> None:
-    assert read(text) == seconds
+    assert read_quantity(text) == seconds
 
 
 def test_a_number_of_thousands_of_digits_is_read() -> None:
-    assert read("9" * 5000 + "s") == float("inf")
+    assert read_quantity("9" * 5000 + "s") == float("inf")
 
 
 @pytest.mark.parametrize("end", ["", "xyz", ".", " " * 10**5 + "."], ids=["a number", "unit", "dot", "spaces"])
 def test_long_texts_are_read_at_once(end: str) -> None:
     """In time that grows with the square of the number of digits, each would take minutes."""
     began = time.process_time()
-    read("9" * 10**5 + end)
+    read_quantity("9" * 10**5 + end)
     assert time.process_time() - began < 1

@@ -46,23 +46,23 @@ def test_the_page_answers_each_kind_of_question(site: Site, name: str) -> None:
     page, complaints, _ = site.open(f"/study/{quote(name)}")
     page.wait_for_selector("#chart-history .main-svg")
     verdict = verdict_of(site.storage, name)
-    look = verdict.look
+    wording = verdict.wording
     assert page.evaluate(HEAD) == HEADS[name]
     assert page.locator("#tabs").is_visible() == (name == "cases"), "only a study with cases has tabs"
     assert page.locator("#arms-title.hidden").count() == (name == "cases")
     assert page.get_by_role("heading", name="Arms", exact=True).count() == 1
     rows = {arm: (colour, key) for arm, colour, key, _ in page.evaluate(ROWS)}
-    compared = {row.arm: (COLOURS[row.reached], look.estimate(row.estimate)) for row in verdict if row.arm in rows}
+    compared = {row.arm: (COLOURS[row.reached], wording.estimate(row.estimate)) for row in verdict if row.arm in rows}
     if verdict.baseline is not None:
         assert next(iter(rows)) == verdict.baseline, "the baseline is on top"
         compared[verdict.baseline] = (COLOURS[None], "")
     assert rows == compared
     further = {arm: texts[: len(HEADS[name]) - 3] for arm, _, _, texts in page.evaluate(ROWS)}
     assert further == {
-        row.arm: [text for [(text, _)] in cells([row], look, DETAILS, keep=DETAILS).values()] for row in verdict
+        row.arm: [text for [(text, _)] in cells([row], wording, DETAILS, keep=DETAILS).values()] for row in verdict
     }
-    differs = [[0, f"= {verdict.baseline}"]] if look.asks == "difference" else []
-    assert page.evaluate(LINES, "chart-arms") == [*differs, [look.bar, f"bar {look.estimate(look.bar)}"]]
+    differs = [[0, f"= {verdict.baseline}"]] if wording.asks == "difference" else []
+    assert page.evaluate(LINES, "chart-arms") == [*differs, [wording.bar, f"bar {wording.estimate(wording.bar)}"]]
     drawn = {row.arm: row.estimate for row in verdict if row.label != "baseline"}
     assert page.evaluate(POINTS, "chart-arms") == pytest.approx(drawn, rel=1e-5)
     legend = "[...document.querySelectorAll('#chart-history .legendtext')].map((node) => node.textContent)"
@@ -140,12 +140,12 @@ def test_an_arm_of_a_pair_has_both_rewards(site: Site) -> None:
     page, complaints, _ = site.at(f"/study/{quote('slower by')}/arm/{quote(arm)}", viewport=PHONE)
     page.wait_for_selector("#chart-evidence .main-svg")
     verdict = verdict_of(site.storage, "slower by")
-    row, look = verdict[arm], verdict.look
+    row, wording = verdict[arm], verdict.wording
     facts = page.evaluate("Object.fromEntries([...document.querySelectorAll('[data-fact]')]"
                           ".map((node) => [node.dataset.fact, node.textContent]))")  # fmt: skip
-    assert facts["difference"] == look.estimate(row.difference)
-    assert facts["interval"] == look.span(row.low, row.high)
-    assert (facts["bar"], facts["baseline"]) == ("+10 ms", look.amount(row.baseline))
+    assert facts["difference"] == wording.estimate(row.difference)
+    assert facts["interval"] == wording.span(row.low, row.high)
+    assert (facts["bar"], facts["baseline"]) == ("+10 ms", wording.amount(row.baseline))
     assert all(text.endswith(" ms") for text in page.locator("#pulls td[data-head=baseline]").all_text_contents())
     assert page.evaluate(LINES, "chart-rewards") == [[0, "= grep -r"], [0.01, "bar +10 ms"]]
     page.goto(f"{site.server.url}/study/{quote('slower by')}/arm/{quote('grep -r')}")

@@ -23,18 +23,18 @@ def test_the_report_and_the_figure_answer_each_kind_of_question(store: MemorySto
     study = thresher.open_study(name, storage=store)
     verdict = study.verdict()
     text = report(study).partition("<script")[0]
-    look = verdict.look
+    wording = verdict.wording
     for row in verdict.rows:
         match = re.search(rf"<tr class='(\w+)'><td class='name'>{row.arm.replace('-', '-(?:<wbr>)?')}</td>.*", text)
         assert match is not None
         assert match[1] == {True: "above", False: "below", None: "baseline"}[row.reached]
         if row.label != "baseline":
-            head = COLUMNS["estimate"].head(look)
-            assert f"data-head='{head}'>{look.estimate(row.estimate)}</td>" in match[0]
+            head = COLUMNS["estimate"].head(wording)
+            assert f"data-head='{head}'>{wording.estimate(row.estimate)}</td>" in match[0]
     figure = study.figure()
     lines = [(shape.y0, shape.label.text) for shape in figure.layout.shapes if shape.type == "line"]
-    differs = [(0, f"= {verdict.baseline}")] if look.asks == "difference" else []
-    assert lines == [*differs, (look.bar, f"bar {look.estimate(look.bar)}")]
+    differs = [(0, f"= {verdict.baseline}")] if wording.asks == "difference" else []
+    assert lines == [*differs, (wording.bar, f"bar {wording.estimate(wording.bar)}")]
     points = {arm: y for trace in figure.data if trace.text for arm, y in zip(trace.text, trace.y, strict=True)}
     assert points == {row.arm: row.estimate for row in verdict if row.label != "baseline"}
     reached, missed, certified = study.figure("history").data

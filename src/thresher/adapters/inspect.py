@@ -266,9 +266,7 @@ class Stopping:
         if task.dataset.samples != count:
             rule = f"has {task.dataset.samples} samples, and the study {count} cases"
             raise InvalidInput("dataset", name, rule, "they must be the same; limit= of eval is fine")
-        if len(ids) > NUMBERED and [str(sample) for sample in ids] == [
-            str(number) for number in range(1, len(ids) + 1)
-        ]:
+        if len(ids) > NUMBERED and [*map(str, ids)] == [*map(str, range(1, len(ids) + 1))]:
             rule = "is in order, so its samples were numbered after it was shuffled, in another way each time"
             raise InvalidInput("dataset", name, rule, "give the samples ids")
 
@@ -301,9 +299,9 @@ class Stopping:
 
 
 def error_in(transcript: "Transcript") -> str | None:
-    """What a sample raised, as inspect_ai writes it; None if it raised nothing, or was cancelled with its task."""
-    said = [event.error.message for event in transcript.events if event.event == "error"]
-    return next((error for error in said if not error.startswith("Cancelled")), None)
+    """The error of a sample, as inspect_ai writes it, or None if it had none or was cancelled with its task."""
+    errors = [event.error.message for event in transcript.events if event.event == "error"]
+    return next((error for error in errors if not error.startswith("Cancelled")), None)
 
 
 def check_eval(epochs: Any, log_samples: bool | None = None, sample_id: object = None) -> None:
@@ -538,21 +536,14 @@ def sift(
     ``fail_on_error`` means what it means to inspect_ai. A sample with an error counts as the worst; an eval that ends
     with one or is cancelled loses the other samples that were running, and the same call runs these again.
     """
-    with Sifting(
-        tasks,
-        models,
-        eval_options,
-        scorer=scorer,
-        value=value,
-        at_least=at_least,
-        bounds=bounds,
-        confidence=confidence,
-        guarantee=guarantee,
-        budget=budget,
-        storage=storage,
-        name=name,
-        seed=seed,
-    ) as sifting:
+    question: dict[str, Any] = {
+        "at_least": at_least,
+        "bounds": bounds,
+        "confidence": confidence,
+        "guarantee": guarantee,
+    }
+    question |= {"budget": budget, "storage": storage, "name": name, "seed": seed}
+    with Sifting(tasks, models, eval_options, scorer=scorer, value=value, **question) as sifting:
         if sifting.tasks:
             from inspect_ai import eval as evaluate
 

@@ -81,7 +81,7 @@ class PullName(click.ParamType["int | str"]):
 @click.option("-n", "count", type=Whole(1, MOST), default=1, help="How many pulls.")
 @option("--arm NAME", "Pull this arm, instead of the one that the study chooses.")
 @option("--wait", "While other agents have the last cases, wait until one is free again or all are told.")
-@click.option("--lease", type=Duration(), default="1h", help="Time after which the next ask drops the pull as lost.")
+@option("--lease DURATION", "Time after which the next ask drops the pull as lost.", type=Duration(), default="1h")
 @scores_option
 @format_option("text", "json")
 def ask(
@@ -114,8 +114,8 @@ def _line(pull: Pull) -> str:
 @click.argument("pull", type=PullName())
 @click.argument("reward", type=Number())
 @click.argument("baseline", type=Number(), required=False)
-@click.option("--note", metavar="TEXT", help="A note about the evaluation.")
-@click.option("--cost", type=Number(), help="What the evaluation cost, in any unit; the verdict has the total.")
+@option("--note TEXT", "A note about the evaluation.")
+@option("--cost NUMBER", "The cost of the evaluation, in any unit; the verdict has the total.", type=Number())
 @option("--repeatable", "It was, or would have been, evaluated more than once; the guarantee says so.")
 @format_option("text", "json")
 def tell(
@@ -166,7 +166,7 @@ def _rewards_of_pull(study: Study, reward: float, baseline: float | None) -> flo
 @click.command()
 @on_study
 @click.argument("pulls", type=PullName(), nargs=-1, required=True, metavar="PULL…")
-@click.option("--lease", type=Duration(), default="1h", help="Time from now after which the next ask drops them.")
+@option("--lease DURATION", "Time from now after which the next ask drops them.", type=Duration(), default="1h")
 def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:
     """Renew the leases of PULLs, so that they do not count as lost while you work on them.
 
@@ -187,7 +187,7 @@ def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:
 @click.argument("pulls", type=PullName(), nargs=-1, metavar="[PULL…]")
 @option("--older-than DURATION", "Drop all that have been pending for longer than this.", type=Duration())
 @option("--cause [failed|lost]", "failed counts against its arm.", default="lost")
-@click.option("--reason", default="dropped by hand")
+@option("--reason TEXT", "Why, for the log.", default="dropped by hand")
 @storage_option
 @format_option("text", "json")
 def drop(

@@ -19,7 +19,7 @@ from ..run.signals import until_stopped
 from ..study import Pull, Study, peek
 from ..text.quantities import duration
 from .live_table import watching
-from .options import FORMATS, Whole, format_option
+from .options import FORMATS, Whole, format_option, option
 from .output import print_verdict, say
 
 WINDOW = 256 * 1024  # bytes that one pull compresses
@@ -68,9 +68,9 @@ Examples:
 
 
 @click.command(help=HELP)
-@click.option("--budget", type=Whole(), metavar="N", help="Pulls in total.  [default: until every arm is settled]")
-@click.option("--workers", type=Whole(), metavar="W", help="Processes.  [default: one per core]")
-@click.option("--seed", type=Whole(), metavar="S", help="The windows follow from it.  [default: a new one]")
+@option("--budget N", "Pulls in total.  [default: until every arm is settled]", type=Whole())
+@option("--workers W", "Processes.  [default: one per core]", type=Whole())
+@option("--seed S", "The windows follow from it.  [default: a new one]", type=Whole())
 @click.option("--compare/--no-compare", default=True, help="Say what simpler plans would have cost.")
 @format_option(*FORMATS)
 def demo(budget: int | None, workers: int | None, seed: int | None, compare: bool, style: str) -> int:

@@ -158,8 +158,7 @@ def print_plan(plan: "Plan") -> None:
     type=PolicyName(),
 )
 @option(
-    "--family F",
-    "uniform, bernoulli, beta, normal, clipped or constant [default: uniform; with --cases bernoulli].",
+    "--family F", "uniform, bernoulli, beta, normal, clipped or constant [default: uniform; with --cases bernoulli]."
 )
 @lab.ARMS
 @lab.QUESTION

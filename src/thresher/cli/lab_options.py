@@ -12,7 +12,7 @@ from ..core.parameters import BARS
 from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
 from ..text.phrasing import listed, plural
-from ..text.quantities import read
+from ..text.quantities import read_quantity
 from .error_wording import option_of
 from .options import Whole, format_option, of_parameter, option, together
 from .output import say
@@ -78,14 +78,14 @@ def range_in(name: str, text: str) -> tuple[float, float] | list[float] | float:
         numbers = numbers_in(name, text)
     except InvalidInput:
         low, dash, high = text.rpartition("-")  # as in 0.7-0.99
-        is_range = dash and isinstance(read(low), float) and isinstance(read(high), float)
+        is_range = dash and isinstance(read_quantity(low), float) and isinstance(read_quantity(high), float)
         remedy = f"write {low.strip()}:{high.strip()}" if is_range else "write 0.6:0.8, for example"
         raise InvalidInput(name, text, "must be a range LO:HI, one number, or A,B,C", remedy) from None
     return numbers[0] if len(numbers) == 1 else numbers
 
 
 PAIR, RANGE = Parsed(pair_in), Parsed(range_in)
-OUTPUT = format_option("table", "json", "csv", text="How to print.")
+OUTPUT = format_option("table", "json", "csv")
 SEED = option("--seed S", "The same seed gives the same numbers.", type=Whole(), default=0)
 THREADS = option("--threads N", "Threads [default: one per core]; results do not depend on it.", type=Whole())
 QUESTION = together(

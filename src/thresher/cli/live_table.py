@@ -17,7 +17,7 @@ from rich.text import Text
 
 from ..core.row_text import cells, style_of
 from ..core.rows import Row, openness, row_of
-from ..core.sentences import Look, look_of, pulls_made, question_of
+from ..core.sentences import Wording, pulls_made, question_of, wording_of
 from ..core.state import State
 from ..run.loop import Progress
 from ..study import Study, peek
@@ -131,17 +131,17 @@ def _bar(ledger: State) -> Group:
 
 def arms_table(rows: list[Row], ledger: State, width: int) -> Table:
     """Arms as a table that fits the width. The least important columns are left out, or a gauge fills the rest."""
-    look = look_of(ledger.spec)
+    wording = wording_of(ledger.spec)
     arms = ledger.spec.arms  # an arm has the same short name in every picture, whatever other arms are in it
     names = arms if len(arms) <= MANY else tuple(row.arm for row in rows)
-    columns = _fitted(_columns(rows, look), rows, names, width)
-    bar, means = look.bar, [row.estimate for row in rows if row.estimate is not None and row.label != "baseline"]
+    columns = _fitted(_columns(rows, wording), rows, names, width)
+    bar, means = wording.bar, [row.estimate for row in rows if row.estimate is not None and row.label != "baseline"]
     farthest = max((abs(mean - bar) for mean in means), default=0.0)
     left = width - _needed(columns) - 2
     if left >= SHORTEST_GAUGE:
         ends = bar - 1.25 * farthest, bar + 1.25 * farthest
         gauges = [gauge_of(row, bar, *ends, width=min(LONGEST_GAUGE, left)) for row in rows]
-        columns = {**columns, f"against {look.estimate(bar)}"[:left]: gauges}
+        columns = {**columns, f"against {wording.estimate(bar)}"[:left]: gauges}
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     for head in columns:
         beginning = head in ("arm", "") or head.startswith("against")
@@ -151,10 +151,10 @@ def arms_table(rows: list[Row], ledger: State, width: int) -> Table:
     return table
 
 
-def _columns(rows: list[Row], look: Look) -> dict[str, list[Text]]:
+def _columns(rows: list[Row], wording: Wording) -> dict[str, list[Text]]:
     """The cells by column, without the names. Some columns are left out if they are empty."""
     names = ("sign", "certified", "estimate", "seen", "pending", "failures")
-    columns = cells(rows, look, names, keep=("sign", "estimate", "seen", "pending"))
+    columns = cells(rows, wording, names, keep=("sign", "estimate", "seen", "pending"))
     return {
         head: [Text(text, style=STYLES.get(style, "")) for text, style in column] for head, column in columns.items()
     }

@@ -23,7 +23,7 @@ from ..log.store import MemoryStore, Store, open_store
 from ..study import Study
 from ..text.naming import Naming, worded
 from ..text.phrasing import listed
-from ..text.quantities import DURATIONS, UNITS, Quantity, read, seconds
+from ..text.quantities import DURATIONS, UNITS, Quantity, read_quantity, seconds
 from .error_wording import as_written, option_of, spelled
 
 DEFAULT = "sqlite:///thresher.db"
@@ -47,13 +47,13 @@ class Number(click.ParamType[float]):
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number that the text says."""
         text = str(value).strip()
-        found = read(text)
-        if found is None or (isinstance(found, Quantity) and not self.units):
+        number = read_quantity(text)
+        if number is None or (isinstance(number, Quantity) and not self.units):
             self._refuse(text, param, ctx)
-        return found
+        return number
 
     def _refuse(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> NoReturn:
-        near = read(text.replace(",", "."))
+        near = read_quantity(text.replace(",", "."))
         meant = near if isinstance(near, Quantity) and self.units else None if near is None else f"{near:g}"
         hint = "" if meant is None else f"; did you mean {meant}?"
         if near is None:
@@ -129,7 +129,7 @@ class Whole(click.ParamType[int]):
         plain, factor = text.replace(",", "").replace("_", "").lower(), 1
         if plain.endswith(("k", "m")):
             plain, factor = plain[:-1], {"k": 1000, "m": 1_000_000}[plain[-1]]
-        near = float(read(plain) or 0.5) * factor
+        near = float(read_quantity(plain) or 0.5) * factor
         if param is not None and param.name in ("arms", "cases") and Path(text).suffix:
             rest = f"give the number of {param.name} here, not a file"
             self.fail(f"{shown(text, 60)} is not a whole number; {rest}", param, ctx)
@@ -151,10 +151,10 @@ class Duration(click.ParamType[float]):
         """The length in seconds."""
         if isinstance(value, int | float):
             return float(value)
-        found = seconds(str(value), most=MAX_SECONDS)
-        if found is None:
+        length = seconds(str(value), most=MAX_SECONDS)
+        if length is None:
             self.fail(f"{shown(value, 60)} {DURATIONS}", param, ctx)
-        return found
+        return length
 
 
 class PolicyName(click.ParamType[Any]):
@@ -178,19 +178,19 @@ def imported(text: str) -> Policy:
     if (here := str(Path.cwd())) not in sys.path:
         sys.path.insert(0, here)
     try:
-        found: Any = importlib.import_module(module)
+        target: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         raise InvalidInput("--policy", text, f"there is no module {error.name!r}", POLICY_EXAMPLE) from None
     except (Exception, SystemExit) as error:  # a script without a main guard may exit: nothing was done yet
         raise InvalidInput("--policy", text, f"importing it raised {told_of(error)}", "correct the module") from error
     for part in name.split("."):
-        if not hasattr(found, part):
+        if not hasattr(target, part):
             raise InvalidInput("--policy", text, f"{module} has no {name}", POLICY_EXAMPLE)
-        found = getattr(found, part)
-    if isinstance(found, Policy):
-        return found
+        target = getattr(target, part)
+    if isinstance(target, Policy):
+        return target
     try:
-        return policies.custom(found)
+        return policies.custom(target)
     except InvalidInput as error:  # about the object: say where it is
         raise InvalidInput("--policy", text, error.rule, error.remedy) from None
 
@@ -233,8 +233,8 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     """Several options as one, in this order."""
 
     def add(command: Command) -> Command:
-        for each in reversed(options):
-            command = each(command)
+        for option_ in reversed(options):
+            command = option_(command)
         return command
 
     return add
@@ -254,7 +254,7 @@ scores_option = option(
 )
 
 
-def format_option(*styles: str, text: str | None = None) -> Callable[[Command], Command]:
+def format_option(*styles: str, text: str = "How to print.") -> Callable[[Command], Command]:
     """``--format``; the first style is the default."""
     return click.option("--format", "style", type=click.Choice(styles), default=styles[0], help=text)
 
@@ -285,8 +285,8 @@ def study_at(name: str, storage: "str | Store | None", *, remedy: str = "go to t
 
 
 def _there_are(names: Sequence[str]) -> str:
-    found = listed(names, show=lambda name: shown(name, 40))
-    return f"there {'is' if len(names) == 1 else 'are'} {found}" if names else "it is empty"
+    listing = listed(names, show=lambda name: shown(name, 40))
+    return f"there {'is' if len(names) == 1 else 'are'} {listing}" if names else "it is empty"
 
 
 def studies_to_name(storage: str | None) -> str:
@@ -305,8 +305,8 @@ def on_study(command: Callable[..., Status]) -> Callable[..., Status]:
     @name_argument
     @storage_option
     @functools.wraps(command)
-    def call(name: str, storage: str | None, **given: Any) -> Status:
-        return command(study_at(name, storage), **given)
+    def call(name: str, storage: str | None, **options: Any) -> Status:
+        return command(study_at(name, storage), **options)
 
     return call
 

@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ..core.named_items import ARMS, CASES, Params, checked
+from ..core.named_items import ARMS, CASES, Params, checked_names
 from ..core.parameters import BARS, DEFAULTS, PARAMETERS
 from ..core.question import HALF
 from ..core.spec import Spec
@@ -60,7 +60,7 @@ def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
         raise InvalidInput("arms", rule="there are none", remedy="name them with --arms FILE or --arm NAME")
     if caution := arms_caution(names):
         say(f"warning: {caution}")
-    return checked((("--arm", name, {}) for name in names), ARMS)
+    return checked_names((("--arm", name, {}) for name in names), ARMS)
 
 
 def _instead(file: str) -> str:
@@ -85,86 +85,86 @@ def cases_given(file_or_count: str | None) -> Cases | None:
     return cases if any(cases.values()) else list(cases)
 
 
-def question(arms: dict[str, Params], given: dict[str, Any], *, evaluator: str | None = None) -> Spec:
+def question(arms: dict[str, Params], options: dict[str, Any], *, evaluator: str | None = None) -> Spec:
     """What `arm_options` ask, once their files are read. An error names the option."""
-    measured, share = given.get("reward") in MEASURED, _share(given)
-    of_shares = share is not None or given["ratio"] is not None
-    _check_bounds(given)
-    _check_bars(given)
-    for name, value in _units(given):
-        _check_unit(name, value, given, of_shares=of_shares, measured=measured)
-    _check_times(given, measured=measured)
-    asked = {name: given[name] for name in PARAMETERS if name in given} | {
+    measured, share = options.get("reward") in MEASURED, _share(options)
+    of_shares = share is not None or options["ratio"] is not None
+    _check_bounds(options)
+    _check_bars(options)
+    for name, value in _units(options):
+        _check_unit(name, value, options, of_shares=of_shares, measured=measured)
+    _check_times(options, measured=measured)
+    asked = {name: options[name] for name in PARAMETERS if name in options} | {
         "arms": arms,
         "share": share,
-        "lower_is_better": given["lower_is_better"] or (measured and given["baseline"] is not None),
+        "lower_is_better": options["lower_is_better"] or (measured and options["baseline"] is not None),
         "unit": "s" if measured else None,
-        "bounds": None if given["bounds"] == NONE or of_shares else given["bounds"] or UNIT,
-        "confidence": _confidence(given, of_shares=of_shares),
-        "failure": reward_of_failure(given["failure"]),
+        "bounds": None if options["bounds"] == NONE or of_shares else options["bounds"] or UNIT,
+        "confidence": _confidence(options, of_shares=of_shares),
+        "failure": reward_of_failure(options["failure"]),
         "evaluator": evaluator,
     }
-    with naming_options(given):
+    with naming_options(options):
         spec = Spec(**asked)
-    _check_ignored(spec, given)
+    _check_ignored(spec, options)
     return spec
 
 
-def _check_ignored(spec: Spec, given: dict[str, Any]) -> None:
+def _check_ignored(spec: Spec, options: dict[str, Any]) -> None:
     """Raise if measured runs would be left out because they took long."""
-    if spec.failure != "ignore" or given.get("reward") not in MEASURED or "timeout" not in given:
+    if spec.failure != "ignore" or options.get("reward") not in MEASURED or "timeout" not in options:
         return
-    counts = given["reward"] == SECONDS and spec.share is not None and spec.baseline is None
-    if not counts or given["timeout"] < spec.stated_bar:
+    counts = options["reward"] == SECONDS and spec.share is not None and spec.baseline is None
+    if not counts or options["timeout"] < spec.stated_bar:
         rule = "a run that --timeout stops would be left out, because it took long"
         raise InvalidInput("--failure", "ignore", rule, "leave it out: failed runs then count as the worst")
 
 
-def _check_times(given: dict[str, Any], *, measured: bool) -> None:
+def _check_times(options: dict[str, Any], *, measured: bool) -> None:
     """Raise if no measured time could be within the bar."""
     for name in BARS:
-        if measured and given[name] is not None and given[name] <= 0:
+        if measured and options[name] is not None and options[name] <= 0:
             rule = "times are above 0, and so must the bar be"
-            raise InvalidInput(option_of(name), as_written(given[name]), rule, "write one such as 50ms")
+            raise InvalidInput(option_of(name), as_written(options[name]), rule, "write one such as 50ms")
 
 
-def _share(given: dict[str, Any]) -> float | None:
+def _share(options: dict[str, Any]) -> float | None:
     """The share that is asked about. Measured times have one by default, so that nobody has to guess bounds."""
-    share: float | None = given["share"]
-    plain = share is None and given["ratio"] is None and given["bounds"] is None
-    if not plain or given.get("reward") not in MEASURED:
+    share: float | None = options["share"]
+    plain = share is None and options["ratio"] is None and options["bounds"] is None
+    if not plain or options.get("reward") not in MEASURED:
         return share
-    return SHARE if given["baseline"] is None else HALF
+    return SHARE if options["baseline"] is None else HALF
 
 
-def _check_bounds(given: dict[str, Any]) -> None:
+def _check_bounds(options: dict[str, Any]) -> None:
     """Raise if the bounds do not fit exit codes, which are 0 or 1, or a share, which needs none."""
-    bounds = given["bounds"]
-    if given.get("reward") == "exit-code" and bounds not in (None, UNIT):
+    bounds = options["bounds"]
+    if options.get("reward") == "exit-code" and bounds not in (None, UNIT):
         rule = "must be 0:1 with --reward exit-code, whose rewards are 0 and 1"
         raise InvalidInput("--bounds", as_written(bounds), rule, "leave it out, and give the bar as a share, as in 0.9")
     for name in ("share", "ratio"):
-        if bounds not in (None, NONE) and given[name] is not None:
+        if bounds not in (None, NONE) and options[name] is not None:
             rule = f"--{name} asks about a share of pulls, which needs no bounds"
             raise InvalidInput("--bounds", as_written(bounds), rule, "leave one of them out")
 
 
-def _check_bars(given: dict[str, Any]) -> None:
+def _check_bars(options: dict[str, Any]) -> None:
     """Raise if there is no bar."""
-    named = [name for name in BARS if given[name] is not None]
-    if not named and all(given[name] is None for name in ("baseline", "margin", "ratio")):
+    named = [name for name in BARS if options[name] is not None]
+    if not named and all(options[name] is None for name in ("baseline", "margin", "ratio")):
         remedy = "give it with --at-least B or --at-most B, or compare with --baseline NAME"
         raise InvalidInput("bar", rule="there is none", remedy=remedy)
 
 
-def _units(given: dict[str, Any]) -> Iterator[tuple[str, Quantity]]:
+def _units(options: dict[str, Any]) -> Iterator[tuple[str, Quantity]]:
     """The numbers that were given with a unit."""
     for name in (name for name, parameter in PARAMETERS.items() if parameter.scale):
-        numbers = given[name] if isinstance(given[name], tuple) else [given[name]]
+        numbers = options[name] if isinstance(options[name], tuple) else [options[name]]
         yield from ((name, number) for number in numbers if isinstance(number, Quantity))
 
 
-def _check_unit(name: str, value: Quantity, given: dict[str, Any], *, of_shares: bool, measured: bool) -> None:
+def _check_unit(name: str, value: Quantity, options: dict[str, Any], *, of_shares: bool, measured: bool) -> None:
     """Raise if the unit does not fit: shares have percent, measured times have units of time, and other rewards none.
 
     A percentage also fits rewards between 0 and 1.
@@ -175,7 +175,7 @@ def _check_unit(name: str, value: Quantity, given: dict[str, Any], *, of_shares:
         remedy = "write one such as 95%" if is_share else "write one such as 90%, or the number without a unit"
     elif value.unit == PERCENT:
         fits = is_share or (not measured and not of_shares)
-        if fits and (is_share or (name != "bounds" and (given["bounds"] or UNIT) == UNIT)):
+        if fits and (is_share or (name != "bounds" and (options["bounds"] or UNIT) == UNIT)):
             return
         rule = "a percentage fits only shares, and rewards between 0 and 1"
         remedy = "write a time, such as 200ms" if measured else "write the number in the unit that the command prints"
@@ -189,11 +189,11 @@ def _check_unit(name: str, value: Quantity, given: dict[str, Any], *, of_shares:
     raise InvalidInput(option_of(name), value, rule, remedy)
 
 
-def _confidence(given: dict[str, Any], *, of_shares: bool) -> float | None:
-    if given["confidence"] == OFF:
+def _confidence(options: dict[str, Any], *, of_shares: bool) -> float | None:
+    if options["confidence"] == OFF:
         return None
-    confidence: float | None = given["confidence"]
-    if given["bounds"] != NONE or of_shares:
+    confidence: float | None = options["confidence"]
+    if options["bounds"] != NONE or of_shares:
         return DEFAULTS["confidence"] if confidence is None else confidence
     if confidence is not None:
         rule = "there are no certificates with --bounds none"

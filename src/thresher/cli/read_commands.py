@@ -120,7 +120,7 @@ def _in_words(key: str, summary: dict[str, Any]) -> str:
 
 def question_fields(spec: Spec) -> dict[str, Any]:
     """The fields of a specification that say what it asks about an arm."""
-    return {**sentences.look_of(spec).bars, **{name: getattr(spec, name) for name in QUESTION_FIELDS}}
+    return {**sentences.wording_of(spec).bars, **{name: getattr(spec, name) for name in QUESTION_FIELDS}}
 
 
 def summary_of(study: Study) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from ..core.events import LATE, TOLD
 from ..core.named_items import Params
-from ..core.sentences import look_of
+from ..core.sentences import wording_of
 from ..core.state import State
 from ..errors import InvalidInput, shown
 from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS, fill, pull_values
 from ..run.command.reward import FAILING, MEASURED, PASSING, codes_text
-from ..run.engines import resources
+from ..run.engines.resources import read_resources
 from ..run.loop import Progress
 from ..study import Pull, Study, peek
 from ..text.logs import log
@@ -202,7 +202,7 @@ def check_resources(texts: Sequence[str]) -> dict[str, float] | None:
                 raise ValueError
         except ValueError:
             raise InvalidInput("--resource", text, "must be a name and a number", "write it like GPU=1") from None
-    return resources.checked(amounts) or None
+    return read_resources(amounts) or None
 
 
 def room_for(workers: int) -> None:
@@ -297,7 +297,7 @@ class Cautions:
 
 def rewards_cautions(ledger: State) -> Iterator[tuple[str, str]]:
     """Warnings about the rewards so far, each with its kind."""
-    rewards, asked = _rewards(ledger), look_of(ledger.spec)
+    rewards, asked = _rewards(ledger), wording_of(ledger.spec)
     if len(rewards) >= ENOUGH and min(rewards) == max(rewards):
         same = f"all {len(rewards):,} rewards are {asked.amount(rewards[0])}"
         other = "seed" if ledger.spec.cases is None else "case"
@@ -324,7 +324,7 @@ def busy_cautions(workers: int = 0) -> Iterator[tuple[str, str]]:
 
 def labels_cautions(ledger: State) -> Iterator[tuple[str, str]]:
     """Warnings about the labels at the end, each with its kind."""
-    spec, asked = ledger.spec, look_of(ledger.spec)
+    spec, asked = ledger.spec, wording_of(ledger.spec)
     if not ledger.certifies or spec.limits is None:
         return
     low, high = spec.limits
@@ -342,7 +342,7 @@ def _wide_bounds(ledger: State) -> Iterator[tuple[str, str]]:
 
     There is none if rewards are all equal, or near a bound: an arm that passed every test so far may fail the next.
     """
-    spec, rewards, asked = ledger.spec, _rewards(ledger), look_of(ledger.spec)
+    spec, rewards, asked = ledger.spec, _rewards(ledger), wording_of(ledger.spec)
     if len(rewards) < ENOUGH or spec.bounds is None:
         return
     (low, high), bars = spec.bounds, [spec.stated_bar] if spec.baseline is None else []

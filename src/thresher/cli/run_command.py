@@ -317,7 +317,7 @@ def run(command: tuple[str, ...], **options: Any) -> int:
         evaluate = Command(argv, reward, options["timeout"], *codes)
     failure, here = reward_of_failure(options["failure"]), not elsewhere and files.are_here
     spec = question(arms, options, evaluator=evaluator_of(evaluate, failure=failure, here=here))
-    evaluate = evaluate.asked(spec)
+    evaluate = evaluate.for_study(spec)
     files.fill_in(spec)
     check_requirements(options["require"], arms=spec.contenders)
     resumable = ResumableStudy(

@@ -27,14 +27,14 @@ def web(module: str) -> ModuleType:
 
 @click.command()
 @storage_option
-@click.option("--host", default="127.0.0.1", help="The address to listen on.")
-@click.option("--port", type=Whole(0, 65535), default=8765, help="0 means any free port.")
+@option("--host ADDRESS", "The address to listen on.", default="127.0.0.1")
+@option("--port N", "The port; 0 means any free one.", type=Whole(0, 65535), default=8765)
 @option("--write", "Let agents create studies, ask and tell. Without this, the server is read-only.")
-@click.option("--token", envvar="THRESHER_TOKEN", help="The token for reading.  [default: a new one at every start]")
-@click.option(
-    "--write-token",
+@option("--token TEXT", "The token for reading.  [default: a new one at every start]", envvar="THRESHER_TOKEN")
+@option(
+    "--write-token TEXT",
+    "The token for writing and reading, with --write.  [default: a new one at every start]",
     envvar="THRESHER_WRITE_TOKEN",
-    help="The token for writing and reading, with --write.  [default: a new one at every start]",
 )
 @scores_option
 @option("--allow-host NAME", "A host name that users reach it by.", to="allowed", multiple=True)
@@ -70,7 +70,7 @@ def serve(context: click.Context, /, storage: str | None, scores: tuple[object, 
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
 )
-@click.option("--force", is_flag=True, help="Overwrite any FILE. Without this, only an earlier report is overwritten.")
+@option("--force", "Overwrite any FILE. Without this, only an earlier report is overwritten.")
 @storage_option
 def report(name: str, out: Path, force: bool, storage: str | None) -> int:
     """Write a report of study NAME: its verdict, figures, guarantee and specification, in one file that works offline.

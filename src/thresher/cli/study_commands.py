@@ -115,7 +115,7 @@ def extend(study: Study, budget: int) -> None:
 @click.command()
 @on_study
 @arm_argument
-@click.option("--reason", default="retired by hand", help="Why, for the log and the verdict.")
+@option("--reason TEXT", "Why, for the log and the verdict.", default="retired by hand")
 def retire(study: Study, arm: str, reason: str) -> None:
     """Retire ARM of study NAME: it takes no more pulls. Its rewards are kept, and restore lets it take pulls again.
 

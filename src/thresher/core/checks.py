@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
 
 from ..errors import InvalidInput, UnknownArgument, UnknownArm, shown
 from ..text.phrasing import listed
-from ..text.quantities import PERCENT, read
+from ..text.quantities import PERCENT, read_quantity
 
 LARGEST = sys.float_info.max  # stands for infinity in a log, because not every store has it
 MAX_WHOLE = 2**63 - 1  # databases use 64 bits
@@ -46,14 +46,14 @@ def name(kind: str, value: object) -> str:
     return value
 
 
-def text(what: str, value: object) -> str:
+def text(name: str, value: object) -> str:
     """A string."""
     if not isinstance(value, str):
-        raise InvalidInput(what, value, "must be a string")
+        raise InvalidInput(name, value, "must be a string")
     return value
 
 
-def whole(what: str, value: object, *, least: int, most: int = MAX_WHOLE, remedy: str = "") -> int:
+def whole(name: str, value: object, *, least: int, most: int = MAX_WHOLE, remedy: str = "") -> int:
     """A whole number from ``least`` to ``most``; no bool.
 
     >>> whole("repetitions", 0, least=1)
@@ -63,55 +63,55 @@ def whole(what: str, value: object, *, least: int, most: int = MAX_WHOLE, remedy
     if type(value) is int and least <= value <= most:  # the usual case
         return value
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise InvalidInput(what, value, f"must be a whole number of at least {least}", remedy)
+        raise InvalidInput(name, value, f"must be a whole number of at least {least}", remedy)
     if int(value) > most:
-        raise InvalidInput(what, value, f"must be a whole number of at most {most:,}", remedy)
+        raise InvalidInput(name, value, f"must be a whole number of at most {most:,}", remedy)
     return int(value)
 
 
-def number(what: str, value: object, low: float = -math.inf, high: float = math.inf, *, remedy: str = "") -> float:
+def number(name: str, value: object, low: float = -math.inf, high: float = math.inf, *, remedy: str = "") -> float:
     """A finite number from ``low`` to ``high``; no bool."""
-    found = None if isinstance(value, bool) else as_float(value)
-    if found is None or math.isnan(found) or math.isinf(found):
-        raise InvalidInput(what, value, "must be a finite number", of_percent(value) or remedy)
-    if not low <= found <= high:
+    amount = None if isinstance(value, bool) else as_float(value)
+    if amount is None or math.isnan(amount) or math.isinf(amount):
+        raise InvalidInput(name, value, "must be a finite number", of_percent(value) or remedy)
+    if not low <= amount <= high:
         within = f"of at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
-        raise InvalidInput(what, value, f"must be a number {within}", remedy)
-    return found
+        raise InvalidInput(name, value, f"must be a number {within}", remedy)
+    return amount
 
 
-def pair(what: str, value: object) -> tuple[float, float]:
+def pair(name: str, value: object) -> tuple[float, float]:
     """Two finite numbers.
 
     >>> pair("bounds", (0, 1))
     (0.0, 1.0)
     """
     if not isinstance(value, tuple | list) or len(value) != 2:
-        raise InvalidInput(what, value, "must be two numbers")
-    return number(what, value[0]), number(what, value[1])
+        raise InvalidInput(name, value, "must be two numbers")
+    return number(name, value[0]), number(name, value[1])
 
 
-def share(what: str, value: object, *, remedy: str = "") -> float:
+def share(name: str, value: object, *, remedy: str = "") -> float:
     """A number strictly between 0 and 1."""
-    found = None if isinstance(value, bool) else as_float(value)
-    if found is None or not 0 < found < 1:
-        remedy = f"write {found / 100:g}" if found is not None and 2 <= found < 100 else of_percent(value) or remedy
-        raise InvalidInput(what, value, "must lie strictly between 0 and 1", remedy)
-    return found
+    amount = None if isinstance(value, bool) else as_float(value)
+    if amount is None or not 0 < amount < 1:
+        remedy = f"write {amount / 100:g}" if amount is not None and 2 <= amount < 100 else of_percent(value) or remedy
+        raise InvalidInput(name, value, "must lie strictly between 0 and 1", remedy)
+    return amount
 
 
 def of_percent(value: object) -> str:
     """What to write instead of a percentage; empty for anything else."""
-    found = read(value.strip()) if isinstance(value, str) and value.rstrip().endswith(PERCENT) else None
-    return "" if found is None else f"write {found:g}"
+    amount = read_quantity(value.strip()) if isinstance(value, str) and value.rstrip().endswith(PERCENT) else None
+    return "" if amount is None else f"write {amount:g}"
 
 
-def seconds(what: str, value: object) -> float:
+def seconds(name: str, value: object) -> float:
     """A length of time."""
-    found = None if isinstance(value, bool) else as_float(value)
-    if found is None or not 0 < found <= MAX_SECONDS:
-        raise InvalidInput(what, value, f"must be a number of seconds above 0, and at most {MAX_SECONDS:,.0f}")
-    return found
+    length = None if isinstance(value, bool) else as_float(value)
+    if length is None or not 0 < length <= MAX_SECONDS:
+        raise InvalidInput(name, value, f"must be a number of seconds above 0, and at most {MAX_SECONDS:,.0f}")
+    return length
 
 
 def as_float(value: object) -> float | None:
@@ -195,14 +195,14 @@ name; help(create) lists the names
             raise UnknownArgument("argument", extra, rule, f"help({whose}) lists the names")
 
     @functools.wraps(function)
-    def call(*args: Arguments.args, **given: Arguments.kwargs) -> Result:
-        check(args, given)
-        return function(*args, **given)
+    def call(*args: Arguments.args, **named: Arguments.kwargs) -> Result:
+        check(args, named)
+        return function(*args, **named)
 
     @functools.wraps(function)
-    async def acall(*args: Arguments.args, **given: Arguments.kwargs) -> Any:
-        check(args, given)
-        return await function(*args, **given)  # type: ignore[misc]  # a coroutine function's
+    async def acall(*args: Arguments.args, **named: Arguments.kwargs) -> Any:
+        check(args, named)
+        return await function(*args, **named)  # type: ignore[misc]  # a coroutine function's
 
     wrapper: Any = acall if inspect.iscoroutinefunction(function) else call  # both stay what they are to inspect
     wrapper.__signature__ = signature  # for inspect.signature, help and completion

@@ -80,10 +80,10 @@ def _described(function: FunctionType) -> Known:
 def _importable(function: FunctionType) -> str | None:
     """The name under which the function can be imported, as module:function; None if it cannot be."""
     module = sys.modules.get(function.__module__)
-    found: Any = module
+    target: Any = module
     for part in function.__qualname__.split("."):
-        found = getattr(found, part, None)
-    if getattr(found, "py_func", found) is not function or module is None:
+        target = getattr(target, part, None)
+    if getattr(target, "py_func", target) is not function or module is None:
         return None
     name = function.__module__
     if name == "__main__":  # of a script: importing its file finds the same function
@@ -137,36 +137,36 @@ def obstacle(formula: str, digest: str) -> str | None:
     """Why a stored study cannot have this function; None if it can."""
     if not digest.startswith(IN_MEMORY):
         return None
-    found = KNOWN.get((formula, digest))
-    return found.obstacle if found is not None else _NO_NAME
+    known = KNOWN.get((formula, digest))
+    return known.obstacle if known is not None else _NO_NAME
 
 
 class Refused(Exception):
     """A function returned something that is not a score."""
 
-    def __init__(self, what: str, given: tuple[float, ...]) -> None:
-        super().__init__(what)
-        self.what, self.given = what, given
+    def __init__(self, problem: str, arguments: tuple[float, ...]) -> None:
+        super().__init__(problem)
+        self.problem, self.arguments = problem, arguments
 
     def of_arm(self, score: str, arm: object, where: str = "") -> ScoreFailed:
         """The error that names the function, the arm and the arguments."""
-        told = ", ".join(f"{name}={value!r}" for name, value in zip(ARGUMENTS, self.given, strict=True))
-        rule = f"{self.what} for arm {shown(arm)}{where} with {told}"
+        told = ", ".join(f"{name}={value!r}" for name, value in zip(ARGUMENTS, self.arguments, strict=True))
+        rule = f"{self.problem} for arm {shown(arm)}{where} with {told}"
         return ScoreFailed("policy", score, rule, VALID)
 
 
-def checked(function: Callable[..., object]) -> Formula:
+def with_checks(function: Callable[..., object]) -> Formula:
     """The function, with every score checked."""
 
     def scored(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
-        given = (gap, scatter, seen, weight, exploration)
+        arguments = (gap, scatter, seen, weight, exploration)
         try:
-            value = function(*given)
+            value = function(*arguments)
             number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
         except Exception as error:
-            raise Refused(f"raised {told_of(error)}", given) from error
+            raise Refused(f"raised {told_of(error)}", arguments) from error
         if number >= 0.0:
             return number
-        raise Refused(f"returned {shown(value, 60)}", given)
+        raise Refused(f"returned {shown(value, 60)}", arguments)
 
     return scored

@@ -14,7 +14,7 @@ from .events import LATE, TOLD
 from .intervals import interval
 from .kernel import is_above, total_with
 from .places import is_used_up
-from .sentences import look_of
+from .sentences import wording_of
 from .state import State
 
 SIDE = "an answer only says on which side of the bar the {} is"
@@ -59,18 +59,18 @@ def guarantee(ledger: State, words: Words = USUAL) -> str:
 
 def _promise(ledger: State, words: Words, sure: str, risk: str) -> str:
     """How sure the certified answers are."""
-    look, count = look_of(ledger.spec), ledger.certified
-    low, high = (look.estimate(edge, exact=True) for edge in look.edges)
+    wording, count = wording_of(ledger.spec), ledger.certified
+    low, high = (wording.estimate(edge, exact=True) for edge in wording.edges)
     too_bad, too_good = f"under {low}", f"over {high}"
-    if look.lower_is_better and look.asks != "share":
+    if wording.lower_is_better and wording.asks != "share":
         too_bad, too_good = too_good, too_bad
-    if ledger.spec.guarantee == "rate" and look.tolerance:
+    if ledger.spec.guarantee == "rate" and wording.tolerance:
         reached = f"Of the {words.arms} certified to reach it, on average at most {risk} are {too_bad}"
         return f"{reached}; of those certified to miss it, at most {risk} are {too_good}"
     if ledger.spec.guarantee == "rate":
         reached = f"Of the {words.arms} certified to reach it, at most {risk} are wrong on average"
         return f"{reached}, and likewise of those certified to miss it"
-    if look.tolerance:
+    if wording.tolerance:
         right = f"none that reaches it is {too_bad}, and none that misses it is {too_good}"
     elif count > 1:
         right = f"{'both' if count == 2 else f'all {count:,}'} certified answers are right"
@@ -105,45 +105,45 @@ def named(ledger: State, arms: list[int]) -> str:
 
 def _caveats(ledger: State) -> str:
     """What else a reader of the guarantee must know, each in a sentence."""
-    found = []
+    sentences = []
     if ledger.repeatable:
-        found.append(
+        sentences.append(
             "Some evaluations were, or may have been, repeated: what is certified is the mean of what the evaluator"
             " finally returns."
         )
     if (again := retried_count(ledger)) or ledger.spec.tries > 1:
-        found.append(_of_retried(ledger, again))
+        sentences.append(_of_retried(ledger, again))
     if ledger.hosted:
-        found.append("It also assumes that the host which chose the order of the cases had shuffled them.")
+        sentences.append("It also assumes that the host which chose the order of the cases had shuffled them.")
     if ledger.outside:
         names = named(ledger, sorted(ledger.outside))
-        found.append(f"Not certified, because a reward lay outside the bounds: {names}.")
+        sentences.append(f"Not certified, because a reward lay outside the bounds: {names}.")
     if len(ledger.evaluators) > 1:
         commands = "; ".join(shown(text, 200) for text in ledger.evaluators[:MOST_NAMED])
         accepted = f"{len(ledger.evaluators)} evaluators that were accepted as equivalent"
-        found.append(f"The rewards were measured by {accepted}: {commands}.")
+        sentences.append(f"The rewards were measured by {accepted}: {commands}.")
     if ledger.vouched:
         them = "this makes" if len(ledger.vouched) == 1 else "these changes make"
         names = listed(ledger.vouched, show=shown)
-        found.append(f"After rewards were measured, {names} changed; somebody vouched that {them} no difference.")
+        sentences.append(f"After rewards were measured, {names} changed; somebody vouched that {them} no difference.")
     if ledger.imported:
         they, were = ("it", "was") if ledger.imported == 1 else ("they", "were")
         unknown = f"when, by what and how often {they} {were} evaluated"
-        found.append(f"{plural(ledger.imported, 'pull')} {were} imported; this log does not record {unknown}.")
+        sentences.append(f"{plural(ledger.imported, 'pull')} {were} imported; this log does not record {unknown}.")
     lacking = [arm for arm in range(len(ledger.spec.arms)) if ledger.cases and ledger.cases.missing[arm]]
     if ledger.cases and lacking:
         count = sum(ledger.cases.missing[arm] for arm in lacking)
         tried = f"{plural(count, 'case')} of {named(ledger, lacking)} failed for good"
         they = "it has no reward, and counts" if count == 1 else "they have no reward, and count"
-        found.append(f"{tried}: {they} as the worst.")
+        sentences.append(f"{tried}: {they} as the worst.")
     if ledger.lacking:
         them = "which counts" if ledger.lacking == 1 else "which count"
-        found.append(
+        sentences.append(
             f"The baseline has no reward for {plural(ledger.lacking, 'case')}, {them} as the worst for every arm."
         )
     if ledger.unweighed:
-        found.append("Imported results are weighed all together when the first pull is asked for.")
-    return "".join(f" {sentence}" for sentence in found)
+        sentences.append("Imported results are weighed all together when the first pull is asked for.")
+    return "".join(f" {sentence}" for sentence in sentences)
 
 
 def _of_retried(ledger: State, count: int) -> str:
@@ -258,24 +258,24 @@ def hints(ledger: State) -> tuple[str, ...]:
     lacking = [arm for arm in arms if _lacks_cases(ledger, arm)]
     stuck = [arm for arm in left if not ledger.cases and _is_stuck(ledger, arm)]
     slow = [arm for arm in left if arm not in stuck and not is_used_up(ledger.sheet, arm)]
-    found = []
+    sentences = []
     if lacking:
         why = "without the cases that failed"
         worst = ledger.spec.worst
         counts = "=" if worst is None else f"={number(worst, exact=True)}"
         counts += " says what a failure counts as" if worst is None else f" counts a failure as {counts[1:]}"
         remedy = f"in a new study, failure{counts}; or repair what fails"
-        found.append(f"{named(ledger, lacking)} cannot be settled {why}: {remedy}.")
+        sentences.append(f"{named(ledger, lacking)} cannot be settled {why}: {remedy}.")
     if stuck:
         them = "it" if len(stuck) == 1 else "them"
         why = f"are lost that no number of pulls would settle {them}"
-        found.append(f"So many pulls of {named(ledger, stuck)} {why}: find out why pulls are lost.")
+        sentences.append(f"So many pulls of {named(ledger, stuck)} {why}: find out why pulls are lost.")
     if ledger.outside:
         names = named(ledger, sorted(ledger.outside))
-        found.append(f"{names} {IS_OUTSIDE}, and can never be certified in this study: {NEW_STUDY}.")
+        sentences.append(f"{names} {IS_OUTSIDE}, and can never be certified in this study: {NEW_STUDY}.")
     if slow:
-        found.append(_hint_of_tolerance(ledger, slow) or _hint_of_budget(ledger, slow))
-    return tuple(found)
+        sentences.append(_hint_of_tolerance(ledger, slow) or _hint_of_budget(ledger, slow))
+    return tuple(sentences)
 
 
 def _lacks_cases(ledger: State, arm: int) -> bool:
@@ -290,18 +290,18 @@ def _lacks_cases(ledger: State, arm: int) -> bool:
 
 def _hint_of_tolerance(ledger: State, left: list[int]) -> str | None:
     """About which tolerance would have settled these arms, from the ends of their intervals; None: one of no use."""
-    spec, look = ledger.spec, look_of(ledger.spec)
+    spec, wording = ledger.spec, wording_of(ledger.spec)
     needed = 0.0
     for arm in left:
         ends = interval(ledger, arm, None)
-        needed = max(needed, min(look.bar - ends.low, ends.high - look.bar))
+        needed = max(needed, min(wording.bar - ends.low, ends.high - wording.bar))
     low, high = spec.span
     tolerance = next((step for step in _steps(high - low) if step >= needed), None)
     if tolerance is None or tolerance > WIDEST * min(spec.bar - low, high - spec.bar) or tolerance <= spec.tolerance:
         return None
     lie = f"{named(ledger, left)} {'is' if len(left) == 1 else 'are'} so near the bar that"
     them = "it" if len(left) == 1 else "them"
-    return f"{lie} a tolerance of about {look.distance(tolerance)} would have settled {them} (an estimate)."
+    return f"{lie} a tolerance of about {wording.distance(tolerance)} would have settled {them} (an estimate)."
 
 
 def _steps(width: float) -> Iterator[float]:

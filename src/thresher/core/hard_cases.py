@@ -64,15 +64,15 @@ def hardest(ledger: State, most: int | None = None) -> list[CaseRow]:
         return (sign * count.total / count.seen, -share, case) if graded else (-count.failed, -share, case)
 
     order = sorted(counts, key=key)[:most]
-    found: dict[int, dict[str, float]] = {case: {} for case in order}
+    rewards: dict[int, dict[str, float]] = {case: {} for case in order}
     for arm, case, reward in _rewards(ledger):
-        if case in found:
-            found[case][ledger.spec.arms[arm]] = reward
+        if case in rewards:
+            rewards[case][ledger.spec.arms[arm]] = reward
     missing: dict[int, list[str]] = {case: [] for case in order}
     for arm, name in enumerate(ledger.spec.arms):
         for case in ledger.cases.given_up(arm) if ledger.cases and ledger.cases.missing[arm] else ():
             missing.get(case, []).append(name)
-    return [_row(ledger, case, counts[case], found[case], missing[case]) for case in order]
+    return [_row(ledger, case, counts[case], rewards[case], missing[case]) for case in order]
 
 
 def _fails(ledger: State, arm: int, case: int, reward: float) -> bool:

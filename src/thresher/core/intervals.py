@@ -109,12 +109,12 @@ def committed(study: State, arm: int, *, after: int = 0, sums: Sums | None = Non
         outcome, reward = docket.outcome[pull], docket.reward[pull]
         if outcome in (TOLD, CHARGED):
             low, high = (reward, reward) if outcome == TOLD else (0.0, 1.0)
-            found = (
+            commit = (
                 Commit(pull, low, high, stakes.low_edge, stakes.high_edge)
                 if not study.cases
                 else _against(study, arm, pull, low, high, sums)
             )
-            (imported if pull <= study.imported else rest).append(found)
+            (imported if pull <= study.imported else rest).append(commit)
         pull = docket.following[pull]
     if study.shuffle:
         random.Random(study.shuffle).shuffle(imported)  # noqa: S311 - not for secrets
@@ -127,9 +127,9 @@ def _against(study: State, arm: int, pull: int, low: float, high: float, sums: S
     known = study.imported_sum(arm)
     low_seen, high_seen = known + sums.low, known + study.lacking + sums.high
     bars = (cases * stakes.low_edge - low_seen) / left, (cases * stakes.high_edge - high_seen) / left
-    found = Commit(pull, low, high, *bars, cases / left, low_seen / left, high_seen / left)
+    commit = Commit(pull, low, high, *bars, cases / left, low_seen / left, high_seen / left)
     sums.places, sums.low, sums.high = sums.places + 1, sums.low + low, sums.high + high
-    return found
+    return commit
 
 
 class Span(NamedTuple):

@@ -30,14 +30,14 @@ Rows = Iterable[tuple[str, Any, Params]]  # location, name, parameters
 class Kind(NamedTuple):
     """What has names."""
 
-    what: str
+    noun: str
     keys: tuple[str, ...]  # that may hold the name, the best first
     reserved: tuple[str, ...] = ()  # names that no parameter may have
 
     @property
     def file(self) -> str:
         """What its files are called."""
-        return f"{self.what}s file"
+        return f"{self.noun}s file"
 
 
 ARMS = Kind("arm", ("name", "arm", "id"))  # thresher's own tables call it arm
@@ -51,21 +51,21 @@ MOST_NAMED_CASES = 5_000_000  # their names are in the log's first event
 # -- in Python ---------------------------------------------------------------------------------------------------
 
 
-def arms(given: object, stored: object) -> tuple[tuple[str, ...], tuple[Params, ...] | None]:
+def arms(items: object, stored: object) -> tuple[tuple[str, ...], tuple[Params, ...] | None]:
     """The names of the arms, all different, and their parameters; a log has those by themselves."""
-    named = from_python(given, ARMS)
+    named = from_python(items, ARMS)
     names = _names(ARMS, named, empty="name the arms")
     return names, _params_or_none(ARMS, named, stored, len(names))
 
 
-def cases(given: object, stored: object) -> tuple[tuple[str, ...] | int | None, tuple[Params, ...] | None]:
+def cases(items: object, stored: object) -> tuple[tuple[str, ...] | int | None, tuple[Params, ...] | None]:
     """The cases of an eval set: how many, or their names, all different, and their parameters."""
-    if given is None:
+    if items is None:
         return None, _params_or_none(CASES, None, stored, 0)
-    if isinstance(given, numbers.Integral) and not isinstance(given, bool):
-        count = checks.whole("cases", given, least=1, most=MOST_CASES)
+    if isinstance(items, numbers.Integral) and not isinstance(items, bool):
+        count = checks.whole("cases", items, least=1, most=MOST_CASES)
         return count, _params_or_none(CASES, None, stored, count)
-    named = from_python(given, CASES)
+    named = from_python(items, CASES)
     names = _names(CASES, named, empty="name the cases, or give their number")
     if len(names) > MOST_NAMED_CASES:
         rule = f"are more names than a specification holds ({MOST_NAMED_CASES:,})"
@@ -73,23 +73,23 @@ def cases(given: object, stored: object) -> tuple[tuple[str, ...] | int | None, 
     return names, _params_or_none(CASES, named, stored, len(names))
 
 
-def _names(kind: Kind, given: Iterable[object], *, empty: str) -> tuple[str, ...]:
+def _names(kind: Kind, values: Iterable[object], *, empty: str) -> tuple[str, ...]:
     """Names that are all different."""
     names: dict[str, None] = {}
-    for value in given:
-        name = str.__str__(checks.name(kind.what, value))  # numpy's and enumerations' are subclasses
+    for value in values:
+        name = str.__str__(checks.name(kind.noun, value))  # numpy's and enumerations' are subclasses
         if name in names:
-            raise InvalidInput(kind.what, name, "is given twice", f"give every {kind.what} its own name")
+            raise InvalidInput(kind.noun, name, "is given twice", f"give every {kind.noun} its own name")
         names[name] = None
     if not names:
-        raise InvalidInput(f"{kind.what}s", [], "there must be at least one", empty)
+        raise InvalidInput(f"{kind.noun}s", [], "there must be at least one", empty)
     return tuple(names)
 
 
 def _params_or_none(kind: Kind, named: object, stored: object, count: int) -> tuple[Params, ...] | None:
     """The parameters of each arm or case: a user gives them with the names, and a log has them by themselves."""
     if isinstance(named, Mapping):
-        return tuple(_params(f"{kind.what} {shown(name)}", params) for name, params in named.items())
+        return tuple(_params(f"{kind.noun} {shown(name)}", params) for name, params in named.items())
     if stored is None:
         return None
     if isinstance(stored, list | tuple) and len(stored) == count and all(isinstance(item, dict) for item in stored):
@@ -100,14 +100,14 @@ def _params_or_none(kind: Kind, named: object, stored: object, count: int) -> tu
 
 def _params(whose: str, params: object) -> Params:
     """The parameters of an arm or a case as plain JSON data."""
-    what = f"parameters of {whose}"
+    label = f"parameters of {whose}"
     if not isinstance(params, Mapping) or not all(isinstance(key, str) for key in params):
-        raise InvalidInput(what, params, "must be a dict with string keys")
+        raise InvalidInput(label, params, "must be a dict with string keys")
     try:
         plain: Params = json.loads(json.dumps(dict(params), allow_nan=False, default=_plain_number))
     except (TypeError, ValueError) as error:
         rule = f"must be plain JSON data ({error})"
-        raise InvalidInput(what, params, rule, "use strings, numbers, lists, dicts") from None
+        raise InvalidInput(label, params, rule, "use strings, numbers, lists, dicts") from None
     return plain
 
 
@@ -120,7 +120,7 @@ def _plain_number(value: object) -> object:
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
-def from_python(given: object, kind: Kind) -> Mapping[str, Params] | list[Any]:
+def from_python(data: object, kind: Kind) -> Mapping[str, Params] | list[Any]:
     """The names, or the parameters by name, in a dict, a list of names or of rows, or a pandas DataFrame.
 
     >>> from_python([{"id": 7, "text": "one"}, {"id": 9, "text": "two"}], CASES)
@@ -128,17 +128,17 @@ def from_python(given: object, kind: Kind) -> Mapping[str, Params] | list[Any]:
     >>> from_python([{"depth": 1}, {"depth": 2}], ARMS)
     {'1': {'depth': 1}, '2': {'depth': 2}}
     """
-    if isinstance(given, Mapping):
-        return given
-    if all(hasattr(given, attribute) for attribute in ("columns", "index", "to_dict")):
-        return _by_name(_from_table(given, kind), kind)
-    refused = isinstance(given, str | bytes | set | frozenset) or hasattr(given, "columns")  # a table of another kind
-    if refused or not isinstance(given, Iterable):
-        raise _not_names(given, kind)
-    items = list(given)
+    if isinstance(data, Mapping):
+        return data
+    if all(hasattr(data, attribute) for attribute in ("columns", "index", "to_dict")):
+        return _by_name(_from_table(data, kind), kind)
+    refused = isinstance(data, str | bytes | set | frozenset) or hasattr(data, "columns")  # a table of another kind
+    if refused or not isinstance(data, Iterable):
+        raise _not_names(data, kind)
+    items = list(data)
     if not any(isinstance(item, Mapping) for item in items):
         return items
-    return listed(items, f"{kind.what}s", kind)
+    return listed(items, f"{kind.noun}s", kind)
 
 
 def listed(items: Iterable[object], where: str, kind: Kind) -> dict[str, Params]:
@@ -149,38 +149,38 @@ def listed(items: Iterable[object], where: str, kind: Kind) -> dict[str, Params]
 
 def _by_name(rows: Rows, kind: Kind) -> dict[str, Params]:
     """Parameters by name. An error begins with the location of the first wrong row."""
-    return checked(((f"{location}: {kind.what}", name, params) for location, name, params in rows), kind)
+    return checked_names(((f"{location}: {kind.noun}", name, params) for location, name, params in rows), kind)
 
 
-def checked(named: Iterable[tuple[str, Any, Params]], kind: Kind) -> dict[str, Params]:
-    """Parameters by name, if no name is wrong or given twice. Before each name stands what errors call it."""
+def checked_names(named: Iterable[tuple[str, Any, Params]], kind: Kind) -> dict[str, Params]:
+    """Parameters by name, if no name is wrong or given twice. Each comes with the words that errors begin with."""
     params_by_name: dict[str, Params] = {}
-    for what, name, params in named:
-        checks.name(what, name)
+    for label, name, params in named:
+        checks.name(label, name)
         if name in params_by_name:
-            raise InvalidInput(what, name, "is given twice", f"give every {kind.what} its own name")
+            raise InvalidInput(label, name, "is given twice", f"give every {kind.noun} its own name")
         reserved = next((key for key in params if key in kind.reserved), None)
         if reserved:
             rule = f"its parameter {reserved!r} has a name that thresher uses itself"
-            raise InvalidInput(what, name, rule, "rename it")
+            raise InvalidInput(label, name, rule, "rename it")
         params_by_name[name] = params
     return params_by_name
 
 
-def _not_names(given: object, kind: Kind) -> InvalidInput:
+def _not_names(data: object, kind: Kind) -> InvalidInput:
     """The error for what holds no names, or holds them in no order."""
-    number = ", a Path or a number" if kind.what == "case" else " or a Path"
+    number = ", a Path or a number" if kind.noun == "case" else " or a Path"
     rule = f"must be a list of names or of dicts, {{name: parameters}}, a pandas DataFrame{number}"
     remedy = ""
-    if isinstance(given, str):
-        remedy = f"for a file write Path({given!r}), for one {kind.what} [{given!r}]"
-    elif isinstance(given, set | frozenset):
+    if isinstance(data, str):
+        remedy = f"for a file write Path({data!r}), for one {kind.noun} [{data!r}]"
+    elif isinstance(data, set | frozenset):
         remedy = "a set has no order: write sorted(…)"
-    elif hasattr(given, "columns"):
+    elif hasattr(data, "columns"):
         remedy = "give its rows as a list of dicts"
-    elif hasattr(given, "__fspath__"):
+    elif hasattr(data, "__fspath__"):
         remedy = "create_study reads files"
-    return InvalidInput(f"{kind.what}s", given, rule, remedy)
+    return InvalidInput(f"{kind.noun}s", data, rule, remedy)
 
 
 def _from_table(table: Any, kind: Kind) -> Rows:
@@ -188,12 +188,12 @@ def _from_table(table: Any, kind: Kind) -> Rows:
     columns = list(table.columns)
     twice = next((column for column, count in Counter(columns).items() if count > 1), None)
     if twice is not None:
-        raise InvalidInput(f"{kind.what}s: column", twice, "occurs twice", "rename one of them")
+        raise InvalidInput(f"{kind.noun}s: column", twice, "occurs twice", "rename one of them")
     key = next((key for key in kind.keys if key in columns), None)
     for number, (label, record) in enumerate(zip(table.index, table.to_dict("records"), strict=True), start=1):
         params = {column: None if _is_missing(value) else value for column, value in record.items()}
         name = label if key is None else params.pop(key)
-        yield f"row {number} of {kind.what}s", _name(name), params
+        yield f"row {number} of {kind.noun}s", _name(name), params
 
 
 def _is_missing(value: object) -> bool:
@@ -213,7 +213,7 @@ def _rows(located: Sequence[tuple[str, object]], kind: Kind) -> Rows:
         params, key = dict(item), _key(item, kind)
         if key is None and named:
             rule = f"{shown(item)} has no {either(kind.keys)}, and other rows have"
-            remedy = f'name each {kind.what}, as in {{"{kind.keys[0]}": "first", …}}, or none'
+            remedy = f'name each {kind.noun}, as in {{"{kind.keys[0]}": "first", …}}, or none'
             raise InvalidInput(location, rule=rule, remedy=remedy)
         yield location, str(number) if key is None else _name(params.pop(key)), params
 
@@ -244,7 +244,7 @@ def from_text(text: str, file: str, kind: Kind) -> dict[str, Params]:
     style = _style(file, text, kind)
     params_by_name = _by_name(readers[style](text, file, kind), kind)
     if not params_by_name:
-        raise InvalidInput(kind.file, file, f"names no {kind.what}", _how_to_name(kind, style))
+        raise InvalidInput(kind.file, file, f"names no {kind.noun}", _how_to_name(kind, style))
     return params_by_name
 
 
@@ -278,7 +278,7 @@ def _from_csv(text: str, where: str, kind: Kind) -> Rows:
         return
     columns, lines = read_csv(text, where)
     key = next((key for key in kind.keys if key in columns), None)
-    if key is None and not (kind.what == "case" and _is_header(columns, kind)):
+    if key is None and not (kind.noun == "case" and _is_header(columns, kind)):
         raise _no_column(columns, where, kind)
     twice = next((column for column, count in Counter(columns).items() if count > 1), None)
     if twice is not None:
@@ -313,8 +313,8 @@ def _how_to_head(columns: list[str], kind: Kind) -> str:
     near = next((column for column in columns if column.lower() in kind.keys), None)
     if near is not None:
         return f"write {near.lower()!r} instead of {near!r}: capital letters make another name"
-    named = f"name the column that holds the {kind.what}s' names {either([repr(key) for key in kind.keys])}"
-    return f"{named}, or rename the file to .txt if it has one {kind.what} per line and no header"
+    named = f"name the column that holds the {kind.noun}s' names {either([repr(key) for key in kind.keys])}"
+    return f"{named}, or rename the file to .txt if it has one {kind.noun} per line and no header"
 
 
 def _how_to_name(kind: Kind, style: str) -> str:
@@ -322,7 +322,7 @@ def _how_to_name(kind: Kind, style: str) -> str:
     return {
         "json": SHAPES,
         "jsonl": f'write one object per line, such as {{"{kind.keys[0]}": "a"}}',
-        "csv": f"write a first line with a column {kind.keys[0]!r}, then one {kind.what} per line",
+        "csv": f"write a first line with a column {kind.keys[0]!r}, then one {kind.noun} per line",
         "lines": "write one name per line",
     }[style]
 
@@ -350,13 +350,13 @@ def _from_json_lines(text: str, where: str, kind: Kind) -> Iterator[tuple[str, A
     yield from _rows(located, kind)
 
 
-def _json(text: str, what: str, value: str, kind: Kind) -> Any:
+def _json(text: str, label: str, value: str, kind: Kind) -> Any:
     try:
         return read_json(text, object_pairs_hook=lambda pairs: _unique(pairs, value, kind))
     except InvalidInput:
         raise
     except ValueError as error:
-        raise InvalidInput(what, value, f"cannot be read as JSON ({error})", SHAPES) from None
+        raise InvalidInput(label, value, f"cannot be read as JSON ({error})", SHAPES) from None
 
 
 def _unique(pairs: list[tuple[str, Any]], where: str, kind: Kind) -> dict[str, Any]:
@@ -365,5 +365,5 @@ def _unique(pairs: list[tuple[str, Any]], where: str, kind: Kind) -> dict[str, A
     if len(values) < len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
         rule = "occurs twice in one object"
-        raise InvalidInput(f"{where}: key", twice, rule, f"give every {kind.what} its own name")
+        raise InvalidInput(f"{where}: key", twice, rule, f"give every {kind.noun} its own name")
     return values

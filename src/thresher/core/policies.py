@@ -18,8 +18,6 @@ from . import checks, custom_scores, kernel
 from .custom_scores import FORMULAS
 from .kernel import Formula
 
-# A policy: frozen data that names a score function, of ``kernel.py`` or a user's, and its settings.
-
 DOUBLING: Literal["doubling"] = "doubling"
 Exploration = float | Literal["doubling"] | None
 
@@ -100,9 +98,9 @@ class Policy:
     def scored_by(self) -> Formula:
         """The function that scores the arms. A user's must have been passed in."""
         if self.is_custom:
-            return custom_scores.checked(custom_scores.known(self.formula, self.digest).function)
-        found: Formula = getattr(kernel, "evt_supplement" if self.variant == "supplement" else self.formula)
-        return found
+            return custom_scores.with_checks(custom_scores.known(self.formula, self.digest).function)
+        formula: Formula = getattr(kernel, "evt_supplement" if self.variant == "supplement" else self.formula)
+        return formula
 
     @property
     def is_exact(self) -> bool:
@@ -194,10 +192,7 @@ def settling_constant(arms: int, confidence: float | None) -> float:
     return 2.0 * math.log(16.0 * arms / risk)
 
 
-NAMED: dict[str, Policy] = {}  # with their defaults: `policies.py` enters thresher's own
-
-
-__all__ = ["CONSTRUCTORS", "DOUBLING", "Policy", "custom", "from_json", "policy", "second_rule", "settling_constant"]
+NAMED: dict[str, Policy] = {}  # thresher's own, with their defaults: entered below
 
 
 def custom(
@@ -250,8 +245,8 @@ def evt(
     variant: Literal["main", "supplement"] = "main",
 ) -> Policy:
     """EVT: the paper's sequential rule; pending pulls are not counted."""
-    found = custom(kernel.evt, exploration=exploration, pending_weight=pending_weight, warmup=warmup, slack=slack)
-    return replace(found, variant=variant)
+    plain = custom(kernel.evt, exploration=exploration, pending_weight=pending_weight, warmup=warmup, slack=slack)
+    return replace(plain, variant=variant)
 
 
 def ap_evt(
@@ -307,7 +302,7 @@ CONSTRUCTORS: Mapping[str, Callable[..., Policy]] = {make.__name__.replace("_", 
 NAMED.update({name: make() for name, make in CONSTRUCTORS.items()})
 
 
-def policy(given: "Policy | str | None", *, certificates: bool = True, finds: bool = False) -> Policy:
+def policy(choice: "Policy | str | None", *, certificates: bool = True, finds: bool = False) -> Policy:
     """The policy that the user named; None means `balanced` with certificates, `anytime_evt` without.
 
     Where a few arms are to be found, None means `cheapest`.
@@ -315,20 +310,22 @@ def policy(given: "Policy | str | None", *, certificates: bool = True, finds: bo
     >>> policy("ap_evt") == ap_evt()
     True
     """
-    if given is None and finds:
+    if choice is None and finds:
         return cheapest()
-    if given is None:
+    if choice is None:
         return balanced() if certificates else anytime_evt()
-    if isinstance(given, Policy):
-        return given
+    if isinstance(choice, Policy):
+        return choice
     known = Naming(f"choose one of {', '.join(CONSTRUCTORS)}, or {{thresher.custom}}, a score of your own")
-    if not isinstance(given, str):
-        raise InvalidInput("policy", given, "must be a name, such as 'evt', or a policy, such as thresher.evt()", known)
-    if (digest := custom_scores.digest_of(given.strip())) is not None:
-        return Policy(given.strip(), digest=digest)
-    name = given.strip().lower().replace("_", "-")
+    if not isinstance(choice, str):
+        raise InvalidInput(
+            "policy", choice, "must be a name, such as 'evt', or a policy, such as thresher.evt()", known
+        )
+    if (digest := custom_scores.digest_of(choice.strip())) is not None:
+        return Policy(choice.strip(), digest=digest)
+    name = choice.strip().lower().replace("_", "-")
     if name not in CONSTRUCTORS:
-        raise InvalidInput("policy", given, "is not a policy that thresher knows", known)
+        raise InvalidInput("policy", choice, "is not a policy that thresher knows", known)
     return CONSTRUCTORS[name]()
 
 

@@ -88,14 +88,14 @@ def _row(location: str, cells: dict[str, Any], stated: bool) -> Row:
 def _from_json(rows: Sequence[object], file: str) -> tuple[bool, Iterator[Cells]]:
     """Whether some row has a state, and the rows."""
 
-    def each() -> Iterator[Cells]:
+    def cells() -> Iterator[Cells]:
         for count, row in enumerate(rows, start=1):
             location = f"row {count} of {file}"
             if not isinstance(row, dict):
                 raise InvalidInput(location, row, "is not an object with arm and reward", SHAPES)
             yield location, row
 
-    return any(isinstance(row, dict) and "state" in row for row in rows), each()
+    return any(isinstance(row, dict) and "state" in row for row in rows), cells()
 
 
 def check_columns(
@@ -115,9 +115,9 @@ def _from_csv(text: str, file: str, arm: str | None) -> tuple[bool, Iterator[Cel
     check_columns(columns, ("arm", "reward", "state"), file, OF_ONE_ARM if arm else SHAPES, optional=optional)
 
     def cells() -> Iterator[Cells]:
-        for location, found in rows:
-            stripped = dict(zip(columns, (cell.strip() for cell in found), strict=True))
-            names = {name: text_of(found[columns.index(name)]) for name in columns if name in ("arm", "case")}
+        for location, row in rows:
+            stripped = dict(zip(columns, (cell.strip() for cell in row), strict=True))
+            names = {name: text_of(row[columns.index(name)]) for name in columns if name in ("arm", "case")}
             yield location, {**stripped, **names}  # a name may start with a space
 
     return "state" in columns, cells()

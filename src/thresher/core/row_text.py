@@ -13,7 +13,7 @@ from ..text.escapes import markdown as marked
 from ..text.masking import one_line
 from ..text.phrasing import folded, plural
 from .rows import Row, ranked
-from .sentences import SIGNS, Look, standing_of
+from .sentences import SIGNS, Wording, standing_of
 
 MOST_ROWS, MOST_REASONS = 300, 20  # in a table for people; the other formats have all
 NARROWEST = 10  # characters of a name on a line, however narrow the screen is
@@ -24,136 +24,142 @@ Line = tuple[Piece, ...]
 class Column(NamedTuple):
     """One column of a table of arms. Each surface shows some of them."""
 
-    head: Callable[[Look], str]
-    text: Callable[[Row, Look], str | None]  # None: the row has no value
+    head: Callable[[Wording], str]
+    text: Callable[[Row, Wording], str | None]  # None: the row has no value
     style: Callable[[Row], str] = lambda row: ""
 
 
 def cells(
-    rows: Sequence[Row], look: Look, names: Iterable[str], *, keep: Iterable[str], none: str = "–"
+    rows: Sequence[Row], wording: Wording, names: Iterable[str], *, keep: Iterable[str], none: str = "–"
 ) -> dict[str, list[Piece]]:
     """The cells of some columns by their headings; those without any text are left out unless they are to be kept.
 
     ``none`` stands where a row has no value. Columns that another question has are left out.
 
     >>> row = Row("a", True, True, 0.75, 0.5, 1.0, 8, 0, 0, 1, 0, None, standing="reaches")
-    >>> cells([row], Look(0.5), ("arm", "standing", "estimate", "median", "pending"), keep=())
+    >>> cells([row], Wording(0.5), ("arm", "standing", "estimate", "median", "pending"), keep=())
     {'arm': [('a', '')], '': [('✓ reaches', 'reaches')], 'mean': [('0.75', '')]}
     """
     table, kept = dict[str, list[Piece]](), {*keep}
     for name in names:
-        if name in DETAILS and not asks_for(name, look):
+        if name in DETAILS and not asks_for(name, wording):
             continue
         head, text, style = COLUMNS[name]
-        texts = [text(row, look) for row in rows]
+        texts = [text(row, wording) for row in rows]
         if name in kept or name in DETAILS or any(texts):
             pieces = zip(texts, map(style, rows), strict=True)
-            table[head(look)] = [(none if text is None else text, style) for text, style in pieces]
+            table[head(wording)] = [(none if text is None else text, style) for text, style in pieces]
     return table
 
 
-def asks_for(name: str, look: Look) -> bool:
+def asks_for(name: str, wording: Wording) -> bool:
     """Whether the question has this one of `DETAILS`: with a share two quantiles, with a baseline two means."""
     if name in ("mean", "baseline"):
-        return look.baseline is not None
-    return look.share is not None and (name == "median" or look.quantile() != "p50")  # that is the median again
+        return wording.baseline is not None
+    return wording.share is not None and (name == "median" or wording.quantile() != "p50")  # that is the median again
 
 
-def further(look: Look) -> dict[str, str]:
+def further(wording: Wording) -> dict[str, str]:
     """The headings of the question's `DETAILS`."""
-    return {name: COLUMNS[name].head(look) for name in DETAILS if asks_for(name, look)}
+    return {name: COLUMNS[name].head(wording) for name in DETAILS if asks_for(name, wording)}
 
 
-def _head_of_estimate(look: Look) -> str:
-    return "within" if look.asks == "share" and look.lower_is_better else look.asks
+def _head_of_estimate(wording: Wording) -> str:
+    return "within" if wording.asks == "share" and wording.lower_is_better else wording.asks
 
 
-def _estimate(row: Row, look: Look) -> str | None:
+def _estimate(row: Row, wording: Wording) -> str | None:
     """What is compared with the bar; None for the baseline, which is compared with nothing."""
-    value = row.estimate if look.asks == "mean" or row.standing != "baseline" else None
-    return None if value is None else look.estimate(value)
+    value = row.estimate if wording.asks == "mean" or row.standing != "baseline" else None
+    return None if value is None else wording.estimate(value)
 
 
-def _left(row: Row, look: Look) -> str:
+def _left(row: Row, wording: Wording) -> str:
     """About how many pulls will settle the arm."""
     return f"~ {float(f'{row.left:.2g}'):,.0f}" if row.left and row.standing == "open" else ""
 
 
-def _baseline(row: Row, look: Look) -> str:
-    return "" if row.baseline is None else look.amount(row.baseline)
+def _baseline(row: Row, wording: Wording) -> str:
+    return "" if row.baseline is None else wording.amount(row.baseline)
 
 
-def _seen(row: Row, look: Look) -> str:
+def _seen(row: Row, wording: Wording) -> str:
     """How many rewards an arm has, and of how many cases."""
-    return f"{row.seen:,} of {look.cases:,}" if look.cases else f"{row.seen:,}"
+    return f"{row.seen:,} of {wording.cases:,}" if wording.cases else f"{row.seen:,}"
 
 
 def _number(name: str) -> Column:
     """A column of counts, of which most are 0."""
-    return Column(lambda look: COUNTS[name], lambda row, look: f"{getattr(row, name) or ''}")
+    return Column(lambda wording: COUNTS[name], lambda row, wording: f"{getattr(row, name) or ''}")
 
 
-def _value(name: str, head: Callable[[Look], str]) -> Column:
+def _value(name: str, head: Callable[[Wording], str]) -> Column:
     """A column of a median or quantile."""
-    return Column(head, lambda row, look: "" if getattr(row, name) is None else look.value(getattr(row, name)))
+    return Column(head, lambda row, wording: "" if getattr(row, name) is None else wording.value(getattr(row, name)))
 
 
 def _end(name: str) -> Column:
     """A column of one end of the interval."""
     values = attrgetter(name)
-    return Column(lambda look: name, lambda row, look: None if values(row) is None else look.estimate(values(row)))
+    return Column(
+        lambda wording: name, lambda row, wording: None if values(row) is None else wording.estimate(values(row))
+    )
 
 
 DETAILS = ("median", "quantile", "mean", "baseline")  # columns that only some questions have
 COUNTS = {"pending": "pending", "failures": "failed", "charged": "charged", "missing": "missing"}
 COLUMNS = {
-    "arm": Column(lambda look: "arm", lambda row, look: visible(row.arm)),
-    "sign": Column(lambda look: "", lambda row, look: SIGNS[row.standing], lambda row: row.standing),
-    "standing": Column(lambda look: "", lambda row, look: standing_of(row), lambda row: row.standing),
+    "arm": Column(lambda wording: "arm", lambda row, wording: visible(row.arm)),
+    "sign": Column(lambda wording: "", lambda row, wording: SIGNS[row.standing], lambda row: row.standing),
+    "standing": Column(lambda wording: "", lambda row, wording: standing_of(row), lambda row: row.standing),
     "estimate": Column(_head_of_estimate, _estimate),
     "low": _end("low"),
     "high": _end("high"),
-    "between": Column(lambda look: "between", lambda row, look: look.span(row.low, row.high), lambda row: "quiet"),
-    "median": _value("median", lambda look: "median"),
-    "quantile": _value("quantile", Look.quantile),
-    "mean": Column(lambda look: "mean", lambda row, look: look.amount(row.mean)),
-    "baseline": Column(lambda look: "baseline", _baseline),
-    "seen": Column(lambda look: look.draws, _seen),
-    "left": Column(lambda look: "left", _left, lambda row: "quiet"),
+    "between": Column(
+        lambda wording: "between", lambda row, wording: wording.span(row.low, row.high), lambda row: "quiet"
+    ),
+    "median": _value("median", lambda wording: "median"),
+    "quantile": _value("quantile", Wording.quantile),
+    "mean": Column(lambda wording: "mean", lambda row, wording: wording.amount(row.mean)),
+    "baseline": Column(lambda wording: "baseline", _baseline),
+    "seen": Column(lambda wording: wording.draws, _seen),
+    "left": Column(lambda wording: "left", _left, lambda row: "quiet"),
     **{name: _number(name) for name in COUNTS},
 }
 TABLE = ("arm", "standing", "estimate", "between", *DETAILS, "seen", "left", *COUNTS)
 
 
-def columns(rows: Sequence[Row], look: Look) -> dict[str, list[Piece]]:
+def columns(rows: Sequence[Row], wording: Wording) -> dict[str, list[Piece]]:
     """The cells of the table that people read."""
-    return cells(rows, look, TABLE, keep=("arm", "estimate", "seen"))
+    return cells(rows, wording, TABLE, keep=("arm", "estimate", "seen"))
 
 
-def table(rows: Iterable[Row], look: Look, width: int | None = None) -> Iterator[Line]:
+def table(rows: Iterable[Row], wording: Wording, width: int | None = None) -> Iterator[Line]:
     """The table, line by line. With a width, long names are folded and details are left out so that lines fit."""
     from rich.cells import cell_len  # here: only people need it
 
-    arms = ranked(rows, lower_is_better=look.lower_is_better)
-    found = columns(arms[:MOST_ROWS], look)
-    widths = {head: max(cell_len(text) for text in [head, *(text for text, _ in found[head])]) for head in found}
+    arms = ranked(rows, lower_is_better=wording.lower_is_better)
+    table_cells = columns(arms[:MOST_ROWS], wording)
+    widths = {
+        head: max(cell_len(text) for text in [head, *(text for text, _ in table_cells[head])]) for head in table_cells
+    }
     longest, left_out = widths.pop("arm"), list[str]()
     if width is not None:
-        for head in reversed(further(look).values()):
-            if head in found and width < min(longest, NARROWEST) + sum(widths.values()) + 2 * len(widths):
+        for head in reversed(further(wording).values()):
+            if head in table_cells and width < min(longest, NARROWEST) + sum(widths.values()) + 2 * len(widths):
                 left_out.insert(0, head)
-                del found[head], widths[head]
+                del table_cells[head], widths[head]
         longest = min(longest, max(NARROWEST, width - sum(widths.values()) - 2 * len(widths)))
 
     def padded(head: str, text: str) -> str:
         blanks = " " * ((longest if head == "arm" else widths[head]) - cell_len(text))
         return f"{text}{blanks}" if head == "arm" else f"  {text}{blanks}" if head == "" else f"  {blanks}{text}"
 
-    yield (("".join(padded(head, head) for head in found), "quiet"),)
-    for at, (name, _) in enumerate(found["arm"]):
+    yield (("".join(padded(head, head) for head in table_cells), "quiet"),)
+    for at, (name, _) in enumerate(table_cells["arm"]):
         first, *rest = folded(name, longest, cell_len)
-        cells = {head: (first, "") if head == "arm" else found[head][at] for head in found}
-        yield tuple((padded(head, text), style) for head, (text, style) in cells.items())
+        line = {head: (first, "") if head == "arm" else table_cells[head][at] for head in table_cells}
+        yield tuple((padded(head, text), style) for head, (text, style) in line.items())
         yield from (((part, ""),) for part in rest)
     if len(arms) > MOST_ROWS:
         yield ((f"… and {plural(len(arms) - MOST_ROWS, 'more arm')}; CSV has all", "quiet"),)
@@ -166,17 +172,17 @@ def failures(rows: Iterable[Row]) -> Iterator[Line]:
     """Why each retired arm was retired, and one line about failures of the others."""
     arms = ranked(rows)
     retired = [row for row in arms if row.standing == "retired"]
-    found = [f"{SIGNS['retired']} {visible(row.arm)}: {one_line(row.reason or '')}" for row in retired[:MOST_REASONS]]
+    lines = [f"{SIGNS['retired']} {visible(row.arm)}: {one_line(row.reason or '')}" for row in retired[:MOST_REASONS]]
     if len(retired) > MOST_REASONS:
-        found.append(f"… and {plural(len(retired) - MOST_REASONS, 'more retired arm')}; CSV has all")
+        lines.append(f"… and {plural(len(retired) - MOST_REASONS, 'more retired arm')}; CSV has all")
     failing = [row for row in arms if row.failures and row.standing != "retired"]
     if failing:
         worst = max(failing, key=lambda row: row.failures)
         count = sum(row.failures for row in failing)
         many = f"of {len(failing):,} arms " if len(failing) > 1 else ""
-        found.append(f"{plural(count, 'pull')} {many}failed; {visible(worst.arm)}: {one_line(worst.reason or '')}")
-    yield from (((line, "failure"),) for line in found)
-    if found:
+        lines.append(f"{plural(count, 'pull')} {many}failed; {visible(worst.arm)}: {one_line(worst.reason or '')}")
+    yield from (((line, "failure"),) for line in lines)
+    if lines:
         yield ()
 
 
@@ -186,11 +192,11 @@ def csv(rows: Iterable[Row]) -> str:
     return "".join([csv_line(field.name for field in fields(Row)), *(csv_line(row.values()) for row in cells)])
 
 
-def markdown(rows: Iterable[Row], look: Look, first: str, remarks: Iterable[str]) -> str:
+def markdown(rows: Iterable[Row], wording: Wording, first: str, remarks: Iterable[str]) -> str:
     """A sentence, the rows as a Markdown table, and remarks."""
     arms = list(rows)
     names = ("estimate", "low", "high", *DETAILS, "seen")
-    numbers = cells(arms, look, names, keep=names, none="")
+    numbers = cells(arms, wording, names, keep=names, none="")
     table = {
         "arm": [marked(row.arm) for row in arms],
         "": [standing_of(row) for row in arms],
@@ -202,14 +208,14 @@ def markdown(rows: Iterable[Row], look: Look, first: str, remarks: Iterable[str]
     return "\n".join([*lines, "", *map(marked, remarks)]) + "\n"
 
 
-def html(rows: Iterable[Row], look: Look, headline: str, spent: str, remarks: Sequence[str]) -> str:
+def html(rows: Iterable[Row], wording: Wording, headline: str, spent: str, remarks: Sequence[str]) -> str:
     """The answer, what it took and the table as HTML for a notebook, without scripts or styles."""
-    arms = ranked(rows, lower_is_better=look.lower_is_better)
-    found = columns(arms[:MOST_ROWS], look)
-    heads = "".join(f"<th>{head}</th>" for head in found)
+    arms = ranked(rows, lower_is_better=wording.lower_is_better)
+    table_cells = columns(arms[:MOST_ROWS], wording)
+    heads = "".join(f"<th>{head}</th>" for head in table_cells)
     body = "".join(
         f"<tr>{''.join(f'<td>{_text(text)}</td>' for text, _ in cells)}</tr>"
-        for cells in zip(*found.values(), strict=True)
+        for cells in zip(*table_cells.values(), strict=True)
     )
     more = f"<p>… and {plural(len(arms) - MOST_ROWS, 'more arm')}</p>" if len(arms) > MOST_ROWS else ""
     notes = "".join(f"<p>{_text(remark)}</p>" for remark in remarks)
@@ -218,7 +224,7 @@ def html(rows: Iterable[Row], look: Look, headline: str, spent: str, remarks: Se
 
 
 def _text(text: str) -> str:
-    """Text as HTML: notebooks also look for formulas between dollar signs."""
+    """Text as HTML: notebooks also wording for formulas between dollar signs."""
     return escaping.escape(text).replace("$", "<span>$</span>")
 
 

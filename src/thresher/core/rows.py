@@ -91,7 +91,7 @@ def row_of(ledger: State, arm: int) -> Row:
     reached = _reached(ledger, arm)
     is_weighed = ledger.certifies and arm != ledger.base and not ledger.is_outside(arm)
     low, high, disagrees = intervals.interval(ledger, arm, counted) if is_weighed else (None, None, False)
-    found = Row(
+    row = Row(
         arm=spec.arms[arm],
         reached=reached,
         certified=arm != ledger.base and ledger.is_certified(arm),
@@ -111,7 +111,7 @@ def row_of(ledger: State, arm: int) -> Row:
         interval_disagrees=disagrees,
         standing=_standing(ledger, arm, reached),
     )
-    return replace(found, **_values(ledger, arm, counted)) if ledger.values and seen else found
+    return replace(row, **_values(ledger, arm, counted)) if ledger.values and seen else row
 
 
 def _values(ledger: State, arm: int, counted: float | None) -> dict[str, Any]:
@@ -119,28 +119,23 @@ def _values(ledger: State, arm: int, counted: float | None) -> dict[str, Any]:
     spec = ledger.spec
     if arm == ledger.base:
         return {"mean": _mean(_base_rewards(ledger))}
-    rewards, found = ledger.values[arm], dict[str, Any]()
-    found["mean"] = _mean(rewards)
-    others = ledger.others[arm] if ledger.others else ()
-    if others:
-        found["baseline"] = _mean(others)
+    rewards, others = ledger.values[arm], ledger.others[arm] if ledger.others else ()
+    numbers = {"mean": _mean(rewards), **({"baseline": _mean(others)} if others else {})}
     if spec.share is None:
-        found["difference"] = None if counted is None else spec.shown(counted)
-        return found
-    found["share"] = counted
+        return {**numbers, "difference": None if counted is None else spec.shown(counted)}
     values = sorted(_compared(rewards, others, spec.ratio)) if others else sorted(rewards)
     if values:
-        found["median"] = (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2.0
-        found["quantile"] = middle(values, spec.share, lower_is_better=spec.lower_is_better)
-    return found
+        numbers["median"] = (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2.0
+        numbers["quantile"] = middle(values, spec.share, lower_is_better=spec.lower_is_better)
+    return {**numbers, "share": counted}
 
 
 def _compared(rewards: Iterable[float], others: Iterable[float], ratio: float | None) -> list[float]:
     """Each reward divided by the baseline's, or minus it. If both are 0, the ratio asked about is just reached."""
-    both = zip(rewards, others, strict=True)
+    pairs = zip(rewards, others, strict=True)
     if ratio is None:
-        return [one - two for one, two in both]
-    return [min(one / two, MOST) if two else MOST if one else ratio for one, two in both]
+        return [reward - other for reward, other in pairs]
+    return [min(reward / other, MOST) if other else MOST if reward else ratio for reward, other in pairs]
 
 
 def middle(values: list[float], share: float, *, lower_is_better: bool) -> float:
@@ -161,8 +156,8 @@ def _base_rewards(ledger: State) -> list[float]:
 
 
 def _mean(values: Iterable[float]) -> float | None:
-    found = list(values)
-    return math.fsum(found) / len(found) if found else None
+    numbers = list(values)
+    return math.fsum(numbers) / len(numbers) if numbers else None
 
 
 def openness(ledger: State, arm: int) -> float:

@@ -18,8 +18,8 @@ Asks = Literal["mean", "share", "difference"]
 SIGNS = {"reaches": "✓", "misses": "✗", "open": "·", "retired": "✕", "baseline": "="}
 
 
-class Look(NamedTuple):
-    """What a study asks, as far as sentences, tables and pictures show it."""
+class Wording(NamedTuple):
+    """What a study asks, as far as sentences, tables and pictures say it, and how they write its numbers."""
 
     stated_bar: float  # at_least, at_most or the margin
     lower_is_better: bool = False
@@ -49,7 +49,7 @@ class Look(NamedTuple):
     def edges(self) -> tuple[float, float]:
         """The bar less and plus the tolerance, on the scale of `Row.estimate`.
 
-        >>> Look(0.95, tolerance=0.02).edges
+        >>> Wording(0.95, tolerance=0.02).edges
         (0.93, 0.97)
         """
         return edges(self.bar, self.tolerance)
@@ -58,7 +58,7 @@ class Look(NamedTuple):
     def bars(self) -> dict[str, float | None]:
         """The stated bar, by the name that users give it; None by the other names.
 
-        >>> Look(0.05, lower_is_better=True).bars, Look(0.0, baseline="a").bars
+        >>> Wording(0.05, lower_is_better=True).bars, Wording(0.0, baseline="a").bars
         ({'at_least': None, 'at_most': 0.05, 'margin': None}, {'at_least': None, 'at_most': None, 'margin': 0.0})
         """
         name = "margin" if self.baseline is not None else "at_most" if self.lower_is_better else "at_least"
@@ -73,7 +73,7 @@ class Look(NamedTuple):
     def amount(self, value: float | None, *, exact: bool = False) -> str:
         """A reward, or a mean of rewards; ``exact`` for what the user wrote, such as the bar.
 
-        >>> Look(0.05, unit="s").amount(0.0123), Look(0.5).amount(0.0123), Look(5, unit="points").amount(12)
+        >>> Wording(0.05, unit="s").amount(0.0123), Wording(0.5).amount(0.0123), Wording(5, unit="points").amount(12)
         ('12.3 ms', '0.0123', '12 points')
         """
         return amount(value, self.unit, exact=exact)
@@ -81,7 +81,7 @@ class Look(NamedTuple):
     def estimate(self, value: float | None, *, exact: bool = False) -> str:
         """What is asked about: a mean, a share in percent, or a difference with its sign.
 
-        >>> Look(0.2, share=0.95).estimate(0.975), Look(0.0, baseline="a").estimate(0.03)
+        >>> Wording(0.2, share=0.95).estimate(0.975), Wording(0.0, baseline="a").estimate(0.03)
         ('97.5 %', '+0.03')
         """
         if value is None or self.asks == "mean":
@@ -93,8 +93,8 @@ class Look(NamedTuple):
     def distance(self, value: float) -> str:
         """How far something is from the bar.
 
-        >>> Look(0.9, unit="%").distance(0.02), Look(0.2, unit="s").distance(0.002), Look(5, share=0.9).distance(0.01)
-        ('2 points', '2 ms', '1 point')
+        >>> Wording(0.9, unit="%").distance(0.02), Wording(0.2, unit="s").distance(0.002)
+        ('2 points', '2 ms')
         """
         if self.asks != "share" and self.unit != PERCENT:
             return self.amount(value, exact=True)
@@ -104,7 +104,7 @@ class Look(NamedTuple):
     def span(self, low: float | None, high: float | None) -> str:
         """An interval of what is asked about.
 
-        >>> Look(0.5).span(0.25, 0.75), Look(0.5).span(None, None)
+        >>> Wording(0.5).span(0.25, 0.75), Wording(0.5).span(None, None)
         ('0.25 – 0.75', '')
         """
         if low is None or high is None:
@@ -118,7 +118,7 @@ class Look(NamedTuple):
     def quantile(self) -> str:
         """The name of the quantile that a share asks about: p95, or p5 where higher is better.
 
-        >>> Look(0.2, lower_is_better=True, share=0.95).quantile(), Look(0.2, share=0.95).quantile()
+        >>> Wording(0.2, lower_is_better=True, share=0.95).quantile(), Wording(0.2, share=0.95).quantile()
         ('p95', 'p5')
         """
         share = self.share or 0.0
@@ -129,10 +129,10 @@ class Look(NamedTuple):
         return amount(value, None if self.ratio is not None else self.unit) + ("×" if self.ratio and value else "")
 
 
-def look_of(spec: Spec) -> Look:
-    """How the numbers of this question are shown."""
+def wording_of(spec: Spec) -> Wording:
+    """The wording of a study's question."""
     asked = (spec.stated_bar, spec.lower_is_better, spec.share, spec.baseline, spec.ratio, spec.unit)
-    return Look(*asked, spec.case_count or None, spec.find, spec.tolerance)
+    return Wording(*asked, spec.case_count or None, spec.find, spec.tolerance)
 
 
 def short(name: str) -> str:
@@ -158,81 +158,81 @@ class Claim(NamedTuple):
     rest: str
 
 
-def claim(look: Look) -> Claim:
+def claim(wording: Wording) -> Claim:
     """What an arm that reaches the bar does.
 
-    >>> " ".join(claim(Look(0.2, lower_is_better=True, share=0.95, unit="s"))[1:])
+    >>> " ".join(claim(Wording(0.2, lower_is_better=True, share=0.95, unit="s"))[1:])
     'stays within 200 ms in at least 95 % of pulls'
-    >>> " ".join(claim(Look(0.0, True, 0.5, "before", 1.05, "s"))[1:])
+    >>> " ".join(claim(Wording(0.0, True, 0.5, "before", 1.05, "s"))[1:])
     'is at most 5 % slower than before in at least half of the pairs'
     """
-    lower, bar = look.lower_is_better, look.amount(abs(look.stated_bar), exact=True)
-    base = None if look.baseline is None else quoted(look.baseline)
+    lower, bar = wording.lower_is_better, wording.amount(abs(wording.stated_bar), exact=True)
+    base = None if wording.baseline is None else quoted(wording.baseline)
     if base is None:
-        bar = look.amount(look.stated_bar, exact=True)
+        bar = wording.amount(wording.stated_bar, exact=True)
         verbs, rest = (("stay within", "stays within") if lower else ("reach", "reaches")), bar
-    elif look.ratio is not None:
-        verbs, rest = ("are", "is"), _times(look, look.ratio, base)
-    elif look.stated_bar == 0.0:
+    elif wording.ratio is not None:
+        verbs, rest = ("are", "is"), _times(wording, wording.ratio, base)
+    elif wording.stated_bar == 0.0:
         verbs, rest = ("match or beat", "matches or beats"), base
-    elif look.stated_bar > 0.0:
+    elif wording.stated_bar > 0.0:
         verbs, rest = ("beat", "beats"), f"{base} by {bar}"
     else:
         verbs, rest = ("lose", "loses"), f"at most {bar} to {base}"
-    if look.share is not None:
-        draws = plural(look.cases, "case") if look.cases else "pulls" if base is None else "pairs"
-        half = look.share == HALF and base is not None and not look.cases
-        rest += f" in at least {'half of the' if half else f'{percent(look.share, exact=True)} of'} {draws}"
+    if wording.share is not None:
+        draws = plural(wording.cases, "case") if wording.cases else "pulls" if base is None else "pairs"
+        half = wording.share == HALF and base is not None and not wording.cases
+        rest += f" in at least {'half of the' if half else f'{percent(wording.share, exact=True)} of'} {draws}"
     return Claim(*verbs, rest)
 
 
-def _times(look: Look, ratio: float, base: str) -> str:
+def _times(wording: Wording, ratio: float, base: str) -> str:
     """How an arm compares with the baseline by a ratio: for times, how much slower or faster."""
-    if look.unit == "s" and look.lower_is_better and ratio != 1.0:
+    if wording.unit == "s" and wording.lower_is_better and ratio != 1.0:
         change = percent(round(abs(ratio - 1.0), 12), exact=True)
         return f"at most {change} slower than {base}" if ratio > 1.0 else f"at least {change} faster than {base}"
-    limit = "at most" if look.lower_is_better else "at least"
+    limit = "at most" if wording.lower_is_better else "at least"
     return f"{limit} {'as much as' if ratio == 1.0 else f'{number(ratio, exact=True)} times'} {base}"
 
 
-def question(look: Look, arms: int) -> str:
+def question(wording: Wording, arms: int) -> str:
     """What a study asks about so many arms.
 
-    >>> question(Look(0.9), 3), question(Look(0.9), 1)
+    >>> question(Wording(0.9), 3), question(Wording(0.9), 1)
     ('Which of 3 arms reach 0.9?', 'Does the arm reach 0.9?')
-    >>> question(Look(0.9, cases=500), 40), question(Look(0.9, find=2), 40)
+    >>> question(Wording(0.9, cases=500), 40), question(Wording(0.9, find=2), 40)
     ('Which of 40 arms reach 0.9 on 500 cases?', 'Which 2 of 40 arms reach 0.9?')
-    >>> question(Look(0.9, find=1, unit="%", tolerance=0.02), 40)
+    >>> question(Wording(0.9, find=1, unit="%", tolerance=0.02), 40)
     'Does any of 40 arms reach 90 %, give or take 2 points?'
     """
-    does, one, rest = claim(look)
-    if look.cases and look.share is None:
-        rest += f" on {plural(look.cases, 'case')}"
-    rest += f"{_leeway(look)}?"
-    if arms == 1 or look.find == 1:
+    does, one, rest = claim(wording)
+    if wording.cases and wording.share is None:
+        rest += f" on {plural(wording.cases, 'case')}"
+    rest += f"{_leeway(wording)}?"
+    if arms == 1 or wording.find == 1:
         who = "the arm" if arms == 1 else f"any of {arms:,} arms"
         return f"Is {who} {rest}" if one == "is" else f"Does {who} {does} {rest}"
-    return f"Which {f'{look.find:,} ' if look.find else ''}of {arms:,} arms {does} {rest}"
+    return f"Which {f'{wording.find:,} ' if wording.find else ''}of {arms:,} arms {does} {rest}"
 
 
-def _leeway(look: Look) -> str:
-    return f", give or take {look.distance(look.tolerance)}" if look.tolerance else ""
+def _leeway(wording: Wording) -> str:
+    return f", give or take {wording.distance(wording.tolerance)}" if wording.tolerance else ""
 
 
 def question_of(spec: Spec) -> str:
     """What a study of this specification asks."""
-    return question(look_of(spec), spec.contenders)
+    return question(wording_of(spec), spec.contenders)
 
 
-def answer(look: Look, reached: int, missed: int, others: int, *, certifies: bool = True) -> str:
+def answer(wording: Wording, reached: int, missed: int, others: int, *, certifies: bool = True) -> str:
     """How many arms reach the bar, miss it and are open, in a sentence.
 
-    >>> answer(Look(0.9, unit="%"), 7, 5, 0), answer(Look(0.9, unit="%"), 4, 1, 7)
+    >>> answer(Wording(0.9, unit="%"), 7, 5, 0), answer(Wording(0.9, unit="%"), 4, 1, 7)
     ('7 of 12 reach 90 %, 5 miss it.', '4 reach it, 1 misses it, 7 open.')
-    >>> answer(Look(0.9), 1, 0, 0), answer(Look(0.9), 0, 0, 1), answer(Look(0.9), 2, 1, 0, certifies=False)
+    >>> answer(Wording(0.9), 1, 0, 0), answer(Wording(0.9), 0, 0, 1), answer(Wording(0.9), 2, 1, 0, certifies=False)
     ('It reaches 0.9.', 'It is open.', 'By their means, 2 of 3 reach 0.9, 1 misses it; nothing is certified.')
     """
-    many, one, rest = claim(look)
+    many, one, rest = claim(wording)
     arms = reached + missed + others
     does, fails = (one if reached == 1 else many), _fails(one, missed)
     if arms == 1:
@@ -330,7 +330,7 @@ def standing(row: Row, *, outside: bool) -> str:
     return f"{standing_of(row)}{known}.{failure}"
 
 
-def origin(earlier: int, told: int, since: str | None, others: int = 0, *, what: str = "rewards") -> str | None:
+def origin(earlier: int, told: int, since: str | None, others: int = 0, *, noun: str = "rewards") -> str | None:
     """How many rewards are from earlier runs or other agents, in a sentence; None: none is.
 
     Those that were there before cannot be told apart: other agents may have just written them.
@@ -341,7 +341,7 @@ def origin(earlier: int, told: int, since: str | None, others: int = 0, *, what:
     count = earlier + others
     if not count:
         return None
-    many = f"{count:,} of these {told:,} {what} are" if count < told else f"All {what} are"
+    many = f"{count:,} of these {told:,} {noun} are" if count < told else f"All {noun} are"
     return f"{many} from {f'earlier runs or other agents, since {plain_time(since)}' if earlier else 'other agents'}."
 
 

@@ -71,8 +71,8 @@ class Spec:
     high_reach: ClassVar[float]
 
     @named_arguments
-    def __init__(self, **given: Unpack[StoredArguments]) -> None:
-        values = parameters.checked(given)
+    def __init__(self, **arguments: Unpack[StoredArguments]) -> None:
+        values = parameters.checked(arguments)
         keep = vars(self).update  # the fields are frozen for everybody else
         keep({field.name: values[field.name] for field in fields(self) if field.name in values})
         arms, params = named_items.arms(values["arms"], values["params"])
@@ -80,7 +80,7 @@ class Spec:
         keep(arms=arms, params=params, cases=cases, case_params=case_params)
         certifies, finds = self.confidence is not None, self.find is not None
         keep(policy=policies.policy(values["policy"], certificates=certifies, finds=finds))
-        raw = {**values, **given}  # as errors show it
+        raw = {**values, **arguments}  # as errors show it
         name = _bar_name(self, raw)
         keep(_counted(self, name, values[name] or 0.0, raw[name]))
         keep(_edges(self))
@@ -532,14 +532,14 @@ def differences(mine: Spec, other: Spec) -> list[str]:
         *_named("arm", (mine.arms, mine.params), (other.arms, other.params)),
         *_cases(mine, other),
         *bars,
-        *(_differs(name, one, two) for name, one, two in pairs if one != two),
+        *(_differs(name, my_value, other_value) for name, my_value, other_value in pairs if my_value != other_value),
     ]
 
 
-def _differs(name: str, one: object, two: object) -> str:
-    if isinstance(one, Policy) and str(one) == str(two):
-        return f"the file that defines {one.formula} has changed"
-    return f"{name} is {_told(one)}, not {_told(two)}"
+def _differs(name: str, my_value: object, other_value: object) -> str:
+    if isinstance(my_value, Policy) and str(my_value) == str(other_value):
+        return f"the file that defines {my_value.formula} has changed"
+    return f"{name} is {_in_words(my_value)}, not {_in_words(other_value)}"
 
 
 def _bars(mine: Spec, other: Spec) -> tuple[list[str], tuple[str, ...]]:
@@ -547,9 +547,9 @@ def _bars(mine: Spec, other: Spec) -> tuple[list[str], tuple[str, ...]]:
     lower = ["lower" if spec.lower_is_better else "higher" for spec in (mine, other)]
     if mine.baseline is not None and other.baseline is not None:
         return ([f"{lower[0]} is better, not {lower[1]}"] if lower[0] != lower[1] else []), ("lower_is_better",)
-    one, two = _bar(mine), _bar(other)
+    my_bar, other_bar = _bar(mine), _bar(other)
     plain = mine.baseline == other.baseline and "lower" not in lower
-    return ([] if one == two or plain else [f"the bar is {one}, not {two}"]), (
+    return ([] if my_bar == other_bar or plain else [f"the bar is {my_bar}, not {other_bar}"]), (
         "stated_bar",
         "lower_is_better",
         "baseline",
@@ -558,7 +558,7 @@ def _bars(mine: Spec, other: Spec) -> tuple[list[str], tuple[str, ...]]:
 
 def _bar(spec: Spec) -> str:
     if spec.baseline is not None:
-        return f"the baseline {_told(spec.baseline)}"
+        return f"the baseline {_in_words(spec.baseline)}"
     return f"at {'most' if spec.lower_is_better else 'least'} {amount(spec.stated_bar, spec.unit, exact=True)}"
 
 
@@ -572,25 +572,27 @@ def _cases(mine: Spec, other: Spec) -> list[str]:
         return _named("case", (mine.cases, mine.case_params), (other.cases, other.case_params))
     if mine.cases == other.cases:
         return []
-    one, two = ("none" if spec.cases is None else f"{spec.case_count:,}" for spec in (mine, other))
-    if one == two:
+    my_count, other_count = ("none" if spec.cases is None else f"{spec.case_count:,}" for spec in (mine, other))
+    if my_count == other_count:
         return ["only one of the two names its cases"]
-    return [f"cases are {one}, not {two}"]
+    return [f"cases are {my_count}, not {other_count}"]
 
 
-def _named(what: str, mine: Named, other: Named) -> list[str]:
+def _named(noun: str, mine: Named, other: Named) -> list[str]:
     """The first arm or case that differs. No parameters at all is the same as none for each."""
     if len(mine[0]) != len(other[0]):
-        return [f"{what}s are {len(mine[0]):,}, not {len(other[0]):,}"]
+        return [f"{noun}s are {len(mine[0]):,}, not {len(other[0]):,}"]
     none: tuple[Params, ...] = (NO_PARAMS,) * len(mine[0])
     both = zip(mine[0], other[0], mine[1] or none, other[1] or none, strict=True)
     for number, (name, theirs, params, their_params) in enumerate(both, start=1):
         if name != theirs:
-            return [f"{what} {number} is {_told(name)}, not {_told(theirs)}"]
+            return [f"{noun} {number} is {_in_words(name)}, not {_in_words(theirs)}"]
         if params != their_params:
-            return [f"params of {what} {_told(name)} are {_told(dict(params))}, not {_told(dict(their_params))}"]
+            return [
+                f"params of {noun} {_in_words(name)} are {_in_words(dict(params))}, not {_in_words(dict(their_params))}"
+            ]
     return []
 
 
-def _told(value: object) -> str:
+def _in_words(value: object) -> str:
     return "none" if value is None else str(value) if isinstance(value, Policy) else shown(value, 60)

@@ -11,7 +11,7 @@ from .certificate import OPEN
 from .forecast import left
 from .guarantee import USUAL, Words, guarantee, hints
 from .rows import Row, Standing, row_of
-from .sentences import Look, look_of
+from .sentences import Wording, wording_of
 from .state import State
 
 FORMAT = 1  # of the JSON
@@ -112,21 +112,21 @@ class Verdict:
         return self._standing("retired")
 
     @cached_property
-    def look(self) -> Look:
+    def wording(self) -> Wording:
         """What the study asks, for sentences, tables and pictures."""
         bars = (self.at_least, self.at_most, self.margin)
         stated_bar = next((bar for bar in bars if bar is not None), 0.0)
-        return Look(stated_bar, *(getattr(self, name) for name in Look._fields[1:]))
+        return Wording(stated_bar, *(getattr(self, name) for name in Wording._fields[1:]))
 
     @property
     def question(self) -> str:
         """What the study asks."""
-        return sentences.question(self.look, len(self.rows) - (self.baseline is not None))
+        return sentences.question(self.wording, len(self.rows) - (self.baseline is not None))
 
     @property
     def edges(self) -> tuple[float, float]:
         """The bar less and plus the tolerance, on the scale of what is asked about."""
-        return self.look.edges
+        return self.wording.edges
 
     @property
     def answer(self) -> str:
@@ -134,7 +134,7 @@ class Verdict:
         counts = len(self.reached), len(self.missed), len(self.open)
         if self.find is not None:
             return sentences.found(self.reached, self.find, *counts[1:], done=self.done)
-        return sentences.answer(self.look, *counts, certifies=self.confidence is not None)
+        return sentences.answer(self.wording, *counts, certifies=self.confidence is not None)
 
     @property
     def headline(self) -> str:
@@ -177,7 +177,7 @@ class Verdict:
 
     def to_markdown(self) -> str:
         """The answer and a table in Markdown, in which names are text and nothing else."""
-        return row_text.markdown(self.rows, self.look, f"**{self.headline}** {self.spent}", self.remarks)
+        return row_text.markdown(self.rows, self.wording, f"**{self.headline}** {self.spent}", self.remarks)
 
     def to_frame(self) -> Any:
         """The rows as a pandas DataFrame; an error if pandas is not installed."""
@@ -185,7 +185,7 @@ class Verdict:
 
     def lines(self, width: int | None = None) -> Iterator[row_text.Line]:
         """The table and the sentences as ``print(verdict)`` shows them, in pieces with a style each."""
-        yield from row_text.table(self.rows, self.look, width)
+        yield from row_text.table(self.rows, self.wording, width)
         yield from row_text.failures(self.rows)
         yield ((self.headline, "strong"), (f" {self.spent}", ""))
         if self.origin:
@@ -199,7 +199,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return row_text.html(self.rows, self.look, self.headline, self.spent, self.remarks)
+        return row_text.html(self.rows, self.wording, self.headline, self.spent, self.remarks)
 
 
 def full_run(ledger: State) -> int | None:
@@ -216,11 +216,11 @@ def full_run(ledger: State) -> int | None:
     return ledger.spec.contenders * max(settled) if settled else None
 
 
-def read(study: str, ledger: State, words: Words = USUAL) -> Verdict:
+def verdict_of(study: str, ledger: State, words: Words = USUAL) -> Verdict:
     """The verdict of a ledger, its guarantee in these words."""
     spec = ledger.spec
-    look = look_of(spec)
-    asked: dict[str, Any] = {**look._asdict(), **look.bars}
+    wording = wording_of(spec)
+    asked: dict[str, Any] = {**wording._asdict(), **wording.bars}
     del asked["stated_bar"], asked["tolerance"]
     return Verdict(
         study=study,

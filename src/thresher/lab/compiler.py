@@ -191,8 +191,10 @@ def _namespace(kind: Kind) -> Namespace:
 
 @cache
 def other_loop(function: FunctionType) -> Callable[..., None]:
-    """A loop of another room, compiled with everything in its module."""
-    namespace = _extended(dict(_namespace(Kind())), (sys.modules[function.__module__],))
+    """A loop of another room, compiled with everything in its module, whose constants come before our own."""
+    module = sys.modules[function.__module__]
+    own = {name: value for name, value in vars(module).items() if name.isupper()}
+    namespace = _extended({**_namespace(Kind()), **own}, (module,))
     return outermost(scores.rebuilt(function, namespace, function.__name__))
 
 

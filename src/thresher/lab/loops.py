@@ -10,7 +10,6 @@ from ..core.certificate import OPEN
 from ..core.kernel import (
     SHUT,
     Board,
-    Rule,
     added,
     choose_for,
     is_above,
@@ -191,18 +190,11 @@ def note_asked(trace: Trace, arms: Arms, pull: int, arm: int, reward: float) -> 
 
 
 def learned(
-    board: Board,
-    other: Board,
-    rule: Rule,
-    other_rule: Rule,
-    proof: Proof,
-    arms: Arms,
-    arm: int,
-    pull: int,
-    reward: float,
-    lost: bool,
+    boards: Boards, rules: Rules, proof: Proof, arms: Arms, arm: int, pull: int, reward: float, lost: bool
 ) -> None:
     """Pass a reward or a loss to the certificates, and take the arms that this settled out of the tournaments."""
+    board, other = boards
+    rule, other_rule = rules
     if COUNTS and arm == arms.base:
         if learn_baseline(board, proof, arm, pull, lost):
             for opened in range(len(board.seen)):
@@ -270,7 +262,7 @@ def run_at_once(
                 reward = issued_pull(board, proof, arms, arm, issued, state)
                 observed(board, arms, arm, reward)
                 if CERTIFIES:
-                    learned(board, other, rule, other_rule, proof, arms, arm, issued, reward, False)
+                    learned(boards, (rule, other_rule), proof, arms, arm, issued, reward, False)
                 rule = rescore_asked(board, other, arm, rule, other_rule, issued)
                 note_asked(trace, arms, issued, arm, reward)
                 note(trace, -issued, arm, reward, 0.0)
@@ -282,10 +274,8 @@ def run_at_once(
 
 
 def came_back(
-    board: Board,
-    other: Board,
-    rule: Rule,
-    other_rule: Rule,
+    boards: Boards,
+    rules: Rules,
     proof: Proof,
     arms: Arms,
     trace: Trace,
@@ -295,13 +285,14 @@ def came_back(
     delay_words: Words,
 ) -> None:
     """A pull is no longer pending: its reward came back, or it was lost."""
+    board, _ = boards
     arm, pull, reward = slots.arm[slot], slots.pull[slot], slots.reward[slot]
     lost = is_lost(timing, reward < arms.bar, delay_words)
     board.pending[arm] -= 1
     if not lost:
         observed(board, arms, arm, reward)
     if CERTIFIES:
-        learned(board, other, rule, other_rule, proof, arms, arm, pull, reward, lost)
+        learned(boards, rules, proof, arms, arm, pull, reward, lost)
     note(trace, -pull, arm, math.nan if lost else reward, 0.0)
 
 
@@ -367,7 +358,7 @@ def run_delayed(
                 # no case is left to issue, but rewards are pending
                 if CERTIFIES and proof.sheet.cases > 0 and proof.open[0] == 0:
                     was_open = proof.docket.settled[arm] == OPEN
-                came_back(board, other, rule, other_rule, proof, arms, trace, slots, slot, timing, delay_words)
+                came_back(boards, (rule, other_rule), proof, arms, trace, slots, slot, timing, delay_words)
                 rescore_both(board, other, arm, rule, other_rule)
                 slots.pull[slot] = 0
                 slots.free[free] = slot

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..core.sentences import look_of, question_of
+from ..core.sentences import question_of, wording_of
 from ..text.escapes import csv_line
 from .families import Reals
 from .repetition import Measures
@@ -300,7 +300,7 @@ class Result:
             "family": setup.family,
             "arms": setup.arms,
             "question": question_of(setup.spec),
-            **look_of(setup.spec).bars,
+            **wording_of(setup.spec).bars,
             "lower_is_better": setup.spec.lower_is_better,
             "share": setup.spec.share,
             "baseline": setup.baseline,

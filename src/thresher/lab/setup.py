@@ -145,7 +145,8 @@ bernoulli, beta, normal, clipped, constant
             self._check_bounded()
         if self.cases and not self.certifies:
             raise InvalidInput("cases", self.cases, "are simulated with certificates only", CONFIDENCE)
-        if self.cases and self.recorded is not None and any(len(arm) != self.cases for arm in self.recorded.rewards):
+        replayed = self.recorded if self.family == "recorded" else None  # arms of a pilot are drawn anew
+        if self.cases and replayed is not None and any(len(arm) != self.cases for arm in replayed.rewards):
             rule = "every recorded arm must have one reward for each case"
             raise InvalidInput("cases", self.cases, rule, "record all cases of every arm, or leave them out")
 
@@ -264,33 +265,33 @@ bernoulli, beta, normal, clipped, constant
         return replace(self, **{**kept, **changes})
 
 
-def _ranges(name: str, given: Range, arms: int) -> tuple[Reals, Reals]:
-    ends: tuple[Any, Any] = given if isinstance(given, tuple) and len(given) == 2 else (given, given)
+def _ranges(name: str, value: Range, arms: int) -> tuple[Reals, Reals]:
+    ends: tuple[Any, Any] = value if isinstance(value, tuple) and len(value) == 2 else (value, value)
     try:
         columns = [np.asarray(end, dtype=np.float64) for end in ends]
     except (TypeError, ValueError):
-        raise InvalidInput(name, given, "must be numbers", "give a range, a number, or one for each arm") from None
+        raise InvalidInput(name, value, "must be numbers", "give a range, a number, or one for each arm") from None
     for column in columns:
         if column.shape not in ((), (arms,)):
             rule = f"there must be one for each of {arms} arms, not {column.size}"
-            raise InvalidInput(name, given, rule, "give a range LO:HI, or one number for each arm")
+            raise InvalidInput(name, value, rule, "give a range LO:HI, or one number for each arm")
     low, high = (np.broadcast_to(column, arms).copy() for column in columns)
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
-        raise InvalidInput(name, given, "must be finite, the lower end first", "write LO:HI")
+        raise InvalidInput(name, value, "must be finite, the lower end first", "write LO:HI")
     return low, high
 
 
-def _checkpoints(given: Sequence[int], budget: int, least: int) -> tuple[int, ...]:
+def _checkpoints(checkpoints: Sequence[int], budget: int, least: int) -> tuple[int, ...]:
     """Increasing numbers of pulls that end with the budget; by default 1, 2, 5, 10, … that are at least ``least``.
 
     They do not depend on the policy, so that policies can be compared.
     """
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        raise InvalidInput("checkpoints", given, "must be numbers of pulls", "write (100, 200), for example")
-    if not given:
+    if not isinstance(checkpoints, Sequence) or isinstance(checkpoints, str):
+        raise InvalidInput("checkpoints", checkpoints, "must be numbers of pulls", "write (100, 200), for example")
+    if not checkpoints:
         steps = (digit * 10**power for power in range(13) for digit in (1, 2, 5))
         return (*(step for step in steps if least <= step < budget), budget)
-    points = tuple(checks.whole("checkpoint", point, least=1, most=budget) for point in given)
-    if any(one >= two for one, two in pairwise(points)):
-        raise InvalidInput("checkpoints", given, "must increase")
+    points = tuple(checks.whole("checkpoint", point, least=1, most=budget) for point in checkpoints)
+    if any(earlier >= later for earlier, later in pairwise(points)):
+        raise InvalidInput("checkpoints", checkpoints, "must increase")
     return points if points[-1] == budget else (*points, budget)

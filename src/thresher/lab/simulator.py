@@ -280,37 +280,26 @@ def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]
 
 
 def _proof(setup: Setup, certifies: bool) -> Proof:
-    lost = LEFT_OUT if setup.failure == "ignore" else CHARGED
-    arms, budget = (setup.arms, setup.budget) if certifies else (0, 0)
-    asked: dict[str, int] = {"base": setup.spec.base, "cases": setup.cases, "find": setup.find or 0}
-    return blank_proof(arms, budget, setup.stakes, lost, ranks=setup.ranks, **asked)
+    return blank_proof(
+        setup.arms if certifies else 0,
+        setup.budget if certifies else 0,
+        setup.stakes,
+        LEFT_OUT if setup.failure == "ignore" else CHARGED,
+        base=setup.spec.base,
+        cases=setup.cases,
+        ranks=setup.ranks,
+        find=setup.find or 0,
+    )
 
 
 def blank_arms(setup: Setup) -> Arms:
     """The arms, before drawing."""
-    size = setup.arms
+    spec, blank = setup.spec, [np.zeros(setup.arms) for _ in range(4)]
     samples = setup.recorded.samples if setup.recorded is not None else np.zeros(0)
-    drawn = (np.zeros(size), np.zeros(size), np.zeros(size), np.zeros(size))
-    (low, high), (least, most) = setup.bounds, setup.spec.span
-    ends = (
-        float(low),
-        float(high),
-        float(setup.spec.reach),
-        float(least),
-        float(most),
-        float(setup.spec.low_reach),
-        float(setup.spec.high_reach),
-    )
-    counts = {"order": np.zeros(3, np.int64), "asked": np.zeros(size, np.int64)}
-    more = {
-        "measure": setup.spec.measure,
-        "base": setup.spec.base,
-        "drawn": np.zeros(3),
-        "common": setup.common,
-        **counts,
-    }
-    family = families.NAMES.index(setup.family)
-    return Arms(*setup.mean_ranges, *setup.spread_ranges, family, samples, *drawn, *ends, **more)  # type: ignore[arg-type]
+    ranges = (*setup.mean_ranges, *setup.spread_ranges, families.NAMES.index(setup.family), samples)
+    scalars = map(float, (*setup.bounds, spec.reach, *spec.span, spec.low_reach, spec.high_reach))
+    last = (spec.measure, spec.base, np.zeros(3), np.zeros(3, np.int64), setup.common, np.zeros(setup.arms, np.int64))
+    return Arms._make((*ranges, *blank, *scalars, *last))
 
 
 def _check_scores(setup: Setup, seed: int, measures: Measures, run: Callable[..., None], certifies: bool) -> None:

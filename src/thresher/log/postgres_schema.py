@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
-from psycopg import conninfo
+from psycopg import conninfo, sql
 
 from ..core.events import Event
 from ..errors import InvalidInput
@@ -107,14 +107,13 @@ def settings(url: str) -> dict[str, Any]:
 def begin(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> str:
     """How to begin a transaction: with settings that end with it.
 
-    The server's own level of synchronous_commit, whatever another program may have left in a pooled session: what is
-    committed is then on the disk.
+    The server's own level of synchronous_commit and its own search_path, whatever another program may have left in a
+    pooled session: what is committed is then on the disk, and in the same tables as before.
     """
-    query = "SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit'"
-    (level,) = connection.execute(query).fetchone() or ("on",)
-    settings = {"lock_timeout": f"{lock_timeout:g}s", "synchronous_commit": level}
-    local = "; ".join(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())
-    return f"BEGIN ISOLATION LEVEL READ COMMITTED; {local}"
+    query = "SELECT name, reset_val FROM pg_settings WHERE name IN ('synchronous_commit', 'search_path')"
+    settings = {"lock_timeout": f"{lock_timeout:g}s", **dict(connection.execute(query).fetchall())}
+    local = (f"set_config('{name}', {sql.quote(value, connection)}, true)" for name, value in settings.items())
+    return f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT {', '.join(local)}"
 
 
 def prepare(connection: "psycopg.Connection[Any]") -> None:

@@ -1,4 +1,4 @@
-"""`thresher.arun`, a run in the caller's event loop: the loop of `run` in a thread, the evaluations in the caller's."""
+"""`thresher.arun`: the loop of `run` in a thread, and evaluations in the caller's event loop."""
 
 import asyncio
 import contextlib
@@ -13,11 +13,11 @@ from ..errors import InvalidInput
 from ..study import Study, peek
 from .engines import check_evaluator
 from .engines.coroutines import WIND_UP, Coroutines, log_left
-from .evaluators import Sharing, WrappedCoroutine, awaited, checked, is_coroutine
+from .evaluators import Sharing, WrappedCoroutine, entered_async, is_coroutine, read_shared
 from .loop import Limits, Progress, Runner, check_study
 
-Tell = Callable[[Progress], object]
-Answer = TypeVar("Answer")
+OnProgress = Callable[[Progress], object]
+Result = TypeVar("Result")
 
 
 @named_arguments
@@ -29,11 +29,11 @@ async def arun(
     in_flight: int | None = None,
     timeout: float | None = None,
     seconds: float | None = None,
-    on_progress: Tell | None = None,
+    on_progress: OnProgress | None = None,
     give_up: float = 600.0,
     shared: Sharing | None = None,
 ) -> Verdict:
-    """The same as `run` in the event loop that awaits it, with its clients: in a server, in a notebook.
+    """Do what `run` does, in the event loop that awaits it and with its clients: in a server, in a notebook.
 
     The arguments:
         study: what `create_study` or `open_study` gave.
@@ -69,11 +69,13 @@ async def arun(
     limits = Limits(in_flight=in_flight, timeout=timeout, seconds=seconds, give_up=give_up)
     check_study(study, "arun")
     _check(evaluate, workers, on_progress)
-    sharing = checked(shared, awaits=True)
+    sharing = read_shared(shared, awaits=True)
     await _until_done(_in_thread(lambda: peek(study, lambda ledger: ledger.seq)))  # before anything is set up
     wrapped = WrappedCoroutine(evaluate)
-    async with awaited(sharing) as wrapped.more:
-        return await Awaited(study, Coroutines(wrapped, workers, asyncio.get_running_loop()), limits, on_progress).run()
+    async with entered_async(sharing) as wrapped.more:
+        return await AsyncRun(
+            study, Coroutines(wrapped, workers, asyncio.get_running_loop()), limits, on_progress
+        ).run()
 
 
 def _check(evaluate: object, workers: int, on_progress: object) -> None:
@@ -85,27 +87,25 @@ def _check(evaluate: object, workers: int, on_progress: object) -> None:
         raise InvalidInput("on_progress", on_progress, "must be a plain function", "let it call asyncio.create_task")
 
 
-class Awaited:
-    """One run, seen from the caller's loop."""
+class AsyncRun:
+    """One run, as the caller's event loop sees it."""
 
-    def __init__(
-        self, study: Study, engine: Coroutines, limits: Limits, on_progress: Callable[[Progress], object] | None
-    ) -> None:
+    def __init__(self, study: Study, engine: Coroutines, limits: Limits, on_progress: OnProgress | None) -> None:
         self._study, self._engine, self._on_progress = study, engine, on_progress
         self._loop = asyncio.get_running_loop()
         self._runner = Runner(study, engine, limits, None if on_progress is None else self._send)
-        self._refused: Exception | None = None  # what on_progress raised
+        self._progress_error: Exception | None = None  # on_progress raised this
 
     async def run(self) -> Verdict:
-        """Nothing can interrupt it between its steps: a cancellation is remembered and raised at the end."""
+        """Run. A cancellation does not interrupt the steps: it is remembered, and raised at the end."""
         running = _in_thread(self._work)
         cancelled = await _all_done([running], on_cancel=self._stop)
         tasks = self._engine.cancel_all()
         cancelled = await _all_done(tasks, timeout=WIND_UP) or cancelled
         log_left(tasks)
         verdict = running.result()
-        if self._refused is not None:
-            raise self._refused
+        if self._progress_error is not None:
+            raise self._progress_error
         if cancelled is not None:
             raise cancelled
         return verdict
@@ -115,7 +115,7 @@ class Awaited:
         return self._study.verdict()
 
     def _stop(self) -> None:
-        """The runner hears of it first, so it drops what is cancelled as lost, not as failed."""
+        """End the run. The runner learns it first, so it drops the cancelled pulls as lost and not as failed."""
         self._runner.stop()
         self._engine.cancel_all()
 
@@ -123,37 +123,37 @@ class Awaited:
         self._loop.call_soon_threadsafe(self._report, progress)
 
     def _report(self, progress: Progress) -> None:
-        if self._on_progress is not None and self._refused is None:
+        if self._on_progress is not None and self._progress_error is None:
             try:
                 self._on_progress(progress)
-            except Exception as error:  # it ends the run, as in `run`
-                self._refused = error
+            except Exception as error:  # this ends the run, as in `run`
+                self._progress_error = error
                 self._stop()
 
 
-def _in_thread(job: Callable[[], Answer]) -> "asyncio.Future[Answer]":
-    """Do a job in a thread of its own: those of the loop's executor may all be busy with evaluations."""
+def _in_thread(job: Callable[[], Result]) -> "asyncio.Future[Result]":
+    """Do a job in a thread of its own, because evaluations may use all threads of the loop's executor."""
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[Answer] = loop.create_future()
+    done: asyncio.Future[Result] = loop.create_future()
 
-    def settle(ending: Callable[[], None]) -> None:
+    def settle(set_done: Callable[[], None]) -> None:
         thread.join()  # it has nothing left to do
-        ending()
+        set_done()
 
     def work() -> None:
         try:
-            ending = functools.partial(done.set_result, job())
+            set_done = functools.partial(done.set_result, job())
         except BaseException as error:
-            ending = functools.partial(done.set_exception, error)
+            set_done = functools.partial(done.set_exception, error)
         with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits
-            loop.call_soon_threadsafe(settle, ending)
+            loop.call_soon_threadsafe(settle, set_done)
 
     thread = threading.Thread(target=work, name="thresher-arun", daemon=True)
     thread.start()
     return done
 
 
-async def _until_done(job: "asyncio.Future[Answer]") -> Answer:
+async def _until_done(job: "asyncio.Future[Result]") -> Result:
     cancelled = await _all_done([job])
     if cancelled is not None:
         raise cancelled

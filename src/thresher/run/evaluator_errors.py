@@ -12,21 +12,18 @@ from ..errors import EvaluationFailed, shown
 from ..text.logs import log
 from ..text.masking import masked
 
-MOST = 20  # different errors of a run whose tracebacks are logged
-FRAMES, LONGEST = 40, 8000  # of a traceback: frames and characters, the last ones
-NETWORK = {
-    errno.ENETDOWN, errno.ENETUNREACH, errno.ENETRESET, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ETIMEDOUT,
-    errno.ENOTCONN, errno.EADDRNOTAVAIL, errno.ENOBUFS,
-}  # fmt: skip
+MOST = 20  # so many different errors of a run are logged with their tracebacks
+FRAMES, LONGEST = 40, 8000  # of a traceback, the last so many frames and characters are kept
 UNREACHED = {
     errno.ECONNREFUSED, errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL,
 }  # fmt: skip
+NETWORK = {*UNREACHED, errno.ENETRESET, errno.ETIMEDOUT, errno.ENOTCONN, errno.ENOBUFS}
 REFUSING_NAMES = (
     "connectionrefused", "gaierror", "certverification", "connecttimeout", "connecterror", "connectorerror",
     "newconnectionerror", "nameresolution", "ratelimit",
 )  # fmt: skip
 REFUSING_STATUS = (429, 503)  # too many requests; the service does not take any now
-PASSING_NAMES = ("timeout", "connect", "ratelimit")  # in the names of the errors of many libraries
+TRANSIENT_NAMES = ("timeout", "connect", "ratelimit")  # the names of many libraries' errors contain these
 _OURS = tuple(str(Path(__file__).parent / name) for name in ("engines", "loop.py", "evaluators.py", "pairs.py"))
 
 
@@ -46,14 +43,14 @@ def is_transient(error: BaseException) -> bool:
     >>> is_transient(ConnectionRefusedError()), is_transient(FileNotFoundError()), is_transient(KeyError("depth"))
     (True, False, False)
     """
-    return any(map(_passes, _chain(error)))
+    return any(map(_is_transient, _chain(error)))
 
 
 def is_refused(error: BaseException) -> bool:
     """Whether the evaluation could not begin: no connection was made, or the server turned the request away.
 
-    That says nothing about the outcome, so a case may be tried again. A time-out of the answer, a broken connection or
-    an error 500 might. What was merely being handled when the error was raised is not its cause.
+    This says nothing about the outcome, so a case may be tried again. A time-out of the answer, a broken connection or
+    an error 500 may say something. An exception that was being handled when the error was raised is not its cause.
 
     >>> is_refused(ConnectionRefusedError()), is_refused(ConnectionResetError()), is_refused(TimeoutError())
     (True, False, False)
@@ -84,7 +81,7 @@ def _is_refused(error: BaseException) -> bool:
 
 
 def names_refusal(name: str) -> bool:
-    """Whether the name of an error says so.
+    """Whether the name of an error says that the evaluation could not begin.
 
     >>> names_refusal("RateLimitError"), names_refusal("httpx.ConnectTimeout"), names_refusal("ReadTimeout")
     (True, True, False)
@@ -109,18 +106,18 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             waiting.append(getattr(cause, "reason", None))  # where urllib keeps the cause
 
 
-def _passes(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     if isinstance(error, EvaluationFailed) and error.transient:
         return True
     if isinstance(error, TimeoutError | ConnectionError | socket.gaierror | socket.herror):
         return True
     if isinstance(error, OSError) and error.errno in NETWORK:
         return True
-    return any(part in kind.__name__.lower() for kind in type(error).__mro__ for part in PASSING_NAMES)
+    return any(part in kind.__name__.lower() for kind in type(error).__mro__ for part in TRANSIENT_NAMES)
 
 
 def traceback_text(error: BaseException) -> str:
-    """The traceback of an evaluator's exception, without secrets and our own frames; empty for a command."""
+    """The traceback of an evaluator's exception, without secrets and frames of ours. A command's is empty."""
     if isinstance(error, EvaluationFailed) and (error.traceback or error.__cause__ is None):
         return masked(error.traceback)
     frames = error.__traceback__

@@ -1,6 +1,6 @@
-"""Evaluators as engines call them: with a pull, and with what they share, such as a client or a database.
+"""Evaluators as engines call them: with a pull and a shared object, such as a client or a database, if there is one.
 
-What is shared is set up before the first pull, and cleaned up after the last.
+The object is set up before the first pull, and cleaned up after the last.
 """
 
 import contextlib
@@ -16,9 +16,13 @@ from ..study import Pull
 from ..text.logs import log
 from .pairs import Pair
 
+Functions = tuple[Callable[[], Any], Callable[[Any], Any]]  # set_up, clean_up
+Sharing = AbstractAsyncContextManager[Any] | AbstractContextManager[Any] | Functions
+More = tuple[object, ...]  # the arguments of an evaluator after the pull: the shared object, once it is set up
+
 
 class Wrapped:
-    """Calls the evaluator, with what evaluators share if there is any; for a pair, once for each side.
+    """Calls the evaluator with a pull, and with the shared object if there is one; for a pair, once for each side.
 
     >>> pull = Pull(1, "new", 1, {}, 7, baseline="old", baseline_first=True)
     >>> Wrapped(lambda side: len(side.arm))(pull), Wrapped(lambda side: side.seed)(Pull(1, "new", 1, {}, 7))
@@ -27,19 +31,22 @@ class Wrapped:
 
     def __init__(self, evaluate: Callable[..., object]) -> None:
         self.evaluate: Callable[..., Any] = evaluate
-        self.more: tuple[object, ...] = ()  # what evaluators share, once it is set up
+        self.more: More = ()
 
     def __call__(self, pull: Pull) -> object:
         if pull.baseline is None:
             return self.evaluate(pull, *self.more)
         pair = Pair(pull)
         for side in pull.both():
-            with pair.side(side):
+            try:
                 pair.rewards[side.arm] = self.evaluate(side, *self.more)
+            except BaseException as error:
+                if not pair.can_go_on(side, error):
+                    raise
         return pair.both()
 
     def rest(self) -> None:
-        """The run is over: an evaluator with processes here ends the idle ones."""
+        """The run is over: let an evaluator that has processes end the idle ones."""
         if (rest := getattr(self.evaluate, "rest", None)) is not None:
             rest()
 
@@ -48,15 +55,18 @@ class Wrapped:
 
 
 class WrappedCoroutine(Wrapped):
-    """The same for a coroutine function."""
+    """Like `Wrapped`, for a coroutine function."""
 
     async def __call__(self, pull: Pull) -> object:
         if pull.baseline is None:
             return await self.evaluate(pull, *self.more)
         pair = Pair(pull)
         for side in pull.both():
-            with pair.side(side):
+            try:
                 pair.rewards[side.arm] = await self.evaluate(side, *self.more)
+            except BaseException as error:
+                if not pair.can_go_on(side, error):
+                    raise
         return pair.both()
 
 
@@ -73,28 +83,23 @@ def is_coroutine(function: object) -> bool:
     return inspect.iscoroutinefunction(function if plain else type(function).__call__)
 
 
-# -- What they share --------------------------------------------------------------------------------------------------
-
-
-Functions = tuple[Callable[[], Any], Callable[[Any], Any]]  # set_up, clean_up
-Sharing = AbstractAsyncContextManager[Any] | AbstractContextManager[Any] | Functions
-More = tuple[object, ...]  # further arguments of the evaluator, after the pull: what is shared, or none
+# -- The shared object ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Shared:
-    """How to set it up and clean it up, whatever the user passed."""
+    """How to set up the shared object and clean it up, in whatever form the user passed it."""
 
     set_up: Callable[[], Any]
     clean_up: Callable[[Any], Any]
-    is_pair: bool = False  # of functions: it can be set up more than once
+    is_pair: bool = False  # a pair of functions, which can set it up more than once
     is_async: bool = False
 
 
-def checked(sharing: object, *, awaits: bool) -> Shared | None:
-    """What the user passed as ``shared``. ``awaits`` says whether the evaluator is a coroutine function.
+def read_shared(sharing: object, *, awaits: bool) -> Shared | None:
+    """Read the argument ``shared``. ``awaits`` says whether the evaluator is a coroutine function.
 
-    >>> shared = checked((list, list.clear), awaits=False)
+    >>> shared = read_shared((list, list.clear), awaits=False)
     >>> shared.is_pair, shared.is_async
     (True, False)
     """
@@ -120,42 +125,42 @@ def checked(sharing: object, *, awaits: bool) -> Shared | None:
 
 @contextlib.contextmanager
 def entered(shared: Shared | None) -> Iterator[More]:
-    """Inside the block it is set up. A clean-up that fails is logged."""
+    """Set it up, yield it as an argument, and clean it up. A clean-up that fails is logged."""
     if shared is None:
         yield ()
         return
     try:
-        thing = shared.set_up()
+        value = shared.set_up()
     except Exception as error:
         raise _not_set_up(error) from error
-    if inspect.iscoroutine(thing):
-        thing.close()
+    if inspect.iscoroutine(value):
+        value.close()
         rule = "its set-up returned a coroutine, which a plain evaluator cannot await"
         raise InvalidInput("shared", shared.set_up, rule, "make the evaluator a coroutine function")
     try:
-        yield (thing,)
+        yield (value,)
     finally:
         try:
-            shared.clean_up(thing)
+            shared.clean_up(value)
         except Exception as error:
             _log(error)
 
 
 @contextlib.asynccontextmanager
-async def awaited(shared: Shared | None) -> AsyncIterator[More]:
-    """The same in an event loop. It is set up and cleaned up in one task, as many libraries require."""
+async def entered_async(shared: Shared | None) -> AsyncIterator[More]:
+    """Like `entered`, in an event loop. One task sets it up and cleans it up, as many libraries require."""
     if shared is None:
         yield ()
         return
     try:
-        thing = await _result(shared.set_up())
+        value = await _result(shared.set_up())
     except Exception as error:
         raise _not_set_up(error) from error
     try:
-        yield (thing,)
+        yield (value,)
     finally:
         try:
-            await _result(shared.clean_up(thing))
+            await _result(shared.clean_up(value))
         except Exception as error:
             _log(error)
 

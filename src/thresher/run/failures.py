@@ -1,4 +1,4 @@
-"""Who is to blame for failures: the arms, the evaluator, or an outage, in which everything fails and no arm is retired.
+"""Who is to blame for failures: arms, the evaluator, lost workers, or an outage, in which everything fails.
 
 Until the first reward of a run, several arms that fail with the same error show that the evaluator is wrong, and the
 run ends. That is no outage: waiting does not repair a wrong signature or a misspelt program.
@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ..core import kernel
@@ -24,14 +25,12 @@ from ..text.naming import Naming
 from ..text.quantities import duration
 from .evaluator_errors import same_error
 
-WARN_AFTER = 10.0  # seconds without a worker after which a warning is logged
-
-BASELINE = "the baseline failed: "  # begins the reason and the kind of such failures
-ARMS = 3  # arms, or cases, that must fail with the same error; in a smaller study, all of them
-OUTSIDE = "outside the bounds"  # the kind of a reward for which its arm was retired
-WINDOW = 8  # failures in a row, at least, that are more than bad luck
+BASELINE = "the baseline failed: "  # the reason and the kind of a baseline's failure begin with this
+OUTSIDE = "outside the bounds"  # the kind of a failure that is a reward outside the bounds
+ARMS = 3  # so many arms, or cases, must fail with the same error; in a smaller study, all of them
+WINDOW = 8  # at least so many failures in a row are more than bad luck
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between two tries
-NOTHING: Mapping[Cause, Cause] = {}
+WARN_AFTER = 10.0  # seconds without a worker after which a warning is logged
 
 
 class Failure(NamedTuple):
@@ -50,22 +49,23 @@ class SameError:
     """Failures with the same error."""
 
     first: Failure
-    pulls: dict[str | int, int] = field(default_factory=dict)  # by arm, or by case: the first pull that failed this way
+    pulls: dict[str | int, int] = field(default_factory=dict)  # the first pull that failed this way, by arm or by case
     count: int = 0
-    last: str = ""  # the reason of the last of them
+    last_reason: str = ""
 
-    def add(self, pull: Pull) -> None:
+    def add(self, failure: Failure) -> None:
         self.count += 1
-        who = pull.arm if pull.case is None else pull.case
-        self.pulls[who] = min(pull.id, self.pulls.get(who, pull.id))
+        self.last_reason, pull = failure.reason, failure.pull
+        key = pull.arm if pull.case is None else pull.case
+        self.pulls[key] = min(pull.id, self.pulls.get(key, pull.id))
 
 
 @dataclass
 class Start:
-    """A run until its first reward."""
+    """The time until the first reward of a run."""
 
     study: Study
-    oldest: Callable[[], float]  # the id of the oldest pull of this run that is still waiting or running
+    oldest: Callable[[], float]  # returns the id of the oldest pull of this run that still waits or runs
     over: bool = False  # something has succeeded, or the run is being stopped
     disproved: bool = False  # the run ends because rewards lie outside the bounds
     blamed: bool = False  # failures have counted against an arm, which may be retired for them
@@ -78,9 +78,7 @@ class Start:
 
     def failure(self, failure: Failure) -> None:
         if not self.over and failure.kind is not None:
-            same = self._failed.setdefault(failure.kind, SameError(failure))
-            same.add(failure.pull)
-            same.last = failure.reason
+            self._failed.setdefault(failure.kind, SameError(failure)).add(failure)
 
     @property
     def is_for_one_arm(self) -> bool:
@@ -92,7 +90,7 @@ class Start:
         return self.study.spec.cases is not None
 
     def end(self) -> CannotGoOn | None:
-        """Why the run must end, if it must."""
+        """The error with which the run must end, if it must."""
         if not self._failed:
             return None
         needed = self._needed()
@@ -104,11 +102,10 @@ class Start:
             if not self._is_enough(same, needed):
                 continue
             if kind == OUTSIDE:
+                self.disproved = True
                 all_so_far = few.get(len(same.pulls), f"{len(same.pulls)} {unit}s")
                 rule = f"{all_so_far} returned a reward outside the bounds before anything succeeded"
-                self.disproved = True
-                rule = Naming("{rule}: {last}", rule=rule, last=same.last)  # which names the arms
-                return CannotGoOn("run", rule=rule)
+                return CannotGoOn("run", rule=Naming("{rule}: {last}", rule=rule, last=same.last_reason))
             rule = f"{who} {how} before anything succeeded: {same.first.reason}"
             names = ", ".join(shown(name) for name in sorted(same.pulls, key=str)[:needed])
             is_of_all = needed < ARMS or self.has_cases or kind.startswith(BASELINE)
@@ -118,10 +115,10 @@ class Start:
         return None
 
     def _needed(self) -> int:
-        """How many arms must fail. If there are earlier rewards, the evaluator cannot be entirely wrong.
+        """How many arms must fail before the run ends; after earlier rewards, the evaluator cannot be entirely wrong.
 
-        With cases, it is how many cases, because a broken case fails for every arm. If there are earlier rewards, all
-        cases that are left may be broken, and nothing may ever succeed: they are tried until they have failed for good.
+        In a study with cases it is how many cases, because a broken case fails for every arm. After earlier rewards,
+        all cases that are left may be broken: then they are tried until they have failed for good.
         """
         measured, arms = peek(self.study, lambda ledger: (ledger.own_told, ledger.spec.contenders))
         if self.has_cases:
@@ -146,10 +143,10 @@ class Start:
 class Watch:
     """Holds failures back until it is clear whether the arms, the evaluator or an outage is to blame.
 
-    A success decides it: the failures before it count against their arms. ``window`` failures in a row over at least
-    two arms, or of a baseline that goes first, are an outage: they are dropped with cause ``outage``, which counts
-    against no arm. The same happens to failures which show, before anything has succeeded, that the evaluator is wrong.
-    If another arm has worked before, one pull of it, the control, decides: if it succeeds, the arms are broken.
+    After a success, the failures before it count against their arms. ``window`` failures in a row of at least two arms,
+    or of a baseline that goes first, are an outage: they are dropped with cause ``outage``, which counts against no
+    arm. The same happens to failures which show, before anything has succeeded, that the evaluator is wrong. If another
+    arm has worked before, one pull of it, the control, decides: if it succeeds, the failed arms are to blame.
     """
 
     study: Study
@@ -160,10 +157,10 @@ class Watch:
     since: float | None = None  # when the outage was noticed; None: there is none
     next_try: float = 0.0
     pause: float = field(default_factory=lambda: FIRST_PAUSE)
-    last: Failure | None = None  # since the last success
-    _failed: Counter[str] = field(default_factory=Counter)  # failures since then, by arm
-    _timeouts: int = 0  # how many of them took too long
-    _control: int | None = None  # the pull that is to decide; 0: it is still to be asked for
+    last: Failure | None = None  # the last failure since the last success
+    _failed: Counter[str] = field(default_factory=Counter)  # how many pulls of an arm have failed since then
+    _timeouts: int = 0  # how many of these failures are time-outs
+    _control: int | None = None  # the id of the control; 0: it is still to be asked for
 
     def __post_init__(self) -> None:
         self.start = Start(self.study, self.oldest)
@@ -174,7 +171,7 @@ class Watch:
 
     @property
     def paused(self) -> bool:
-        """Whether there is an outage, and no control is to decide it."""
+        """Whether there is an outage for sure: no control is to decide it."""
         return self.out and self._control is None
 
     @property
@@ -182,9 +179,9 @@ class Watch:
         return 0 < self._timeouts == self._failed.total()
 
     def success(self, pull: Pull) -> None:
-        """A pull succeeded. Held failures are dropped: write the rewards before it, because failures in a row count."""
+        """Note a success, and drop the held failures. Write earlier rewards first, because failures in a row count."""
         self.start.close()
-        if self._control is not None and pull.id != self._control:  # it may have begun before the outage
+        if self._control is not None and pull.id != self._control:  # this pull may have begun before the outage
             return
         if self.out and self._control is None:
             log.warning("an evaluation succeeded: the outage is over")
@@ -194,11 +191,11 @@ class Watch:
         self.release()
 
     def failure(self, failure: Failure, now: float) -> None:
-        """A pull failed. Raises `CannotGoOn` if the evaluator is wrong."""
+        """Note a failure. Raises `CannotGoOn` if it shows that the evaluator is wrong."""
         self.last = failure
         self._failed[failure.pull.arm] += 1
         self._timeouts += failure.timed_out
-        self.held.append(failure._replace(error=None))  # its traceback would keep many objects alive
+        self.held.append(failure._replace(error=None))  # the traceback would keep many objects alive
         self.start.failure(failure)
         self.check_start()
         if self._control is not None:
@@ -206,17 +203,15 @@ class Watch:
                 self._begin_outage(failure, now)
         elif self.out:
             self.forgive()
-            if now >= self.next_try:  # this was a try, not a pull from before the outage
+            if now >= self.next_try:  # otherwise, the pull began before the outage
                 self.pause = min(2 * self.pause, LONGEST_PAUSE)
                 self.next_try = now + self.pause
-        elif self._is_the_last_arms(failure):
-            self.release()  # with one arm left, its failures are its own
+        elif self._is_of_last_arm(failure) or (len(self.held) >= self.window and self._are_broken_cases()):
+            self.release()
         elif len(self.held) >= self.window:
-            if self._are_broken_cases():
-                self.release()
-            elif self._least_failed()[1]:
+            if self._least_failed()[1]:
                 self.since, self.next_try, self._control = now, now, 0
-            elif self._is_more_than_an_arm():
+            elif self._may_be_an_outage():
                 self._begin_outage(failure, now)
             else:
                 self.release()
@@ -224,9 +219,8 @@ class Watch:
     def _begin_outage(self, failure: Failure, now: float) -> None:
         self.since, self.next_try, self._control = now, now + self.pause, None
         failed = f"the last {len(self.held)} evaluations all failed, the last with: {failure.reason}"
-        how_long = ""
-        if math.isfinite(self.give_up):
-            how_long = f", for at most {duration(self.give_up, rounded=True)} ({{give_up}})"
+        limit = math.isfinite(self.give_up)
+        how_long = f", for at most {duration(self.give_up, rounded=True)} ({{give_up}})" if limit else ""
         more = "all of them timed out: they may need a larger {timeout}; " if self._only_timeouts else ""
         text = (
             f"{{failed}}; {more}the run is paused: one pull is tried from time to time until one succeeds{how_long}; "
@@ -236,7 +230,7 @@ class Watch:
         self.forgive()
 
     def tries(self, now: float, *, idle: bool) -> Sequence[Pull]:
-        """In an outage, the pull to try now, if any. Raises `CannotGoOn` if the outage has lasted too long."""
+        """The pull to try now, if one is due. Raises `CannotGoOn` if the outage has lasted too long."""
         if self.since is not None and now - self.since >= self.give_up:
             remedy = "repair the evaluator and run again"
             if self._only_timeouts:
@@ -249,26 +243,25 @@ class Watch:
     def arm_to_try(self) -> str | None:
         """The arm for the next try in an outage.
 
-        The policy would choose the same arm again and again, because nothing new is known about it. If that arm is
-        broken, the outage would never end. So each try is of another arm, and not of its neighbour, which may be broken
-        in the same way.
+        Without new rewards, the policy would choose the same arm again and again. If that arm is broken, the outage
+        would never end. So the next try is of another arm, and not of its neighbour, which may be broken the same way.
         """
         return self._least_failed()[0]
 
     def tried(self, pulls: Sequence[Pull]) -> Sequence[Pull]:
-        """Note the pulls that were asked for: if a control is to decide, it is the first."""
+        """Note the pulls that were asked for. If a control is to decide, it is the first of them."""
         if self._control is not None and pulls:
             self._control = pulls[0].id
         return pulls
 
     def _least_failed(self) -> tuple[str | None, bool]:
-        """The arm that has failed least since the last success, and whether it works: it has a reward, and no failure.
+        """The arm that has failed least since the last success, and whether it works: it has a reward and no failure.
 
-        Of arms that failed equally often, one with a reward comes first.
+        Of arms that failed equally often, those with a reward come first.
         """
         names = self.study.spec.arms
 
-        def read(ledger: State) -> tuple[str | None, bool]:
+        def least_failed(ledger: State) -> tuple[str | None, bool]:
             takes = [arm for arm in range(len(names)) if ledger.board.shut[arm] != kernel.SHUT]
             ranks = [(self._failed[names[arm]], not ledger.board.seen[arm], mixed(arm, 1), arm) for arm in takes]
             if not ranks:
@@ -276,20 +269,20 @@ class Watch:
             failures, is_new, _, arm = min(ranks)
             return names[arm], not failures and not is_new
 
-        return peek(self.study, read)
+        return peek(self.study, least_failed)
 
-    def _is_the_last_arms(self, failure: Failure) -> bool:
+    def _is_of_last_arm(self, failure: Failure) -> bool:
         """Whether no other arm is left to compare with. The only arm of a study may end the run instead."""
         if peek(self.study, lambda ledger: ledger.open > 1 or ledger.awaits):
             return False
         return failure.kind is None or not self.start.is_for_one_arm
 
-    def _is_more_than_an_arm(self) -> bool:
-        """Whether it can be an outage. While the baseline goes first through the cases, no other arm can fail."""
+    def _may_be_an_outage(self) -> bool:
+        """Whether several arms failed. While the baseline goes first through the cases, no other arm can fail."""
         return len({held.pull.arm for held in self.held}) > 1 or peek(self.study, lambda ledger: ledger.awaits)
 
     def _are_broken_cases(self) -> bool:
-        """Whether a few cases failed again and again, and none of them ever had a reward."""
+        """Whether only a few cases failed, again and again, and none of them ever had a reward."""
         cases = {held.pull.case for held in self.held}
         if None in cases or len(cases) > len(self.held) // 2:
             return False
@@ -306,9 +299,8 @@ class Watch:
     def end(self, rule: str, remedy: str) -> CannotGoOn:
         """The error with which an outage ends the run."""
         last = "" if self.last is None else f", the last with: {self.last.reason}"
-        end = CannotGoOn(
-            "run", rule=f"{rule}{last}", remedy=Naming("{remedy}; no arm was retired for it", remedy=remedy)
-        )
+        remedy = Naming("{remedy}; no arm was retired for it", remedy=remedy)
+        end = CannotGoOn("run", rule=f"{rule}{last}", remedy=remedy)
         return end.with_cause(None if self.last is None else self.last.error)
 
     def release(self) -> None:
@@ -316,7 +308,7 @@ class Watch:
 
         If the run ends before a control has decided, failures of several arms count as an outage.
         """
-        if self._control is not None and self._is_more_than_an_arm():
+        if self._control is not None and self._may_be_an_outage():
             self.forgive()
         elif self._control is not None:
             self.since = None
@@ -328,21 +320,16 @@ class Watch:
         """Drop the held pulls; the failures count against no arm."""
         self._drop({"failed": "outage", "refused": "lost"})
 
-    def _drop(self, instead: Mapping[Cause, Cause] = NOTHING) -> None:
-        """Drop the held pulls, with other causes ``instead`` of their own."""
-        while self.held:
-            held = self.held.pop(0)
-            self._drop_one(held, instead.get(held.cause, held.cause))
-
-    def _drop_one(self, held: Failure, cause: Cause) -> None:
-        with contextlib.suppress(AlreadyTold):  # another agent told its reward
-            give_up(self.study, held.pull, reason=held.reason, cause=cause)
-
     def let_go(self, pull: Pull) -> None:
         """Drop this pull now, if its failure is held: its reward came after all, and is late."""
-        for held in [held for held in self.held if held.pull.id == pull.id]:
+        self._drop(only=pull)
+
+    def _drop(self, instead: Mapping[Cause, Cause] = MappingProxyType({}), *, only: Pull | None = None) -> None:
+        """Drop the held pulls, or ``only`` one of them. Causes may be replaced: ``instead`` says by which."""
+        for held in [held for held in self.held if only is None or held.pull.id == only.id]:
             self.held.remove(held)
-            self._drop_one(held, held.cause)
+            with contextlib.suppress(AlreadyTold):  # another agent told its reward
+                give_up(self.study, held.pull, reason=held.reason, cause=instead.get(held.cause, held.cause))
 
 
 # -- Lost workers -----------------------------------------------------------------------------------------------------
@@ -361,7 +348,7 @@ class WorkerLost(Exception):
 
 
 class EvaluatorLost(WorkerLost):
-    """The worker lives, but a persistent evaluator that several pulls shared is gone. Every engine passes this on."""
+    """A persistent evaluator that several pulls shared is gone; the worker lives. Every engine passes this on."""
 
 
 class EvaluatorRefused(CannotGoOn):
@@ -392,7 +379,7 @@ class Suspects:
     _judged: set[tuple[int, ...]] = field(default_factory=set)  # pulls that died together
 
     def judge(self, error: WorkerLost) -> Cause:
-        """Why to drop a pull whose worker was lost: ``"failed"``, once for a group, if one arm alone is to blame."""
+        """The cause for dropping a lost pull. In a group of pulls of one arm, the first of them has failed."""
         group, arms = tuple(pull.id for pull in error.together), {pull.arm for pull in error.together}
         if not group:
             return "lost"
@@ -406,12 +393,12 @@ class Suspects:
         return "failed" if is_first and len(arms) == 1 else "broken-pool"
 
     def clear(self, arm: str) -> None:
-        """It returned a reward."""
+        """Suspect an arm no longer, because it returned a reward."""
         self.arms.discard(arm)
         self.alone.discard(arm)
 
     def must_wait(self, pull: Pull, running: Iterable[Pull], waiting: Iterable[Pull]) -> bool:
-        """Whether this pull must wait until some of those that run have ended."""
+        """Whether this pull must wait until some of the running pulls have ended."""
         busy = {other.arm for other in running}
         if pull.arm in self.alone:
             return bool(busy)
@@ -422,9 +409,9 @@ class Suspects:
 
 @dataclass
 class NoWorkers:
-    """A time without any worker: it is logged, and after ``give_up`` seconds it ends the run."""
+    """A time without any worker. It is logged, and after ``give_up`` seconds it ends the run."""
 
-    sought: str  # what is missing
+    sought: str  # such as "worker with GPU 1"
     give_up: float  # seconds
     since: float | None = None
     _is_said: bool = False

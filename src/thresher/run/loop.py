@@ -28,11 +28,12 @@ from ..text.phrasing import listed, plural
 from . import signals
 from .command.protocol import Noted, remarks_of
 from .command.reward import TimedOut
-from .engines import AnyExecutor, Engine, Evaluate, EvaluateSharing, open_engine
+from .engines import AnyExecutor, open_engine
+from .engines.engine import Engine, Evaluate, EvaluateSharing
 from .evaluator_errors import is_refused, is_transient, log_first, same_error
 from .evaluators import Sharing
 from .failures import OUTSIDE, WINDOW, Failure, NoWorkers, Suspects, Watch, WorkerLost
-from .pairs import check_pair, refused
+from .pairs import check_pair
 
 TICK = 0.1  # seconds between two reports
 LONGEST_WAIT = 1.0  # seconds: workers come and go, and a signal just before a wait is handled only after it
@@ -101,7 +102,7 @@ def check_study(study: object, name: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """How far a run may go; `run` documents the fields."""
+    """When a run ends, and how much is pending at once; `run` documents the fields."""
 
     in_flight: int | None = None
     timeout: float | None = None
@@ -111,15 +112,15 @@ class Limits:
     check: Callable[[Pull], object] = lambda pull: None
 
     def __post_init__(self) -> None:
-        for what in ("timeout", "seconds", "give_up"):
-            if getattr(self, what) is not None:
-                checks.seconds(what, getattr(self, what))
+        for name in ("timeout", "seconds", "give_up"):
+            if getattr(self, name) is not None:
+                checks.seconds(name, getattr(self, name))
         if self.in_flight is not None:
             checks.whole("in_flight", self.in_flight, least=1)
 
 
 def run_on(engine: Engine, study: Study, limits: Limits, on_progress: Callable[[Progress], object] | None) -> None:
-    """The same as `run`, on an open engine, which is closed at the end."""
+    """Do what `run` does, on an open engine, which is closed at the end."""
     try:
         try:
             engine.prepare()
@@ -162,7 +163,7 @@ class Meter:
         paused: Callable[[], bool] = lambda: False,
     ) -> None:
         self._study, self.tell, self._paused = study, tell, paused
-        self._end = end  # when `run` stops issuing pulls
+        self._end = end  # when the run stops issuing pulls
         self._told_at = 0.0
         self._recent: deque[tuple[float, int]] = deque(maxlen=100)
 
@@ -172,9 +173,9 @@ class Meter:
         now = time.monotonic()
         if last or now - self._told_at >= TICK:
             self._told_at = now
-            self.tell(peek(self._study, lambda ledger: self._read(ledger, now)))
+            self.tell(peek(self._study, lambda ledger: self._progress(ledger, now)))
 
-    def _read(self, ledger: State, now: float) -> Progress:
+    def _progress(self, ledger: State, now: float) -> Progress:
         self._recent.append((now, ledger.told))
         then, told = self._recent[0]
         rate = (ledger.told - told) / (now - then) if now > then else 0.0
@@ -205,14 +206,15 @@ class Evaluations:
     ) -> None:
         self.study, self._engine, self._suspects, self._when_done = study, engine, suspects, when_done
         self.running: dict[Future[object], Evaluation] = {}
-        self.overdue: dict[Future[object], Evaluation] = {}  # timed out; a reward that still comes is late
+        self.overdue: dict[Future[object], Evaluation] = {}  # these timed out; a reward that still comes is late
         self._busy: list[tuple[float, int, Evaluation]] = []  # a heap: when to try again, the pull's id
-        self._held: deque[Evaluation] = deque()  # tried as soon as possible; of suspected arms, one at a time
+        self._held: deque[Evaluation] = deque()  # tried as soon as possible: suspected arms take turns
 
     def __len__(self) -> int:
         return len(self.running) + len(self._busy) + len(self._held)
 
     def oldest(self) -> float:
+        """The smallest id of these pulls; infinity if there are none."""
         waiting = (*(evaluation for _, _, evaluation in self._busy), *self._held)
         return min((evaluation.pull.id for evaluation in (*self.running.values(), *waiting)), default=math.inf)
 
@@ -222,12 +224,11 @@ class Evaluations:
         return self._busy[0][0] if self._busy else None
 
     def try_at(self, when: float, evaluation: Evaluation) -> None:
-        """Its evaluator was busy: try again at that time."""
-        again = Evaluation(evaluation.pull, was_busy=True)
-        heapq.heappush(self._busy, (when, evaluation.pull.id, again))
+        """Try a pull again at that time, because its evaluator was busy."""
+        heapq.heappush(self._busy, (when, evaluation.pull.id, Evaluation(evaluation.pull, was_busy=True)))
 
     def hold(self, evaluation: Evaluation) -> None:
-        """Try it with the next pulls."""
+        """Submit this with the next pulls."""
         self._held.append(evaluation)
 
     def begin(self, pulls: Iterable[Pull], now: float) -> None:
@@ -257,7 +258,7 @@ class Evaluations:
         future.add_done_callback(self._when_done)
 
     def timed_out(self, timeout: float, now: float) -> Iterator[tuple[Future[object], Evaluation]]:
-        """Evaluations that just timed out, and are overdue from now on."""
+        """Mark the evaluations that have just timed out as overdue, and yield them."""
         for future, evaluation in list(self.running.items()):
             if evaluation.started is None:
                 evaluation.started = now if self._engine.began(future) else None
@@ -265,11 +266,8 @@ class Evaluations:
                 self.overdue[future] = self.running.pop(future)
                 yield future, evaluation
 
-    # -- dropping ----------------------------------------------------------------------------------------------
-
     def drop_all(self, reason: str) -> None:
         self.take_back()
-        self._engine.abandon(self.running)
         while self.running:
             self.drop(self.running.popitem()[1], reason, "lost")
 
@@ -294,54 +292,54 @@ class Evaluations:
 
 
 class Rewards:
-    """Rewards to be told. They are written before anything is dropped, because failures in a row count."""
+    """Rewards that wait to be told. They are written before any drop, because failures in a row count."""
 
     def __init__(self, study: Study, watch: Watch) -> None:
         self._study, self._watch = study, watch
         self._waiting: list[tuple[Evaluation, object]] = []
-        self._first: OutsideBounds | None = None  # of this run
-        self._retired: dict[str, bool] = {}  # the arms that were retired for such rewards: whether that was said
+        self._outside: OutsideBounds | None = None  # the first reward outside the bounds
+        self._retired: dict[str, bool] = {}  # the arms retired for such rewards: whether that was logged
 
     def add(self, evaluation: Evaluation, value: object) -> None:
         self._waiting.append((evaluation, value))
 
     def write(self) -> None:
-        """Tell them. Raises `CannotGoOn` if rewards outside the bounds show that the evaluator is wrong."""
+        """Tell all of them. Raises `CannotGoOn` if rewards outside the bounds show that the evaluator is wrong."""
         waiting, self._waiting = self._waiting, []
-        outside = tell_together(self._study, [self._telling(*ended) for ended in waiting]) if waiting else {}
+        outside = tell_together(self._study, [_telling(*ended) for ended in waiting]) if waiting else {}
         for evaluation, _ in waiting:
             if evaluation.pull.id in outside:
-                self._outside(evaluation, outside[evaluation.pull.id])
+                self._note_retired(evaluation.pull, outside[evaluation.pull.id])
         if outside:
             self._watch.check_start()
         if self._watch.start.over:
             self.warn()
 
     def warn(self) -> None:
-        """Say once what rewards outside the bounds mean, and name the arms that were retired for them.
+        """Log which arms were retired for rewards outside the bounds; the first time, also what such rewards mean.
 
-        Until something succeeds, this waits: the run may end with an error that says the same.
+        This waits until something succeeds, because the run may end with an error that says the same.
         """
         names = [name for name, is_said in self._retired.items() if not is_said]
-        if self._first is None or not names or self._watch.start.disproved:
+        if self._outside is None or not names or self._watch.start.disproved:
             return
         if len(names) == len(self._retired):
-            log.warning(self._first.of(names).text)
+            log.warning(self._outside.of(names).text)
         else:
             who = f"arm {shown(names[0])} is" if len(names) == 1 else f"arms {listed(names, show=shown)} are"
             log.warning(f"{who} retired for a reward outside the bounds, too")
         self._retired = dict.fromkeys(self._retired, True)
 
-    def _telling(self, evaluation: Evaluation, value: object) -> Telling:
-        note, cost = remarks_of(value) if isinstance(value, Noted | tuple) else (None, None)
-        return Telling(evaluation.pull.id, value, evaluation.was_busy, note, cost)
-
-    def _outside(self, evaluation: Evaluation, error: OutsideBounds) -> None:
-        self._first = self._first or error
+    def _note_retired(self, pull: Pull, error: OutsideBounds) -> None:
+        self._outside = self._outside or error
         for arm in error.arms:
             self._retired.setdefault(arm, False)
-        so_far = self._first.of(list(self._retired)).text
-        self._watch.start.failure(Failure(evaluation.pull, so_far, kind=OUTSIDE))
+        self._watch.start.failure(Failure(pull, self._outside.of(list(self._retired)).text, kind=OUTSIDE))
+
+
+def _telling(evaluation: Evaluation, value: object) -> Telling:
+    note, cost = remarks_of(value) if isinstance(value, Noted | tuple) else (None, None)
+    return Telling(evaluation.pull.id, value, evaluation.was_busy, note, cost)
 
 
 # -- The run ----------------------------------------------------------------------------------------------------------
@@ -356,7 +354,7 @@ class Runner:
         self.study, self.limits, self._engine = study, limits, engine
         self.signal: signal.Signals | None = None
         self._end = None if limits.seconds is None else time.monotonic() + limits.seconds
-        self._check = functools.partial(check_pair, study.spec) if study.spec.pairs else study.spec.reward
+        self._check_reward = functools.partial(check_pair, study.spec) if study.spec.pairs else study.spec.reward
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()  # finished futures, signals, STOP
         self._suspects = Suspects()
         self._evaluations = Evaluations(study, engine, self._suspects, self._inbox.put)
@@ -373,8 +371,8 @@ class Runner:
         """Issue pulls and record rewards until the study is done, the time is over, or a signal comes."""
         with signals.into(self._inbox):
             try:
-                while self._goes_on():
-                    self._take_in()
+                while self._has_work():
+                    self._handle_items()
                     self._end_overdue()
                     self._sweep()
                     self._meter.report()
@@ -385,17 +383,17 @@ class Runner:
                 self._clean_up()
         self._meter.report(last=True)
 
-    def _goes_on(self) -> bool:
-        """Whether anything is left to do. The last failures may free a case, which is then tried again."""
+    def _has_work(self) -> bool:
+        """Hand out pulls. False if nothing is left to do: the last failures may free a case, which is tried again."""
         if self._hand_out() or self._evaluations:
             return True
         self._watch.release()
         if self._watch.out or self._stopping:
             return False
-        return self._hand_out() or bool(self._evaluations) or self._waits()
+        return self._hand_out() or bool(self._evaluations) or self._waits_for_others()
 
-    def _waits(self) -> bool:
-        """Whether other agents have the last cases: what they lose is tried again here."""
+    def _waits_for_others(self) -> bool:
+        """Whether other agents evaluate the last cases. If they lose one, it is tried again here."""
         count = others_pulls(self.study) if self.study.store.leased else 0
         if count and not self._said_waiting:
             log.warning(f"waiting for {plural(count, 'pull')} of other agents: what they lose is tried again here")
@@ -407,13 +405,13 @@ class Runner:
         return self._signals > 0 or (self._end is not None and time.monotonic() >= self._end)
 
     def _hand_out(self) -> bool:
-        """Give the engine pulls. True while more will come, even if only later."""
+        """Give the engine pulls. True if more will be handed out later although none is pending."""
         now = time.monotonic()
         if self._stopping:
             self._take_back()
             self._evaluations.cancel_waiting()
-            if self._evaluations.running and self._engine.room >= 0:  # which raises if the engine cannot recover
-                self._has_workers(now)  # raises if there is none for too long: they would never come back
+            if self._evaluations.running and self._engine.room >= 0:  # `room` raises if the engine cannot recover
+                self._has_workers(now)  # this raises if there was none for too long: no running pull would come back
             return False
         self._evaluations.submit_waiting(now)
         room = self._engine.room
@@ -430,24 +428,24 @@ class Runner:
         return False
 
     def _has_workers(self, now: float) -> bool:
-        """Whether the engine has a worker; if it has none, the run waits, but not forever."""
+        """Whether the engine has a worker. Raises `CannotGoOn` if it had none for too long."""
         workers = self._engine.workers
         self._watch.window = max(WINDOW, 2 * workers)
         return (workers > 0 and self._no_workers.since is None) or self._no_workers.is_over(workers, now)
 
-    def _take_in(self) -> None:
-        """Wait for something to happen, then handle everything that has."""
+    def _handle_items(self) -> None:
+        """Wait for an item of the inbox, then handle all that are there."""
         try:
             item = self._inbox.get(timeout=self._patience())
             while True:
                 if isinstance(item, signal.Signals):
-                    self._caught(item)
+                    self._handle_signal(item)
                 elif item is STOP:
-                    self._cancelled()
+                    self._cancel()
                 else:
-                    self._landed(item)
+                    self._handle_finished(item)
                     if not self._watch.start.over:
-                        self._watch.check_start()  # earlier failures may have waited for this one
+                        self._watch.check_start()  # earlier failures may have waited for this pull
                 item = self._inbox.get_nowait()
         except queue.Empty:
             pass
@@ -455,7 +453,7 @@ class Runner:
             self._rewards.write()
 
     def _patience(self) -> float:
-        """How long to wait before something must be checked again."""
+        """How many seconds to wait for an item before something else is due."""
         now, waits = time.monotonic(), [LONGEST_WAIT]
         if self._evaluations.next_try is not None:
             waits.append(self._evaluations.next_try - now)
@@ -472,12 +470,12 @@ class Runner:
             waits.append(self._watch.since + self.limits.give_up - now)
         return max(0.001, min(waits))
 
-    # -- results ------------------------------------------------------------------------------------------------
+    # -- outcomes -----------------------------------------------------------------------------------------------
 
-    def _landed(self, future: Future[object]) -> None:
+    def _handle_finished(self, future: Future[object]) -> None:
         evaluation = self._evaluations.running.pop(future, None)
         if evaluation is None:
-            self._late(future)
+            self._handle_late(future)
             return
         pull = evaluation.pull
         try:
@@ -486,46 +484,43 @@ class Runner:
             self._evaluations.drop(evaluation, str(error).partition(";")[0], "broken-pool")  # it has an outcome
             raise
         try:
-            value = self._result(future)
+            try:
+                value = self._engine.result(future)
+            except BaseException:
+                self._rewards.write()  # these came before whatever this failure leads to
+                raise
         except Busy as busy:
             self._evaluations.try_at(time.monotonic() + max(0.0, busy.after), evaluation)
         except CancelledError:
             self._evaluations.drop(evaluation, "cancelled before it began", "cancelled")
-        except KeyboardInterrupt:  # in a worker that handles Ctrl-C itself
-            self._evaluations.drop(evaluation, "its worker was interrupted", "lost" if self._signals else "broken-pool")
+        except KeyboardInterrupt:  # raised in a worker that handles Ctrl-C itself
+            cause: Cause = "lost" if self._signals else "broken-pool"
+            self._evaluations.drop(evaluation, "its worker was interrupted", cause)
         except CannotGoOn:
             self._evaluations.drop(evaluation, "its engine failed", "lost")
             raise
         except WorkerLost as error:
-            if (cause := self._suspects.judge(error)) == "failed":
-                self._watch.failure(Failure(pull, str(error), kind="its worker was lost"), time.monotonic())
-            else:
-                self._watch.failure(Failure(pull, str(error), cause=cause), time.monotonic())
+            cause = self._suspects.judge(error)
+            kind = "its worker was lost" if cause == "failed" else None
+            self._watch.failure(Failure(pull, str(error), cause, kind), time.monotonic())
         except BaseException as error:
             log_first(pull.arm, error, self._logged)
             kind = None if is_transient(error) else same_error(error)
-            timed_out, cause = isinstance(error, TimedOut), self._cause(error)
-            failure = Failure(pull, told_of(error), cause=cause, kind=kind, error=error, timed_out=timed_out)
+            failure = Failure(pull, told_of(error), self._cause(error), kind, error, isinstance(error, TimedOut))
             self._watch.failure(failure, time.monotonic())
         else:
-            self._returned(evaluation, value)
+            self._handle_returned(evaluation, value)
 
-    def _result(self, future: Future[object]) -> object:
-        """What an evaluation returned or raised; before a failure, earlier rewards are told."""
+    def _handle_returned(self, evaluation: Evaluation, value: object) -> None:
         try:
-            return self._engine.result(future)
-        except BaseException:
-            self._rewards.write()
-            raise
-
-    def _returned(self, evaluation: Evaluation, value: object) -> None:
-        try:
-            self._check(value)
+            self._check_reward(value)
         except OutsideBounds:
-            pass  # not a failure: telling it retires the arm
+            pass  # this is no failure: telling the reward retires the arm
         except InvalidInput as error:
             self._rewards.write()
-            self._watch.failure(Failure(evaluation.pull, refused(error), kind="no valid reward"), time.monotonic())
+            to_fail = "to fail, raise an exception or, in a command, exit with a non-zero status"
+            reason = str(error) if error.remedy else f"{error}; {to_fail}"
+            self._watch.failure(Failure(evaluation.pull, reason, kind="no valid reward"), time.monotonic())
             return
         else:
             if self._watch.last is not None or not self._watch.start.over:
@@ -535,8 +530,8 @@ class Runner:
             self._suspects.clear(evaluation.pull.arm)
         self._rewards.add(evaluation, value)
 
-    def _late(self, future: Future[object]) -> None:
-        """A pull that had timed out ended after all."""
+    def _handle_late(self, future: Future[object]) -> None:
+        """Tell the reward of a pull that had timed out, if it has one after all."""
         self._rewards.write()
         evaluation = self._evaluations.overdue.pop(future, None)
         if evaluation is None:
@@ -544,16 +539,16 @@ class Runner:
         self.limits.check(evaluation.pull)
         try:
             value = self._engine.result(future)
-            with contextlib.suppress(OutsideBounds):  # telling it retires the arm
-                self._check(value)
+            with contextlib.suppress(OutsideBounds):  # telling the reward retires the arm
+                self._check_reward(value)
         except BaseException:
-            return  # it has failed already
+            return  # its time-out has been counted as a failure
         self._watch.start.close()
         self._watch.let_go(evaluation.pull)
         self._rewards.add(evaluation, value)
 
     def _cause(self, error: BaseException) -> Cause:
-        """Why to drop a pull whose evaluation raised this. A case may be tried again if it never began."""
+        """The cause of the drop after this error. A case may be tried again if its evaluation never began."""
         spec = self.study.spec
         counts_as_reward = isinstance(spec.failure, float)
         return "refused" if spec.cases is not None and not counts_as_reward and is_refused(error) else "failed"
@@ -581,17 +576,17 @@ class Runner:
         """End the run as soon as possible. This may be called from any thread and more than once."""
         self._inbox.put(STOP)
 
-    def _cancelled(self) -> None:
+    def _cancel(self) -> None:
         self._rewards.write()
         self._signals = max(2, self._signals)
         self._watch.start.close()
         self._evaluations.drop_all("the run was cancelled")
 
-    def _caught(self, number: signal.Signals) -> None:
+    def _handle_signal(self, number: signal.Signals) -> None:
         self._rewards.write()
         self._signals += 2 if number == signal.SIGHUP else 1  # without a terminal, nobody can press Ctrl-C again
         self.signal = self.signal or number
-        self._watch.start.close()  # the user has ended the run
+        self._watch.start.close()
         self._take_back()
         running = len(self._evaluations.running)
         if self._signals == 1 and running:
@@ -601,24 +596,20 @@ class Runner:
             self._evaluations.drop_all("the run was stopped")
 
     def _take_back(self) -> None:
-        if not self._took_back:  # once is enough, and it may ask a cluster
+        if not self._took_back:  # once is enough, and this may ask a cluster
             self._took_back = True
             self._evaluations.take_back()
 
     def _clean_up(self) -> None:
         """Leave no pending pull and no busy worker behind."""
         finished = not self._evaluations.running and not self._evaluations.overdue and self._signals < 2
-        with contextlib.ExitStack() as steps:  # each runs even if another fails, in reverse order
+        with contextlib.ExitStack() as steps:  # all of them run, in reverse order, even if some fail
             steps.callback(self._engine.close, wait=finished)
             steps.callback(self._evaluations.drop_all, "the run ended before it did")
             steps.callback(self._evaluations.cancel_waiting)
             steps.callback(self._watch.release)
             steps.callback(self._rewards.warn)
-        self._note_late_signals()
-
-    def _note_late_signals(self) -> None:
-        """Note a signal that came while the engine was being closed."""
-        while not self._inbox.empty():
+        while not self._inbox.empty():  # a signal may have come while the engine was being closed
             item = self._inbox.get()
             if isinstance(item, signal.Signals):
                 self.signal = self.signal or item

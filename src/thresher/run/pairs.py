@@ -10,26 +10,22 @@ from .failures import BASELINE, EvaluatorLost, EvaluatorRefused
 
 
 class Pair:
-    """One evaluation of both sides."""
+    """One evaluation of an arm and the baseline."""
 
     def __init__(self, pull: Pull) -> None:
         self._pull = pull
         self.rewards: dict[str, object] = {}  # by arm
         self._cut_off: TimedOut | None = None  # the arm's run was killed: the baseline's time decides what it counts as
 
-    def side(self, side: Pull) -> "Side":
-        """Evaluate one side within this; a failure after which the pair may still count is kept."""
-        return Side(self, side)
-
     def can_go_on(self, side: Pull, error: BaseException) -> bool:
         """Whether the pair may still count although this side failed: the arm timed out, and the baseline decides.
 
-        Raises a failure of the baseline, if this is one, as an error that says so.
+        A failure of the baseline is raised as an error that says so.
         """
         from asyncio import CancelledError  # imported here: a run without coroutines starts faster
 
         if isinstance(error, Busy | KeyboardInterrupt | CancelledError | EvaluatorLost | EvaluatorRefused):
-            return False  # it is not about this evaluation
+            return False  # this says nothing about the evaluation
         if side.arm == self._pull.baseline:
             raise of_baseline(error) from (None if isinstance(error, EvaluationFailed) else error)
         if isinstance(error, TimedOut):
@@ -40,19 +36,6 @@ class Pair:
         """The arm's reward and the baseline's."""
         other = self.rewards[str(self._pull.baseline)]
         return self.rewards[self._pull.arm] if self._cut_off is None else self._cut_off.reward(other), other
-
-
-class Side:
-    """One side of a pair, as a context. Not a generator, whose frames would be in the user's traceback."""
-
-    def __init__(self, pair: Pair, side: Pull) -> None:
-        self._pair, self._pull = pair, side
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: object, error: BaseException | None, frames: object) -> bool:
-        return error is not None and self._pair.can_go_on(self._pull, error)
 
 
 def of_baseline(error: BaseException) -> EvaluationFailed:
@@ -76,9 +59,3 @@ def check_pair(spec: Spec, value: object) -> None:
         raise
     except InvalidInput as error:
         raise InvalidInput("the baseline's reward", baseline, error.rule, error.remedy) from None
-
-
-def refused(error: InvalidInput) -> str:
-    """Why a reward that an evaluator returned is refused, and what to do instead."""
-    to_fail = "to fail, raise an exception or, in a command, exit with a non-zero status"
-    return str(error) if error.remedy else f"{error}; {to_fail}"

@@ -1,10 +1,9 @@
-"""Signals: queued during a run, so that none interrupts a write, and turned into the exit status of a command."""
+"""Signals: a run queues them, so that none interrupts a write; a command turns them into its exit status."""
 
 import contextlib
 import os
 import queue
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ _HANDLED_BEFORE: list[Any] = []  # how SIGTERM was handled outside each block of
 
 
 def _in_forked_child() -> None:
-    """A forked child can be ended at once: a handler in Python would wait for a system call that never returns."""
+    """Let SIGTERM end a forked child at once. A handler in Python would wait for a system call that never returns."""
     if _HANDLED_BEFORE and _HANDLED_BEFORE[0] is not None:
         signal.signal(signal.SIGTERM, _HANDLED_BEFORE[0])
 
@@ -29,7 +28,7 @@ os.register_at_fork(after_in_child=_in_forked_child)
 
 @contextlib.contextmanager
 def into(inbox: "queue.SimpleQueue[Any]") -> Iterator[None]:
-    """Inside the block, a signal only puts its number into the queue. Python delivers signals only to the main thread.
+    """Inside the block, a signal only puts its number into the queue. Only the main thread gets signals.
 
     While a store waits for another process, nothing is half done, so there a signal has its usual effect. SIGHUP is
     queued only in a command: in a user's program, it has its usual effect.
@@ -86,7 +85,6 @@ class Terminated(BaseException):
 def until_stopped(job: Callable[[], object]) -> int:
     """Do a job. Returns 0, or the exit status for the signal that stopped it: the caller can still print results."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    hook, sys.unraisablehook = sys.unraisablehook, _send_again
     _HUNG_UP.clear()
     try:
         signal.signal(signal.SIGTERM, _terminate)
@@ -98,19 +96,9 @@ def until_stopped(job: Callable[[], object]) -> int:
     except Terminated:
         return 128 + (signal.SIGHUP if _HUNG_UP else signal.SIGTERM)
     finally:
-        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
     return 0
-
-
-def _send_again(ignored: "sys.UnraisableHookArgs") -> None:
-    """What a signal raises is ignored in a ``__del__``, where Python may be at that moment: send the signal again."""
-    if not isinstance(ignored.exc_value, KeyboardInterrupt | Terminated):
-        sys.__unraisablehook__(ignored)
-        return
-    number = signal.SIGTERM if isinstance(ignored.exc_value, Terminated) else signal.SIGINT
-    threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
 
 
 def _terminate(number: int, frame: object) -> None:
@@ -118,7 +106,7 @@ def _terminate(number: int, frame: object) -> None:
 
 
 def _hang_up(number: int, frame: object) -> None:
-    """The terminal is gone. Commands run in their own sessions and are still running: do not wait for them."""
+    """The terminal is gone. Do not wait for commands: they run in sessions of their own, so they are still running."""
     _HUNG_UP.append(number)
     signal.raise_signal(signal.SIGTERM)
     signal.raise_signal(signal.SIGTERM)

@@ -56,7 +56,7 @@ def remark(text: str) -> str:
     >>> print(remark("a\x1b[31mb"), remark("=1+1"))
     a\x1b[31mb '=1+1
     """
-    return cell(_COMMANDS.sub(lambda found: repr(found[0])[1:-1], text))
+    return cell(_COMMANDS.sub(lambda match: repr(match[0])[1:-1], text))
 
 
 def csv_line(cells: Iterable[object]) -> str:
@@ -76,5 +76,5 @@ def markdown(text: str) -> str:
     >>> print(markdown("[a](http://b) *c* <d> zlib-6"), markdown("1. e"))
     \[a\]\(http\://b\) \*c\* &lt;d&gt; zlib-6 1\. e
     """
-    text = _MARKS.sub(lambda found: _ENTITIES.get(found[0], f"\\{found[0]}"), " ".join(text.splitlines()))
+    text = _MARKS.sub(lambda match: _ENTITIES.get(match[0], f"\\{match[0]}"), " ".join(text.splitlines()))
     return _LIST.sub(r"\1\3\\\2", text)

@@ -107,23 +107,23 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
-def read_text(file: str | Path, what: str = "file", *, remedy: str = "check its name") -> str:
-    """The text of a file; the str ``"-"`` is standard input. An error names the file as ``what``."""
+def read_text(file: str | Path, label: str = "file", *, remedy: str = "check its name") -> str:
+    """The text of a file; the str ``"-"`` is standard input. An error begins with the ``label``."""
     where = "standard input" if file == "-" else str(file)
     try:
         with _standard_input() if file == "-" else Path(file).open("rb") as opened:
             status = os.fstat(opened.fileno())
             if stat.S_ISBLK(status.st_mode) or (stat.S_ISCHR(status.st_mode) and not opened.isatty()):
-                raise InvalidInput(what, where, "is a device, which may never end", remedy)
+                raise InvalidInput(label, where, "is a device, which may never end", remedy)
             data = b"" if status.st_size > MOST_BYTES else opened.read(MOST_BYTES + 1)  # a pipe's size is 0
         if status.st_size > MOST_BYTES or len(data) > MOST_BYTES:
-            raise InvalidInput(what, where, f"is longer than {MOST_BYTES >> 20:,} MiB", remedy)
+            raise InvalidInput(label, where, f"is longer than {MOST_BYTES >> 20:,} MiB", remedy)
         return data.decode("utf-8-sig")
     except OSError as error:
-        raise InvalidInput(what, where, f"cannot be read ({error.strerror})", remedy) from None
+        raise InvalidInput(label, where, f"cannot be read ({error.strerror})", remedy) from None
     except UnicodeDecodeError as error:
         rule = f"is not UTF-8 text ({error.reason} at byte {error.start})"
-        raise InvalidInput(what, where, rule, "save it as UTF-8") from None
+        raise InvalidInput(label, where, rule, "save it as UTF-8") from None
 
 
 def _standard_input() -> contextlib.AbstractContextManager[BinaryIO]:
@@ -152,11 +152,11 @@ def read_csv(text: str, file: str) -> tuple[list[str], Iterator[tuple[str, list[
             location = f"line {reader.line_num} of {file}"
             raise InvalidInput(location, rule=f"is not CSV ({error})", remedy=QUOTING) from None
 
-    found = lines()
-    columns = [column.strip() for column in next(found, [])]
+    lines_read = lines()
+    columns = [column.strip() for column in next(lines_read, [])]
 
     def rows() -> Iterator[tuple[str, list[str]]]:
-        for cells in found:
+        for cells in lines_read:
             if not any(cell.strip() for cell in cells):
                 continue
             location = f"line {reader.line_num} of {file}"

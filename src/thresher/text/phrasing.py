@@ -126,12 +126,12 @@ def distinct(names: tuple[str, ...], width: int) -> dict[str, str]:
     >>> distinct(("test_refund[eur-visa-1]", "test_refund[usd-visa-1]", "test_refund[usd-visa-2]"), 10).values()
     dict_values(['…eur…1…', '…usd…1…', '…usd…2…'])
     """
-    found = [shortened(name, width) for name in names]
-    if len({*found}) < len(names):
-        found = [shortened(name, width) for name in _different(names)]
-    if len({*found}) < len(names):
-        found = ["\n".join(folded(name, width, _cells)) for name in names]
-    return dict(zip(names, found, strict=True))
+    texts = [shortened(name, width) for name in names]
+    if len({*texts}) < len(names):
+        texts = [shortened(name, width) for name in _different(names)]
+    if len({*texts}) < len(names):
+        texts = ["\n".join(folded(name, width, _cells)) for name in names]
+    return dict(zip(names, texts, strict=True))
 
 
 def _different(names: Sequence[str]) -> list[str]:
@@ -140,11 +140,14 @@ def _different(names: Sequence[str]) -> list[str]:
     shortest = min(map(len, words))
     if shortest == max(map(len, words)):
         differs = [len({*column}) > 1 for column in zip(*words, strict=True)]
-        return [_joined(word if keep else None for word, keep in zip(each, differs, strict=True)) for each in words]
+        return [
+            _joined(word if keep else None for word, keep in zip(sequence, differs, strict=True)) for sequence in words
+        ]
     before = _shared(words)
-    after = min(_shared([each[::-1] for each in words]), shortest - before)
+    after = min(_shared([sequence[::-1] for sequence in words]), shortest - before)
     return [
-        _joined(word if before <= at < len(each) - after else None for at, word in enumerate(each)) for each in words
+        _joined(word if before <= at < len(sequence) - after else None for at, word in enumerate(sequence))
+        for sequence in words
     ]
 
 

@@ -64,9 +64,9 @@ class Quantity(float):
     text: str
 
     def __new__(cls, value: float, unit: str, text: str) -> "Quantity":
-        found = super().__new__(cls, value)
-        found.unit, found.text = unit, text
-        return found
+        quantity = super().__new__(cls, value)
+        quantity.unit, quantity.text = unit, text
+        return quantity
 
     def __repr__(self) -> str:
         return self.text
@@ -74,17 +74,17 @@ class Quantity(float):
     __str__ = __repr__
 
 
-def read(text: str) -> float | None:
+def read_quantity(text: str) -> float | None:
     """The number in a text, a `Quantity` if it has a unit; None if it is not a number.
 
     Exactly rounded: 90% is 0.9, and 1.1ms is 0.0011.
 
-    >>> read("200ms"), read("200ms") == 0.2, read("0.9"), read("high")
+    >>> read_quantity("200ms"), read_quantity("200ms") == 0.2, read_quantity("0.9"), read_quantity("high")
     (200ms, True, 0.9, None)
     """
     text = text.strip()
-    if found := WITH_UNIT.fullmatch(text):
-        number, unit = found.groups()
+    if match := WITH_UNIT.fullmatch(text):
+        number, unit = match.groups()
         return Quantity(float(Decimal(number) * SCALES[unit]), unit, text) if unit in SCALES else None
     try:
         return None if "_" in text else float(text)
@@ -98,10 +98,10 @@ def seconds(text: str, *, most: float) -> float | None:
     >>> seconds("1.5h", most=1e9), seconds("90", most=1e9), seconds("1e3", most=1e9), seconds("5%", most=1e9)
     (5400.0, 90.0, None, None)
     """
-    found = None if "e" in text.lower() else read(text)  # 1e3 is no length of time
-    if found is None or not 0 < found <= most or getattr(found, "unit", "s") == PERCENT:
+    length = None if "e" in text.lower() else read_quantity(text)  # 1e3 is no length of time
+    if length is None or not 0 < length <= most or getattr(length, "unit", "s") == PERCENT:
         return None
-    return float(found)
+    return float(length)
 
 
 def number(value: float, *, exact: bool = False) -> str:

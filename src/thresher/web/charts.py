@@ -58,8 +58,8 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
 
     With a baseline, the chart shows differences from it, against zero and the margin.
     """
-    look = verdict.look
-    sign = -1.0 if look.lower_is_better and look.asks != "share" else 1.0
+    wording = verdict.wording
+    sign = -1.0 if wording.lower_is_better and wording.asks != "share" else 1.0
     rows = [row for row in verdict.rows if row.label != "baseline"]
     rows.sort(key=lambda row: float("inf") if row.estimate is None else -sign * row.estimate)
     ranked = list(enumerate(rows, start=1))
@@ -69,7 +69,7 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
     waiting = [(rank, row.estimate) for rank, row in ranked if row.pending and row.estimate is not None]
     ranks, seen = [rank for rank, _ in ranked], [row.seen for row in rows]
     traces = [
-        *(_points_of(style, ranked, 4 if is_many else 7, hover_of(look)) for style in styles),
+        *(_points_of(style, ranked, 4 if is_many else 7, hover_of(wording)) for style in styles),
         _styled_part("ring", x=[rank for rank, _ in waiting], y=[value for _, value in waiting]),
         _styled_part("pulls", x=ranks, y=seen, hovertemplate="%{y:,} rewards<extra></extra>"),
         _styled_part("pending", x=ranks, y=[row.seen + row.pending for row in rows]),
@@ -81,9 +81,9 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
         "margin": {"t": 40},
         "title": title,
         "xaxis": _styled_part("axis", **across, **_ticks([row.arm for row in rows])),
-        "yaxis": _styled_part("axis", domain=[0.3, 1], **axis_of(look)),
+        "yaxis": _styled_part("axis", domain=[0.3, 1], **axis_of(wording)),
         "yaxis2": _styled_part("axis", domain=[0, 0.2], title={"text": "pulls"}, rangemode="tozero"),
-        "shapes": [*filter(None, whiskers), *(_styled_part(kind, **line) for kind, line in lines_of(look))],
+        "shapes": [*filter(None, whiskers), *(_styled_part(kind, **line) for kind, line in lines_of(wording))],
     }
     return _figure_of(traces, layout, theme)
 

@@ -56,9 +56,8 @@ class EventStream:
         self._viewers: set[asyncio.Queue[Message | None]] = set()
         self._polling: asyncio.Task[None] | None = None
         self._sent_seq = live.follower.seq  # the last event that was sent to all viewers
-        self._changed_at = self._sent_at = (
-            time.monotonic()
-        )  # when the study last changed, and the last message was sent
+        self._changed_at = time.monotonic()  # when the study last changed
+        self._sent_at = self._changed_at  # when the last message was sent
         self._rates_sent = 0  # since the last change
         self._failure = ""  # why the last poll failed
         self._first_lock = threading.Lock()
@@ -96,14 +95,13 @@ class EventStream:
         """
         with self._first_lock:
             if after != self._first_after or self._first.seq < self._sent_seq:
-                self._first, self._first_after = self._changed_since(after), after
+                seq = self.live.follower.seq
+                if after > seq:  # the viewer knows another log
+                    self._first = Message(seq, server_sent_event("reset", {}))
+                else:
+                    self._first = Message(seq, b"") if after == seq else self._changed(after)
+                self._first_after = after
             return self._first
-
-    def _changed_since(self, after: int) -> Message:
-        seq = self.live.follower.seq
-        if after > seq:  # the viewer knows another log
-            return Message(seq, server_sent_event("reset", {}))
-        return Message(seq, b"") if after == seq else self._changed(after)
 
     async def _poll(self) -> None:
         try:

@@ -12,7 +12,7 @@ from ..core.hard_cases import hardest, seen_cases
 from ..core.row_text import COLUMNS as OF_ARMS
 from ..core.row_text import DETAILS, cells, further
 from ..core.rows import Row
-from ..core.sentences import SIGNS, Look, look_of
+from ..core.sentences import SIGNS, Wording, wording_of
 from ..core.sentences import short as short_name
 from ..core.spec import Spec
 from ..core.state import State
@@ -58,54 +58,58 @@ def short(value: float | None) -> float | None:
 # -- the question ------------------------------------------------------------------------------------------------
 
 
-def asked_json(look: Look) -> dict[str, Any]:
+def asked_json(wording: Wording) -> dict[str, Any]:
     """The question as data, and as pages show it: texts, headings, axes."""
     names = ("lower_is_better", "share", "baseline", "ratio", "unit", "asks", "bar")
     return {
-        **look.bars,
-        **{name: getattr(look, name) for name in names},
-        "bar_text": look.estimate(look.bar, exact=True),
-        "estimate_head": OF_ARMS["estimate"].head(look),
-        "details": further(look),
-        "failing": failing(look),
-        "axis": axis_of(look),
-        "hover": hover_of(look),
-        "lines": lines_of(look),
+        **wording.bars,
+        **{name: getattr(wording, name) for name in names},
+        "bar_text": wording.estimate(wording.bar, exact=True),
+        "estimate_head": OF_ARMS["estimate"].head(wording),
+        "details": further(wording),
+        "failing": failing(wording),
+        "axis": axis_of(wording),
+        "hover": hover_of(wording),
+        "lines": lines_of(wording),
     }
 
 
-def failing(look: Look) -> str:
+def failing(wording: Wording) -> str:
     """When an arm failed a case, in a sentence."""
-    if look.asks != "difference":
+    if wording.asks != "difference":
         return "An arm failed a case if its reward there, by itself, does not reach the bar."
-    margin = f" by more than {look.amount(-look.stated_bar, exact=True)}" if look.stated_bar < 0 else ""
+    margin = f" by more than {wording.amount(-wording.stated_bar, exact=True)}" if wording.stated_bar < 0 else ""
     return f"An arm failed a case if its reward there is worse than the baseline's{margin}."
 
 
-def title_of(look: Look) -> str:
+def title_of(wording: Wording) -> str:
     """What arms are compared by.
 
-    >>> title_of(Look(0.2, lower_is_better=True, share=0.95, unit="s")), title_of(Look(0.0, baseline="current"))
+    >>> title_of(Wording(0.2, lower_is_better=True, share=0.95, unit="s")), title_of(Wording(0.0, baseline="current"))
     ('share within 200 ms', 'difference from current')
     """
-    if look.asks == "mean":
+    if wording.asks == "mean":
         return "mean"
-    base = "" if look.baseline is None else visible(look.baseline)
+    base = "" if wording.baseline is None else visible(wording.baseline)
     base = base if len(base) <= LONGEST_NAME else "the baseline"
-    if look.asks == "difference":
+    if wording.asks == "difference":
         return f"difference from {base}"
-    if base and look.ratio is None:
-        return f"share better by {look.amount(look.stated_bar, exact=True)}"
-    limit = f"{number(look.ratio or 0.0, exact=True)} × {base}" if base else look.amount(look.stated_bar, exact=True)
-    return f"share {'within' if look.lower_is_better else 'of at least'} {limit}"
+    if base and wording.ratio is None:
+        return f"share better by {wording.amount(wording.stated_bar, exact=True)}"
+    limit = (
+        f"{number(wording.ratio or 0.0, exact=True)} × {base}"
+        if base
+        else wording.amount(wording.stated_bar, exact=True)
+    )
+    return f"share {'within' if wording.lower_is_better else 'of at least'} {limit}"
 
 
-def axis_of(look: Look) -> dict[str, Any]:
+def axis_of(wording: Wording) -> dict[str, Any]:
     """Plotly's axis for what is compared with the bar."""
-    title = html.escape(title_of(look), quote=False)  # plotly takes < for markup
-    if look.asks == "share":
+    title = html.escape(title_of(wording), quote=False)  # plotly takes < for markup
+    if wording.asks == "share":
         return {"title": {"text": title}, "tickformat": ".0%"}
-    return {"title": {"text": title}, **amounts_of(look)}
+    return {"title": {"text": title}, **amounts_of(wording)}
 
 
 def ticks_of(names: Sequence[str]) -> list[str] | None:
@@ -117,8 +121,8 @@ def ticks_of(names: Sequence[str]) -> list[str] | None:
     if len(names) > NAMED:
         return None
     shown = [visible(name) for name in names]
-    found = distinct(tuple(shown), LONGEST_TICK)
-    return [found[name] for name in shown]
+    shortened = distinct(tuple(shown), LONGEST_TICK)
+    return [shortened[name] for name in shown]
 
 
 def intervals_of(spec: Spec) -> str:
@@ -134,44 +138,47 @@ def intervals_of(spec: Spec) -> str:
     return f"{sentence}."
 
 
-def lines_of(look: Look) -> list[tuple[str, dict[str, Any]]]:
+def lines_of(wording: Wording) -> list[tuple[str, dict[str, Any]]]:
     """Plotly's lines at the bar and, where differences are drawn, at the baseline; figures.json has both kinds."""
 
     def line(y: float, name: str, *, under: bool) -> dict[str, Any]:
         label = {"text": html.escape(name, quote=False), "yanchor": "top" if under else "bottom"}
         return {"xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "label": label}
 
-    differs, lines = look.asks == "difference", []
-    if differs and look.baseline is not None:  # the two may be close: their names stand on the outer sides
-        name = f"{SIGNS['baseline']} {short_name(look.baseline)}"
-        lines.append(("zero", line(0, name, under=look.bar >= 0)))
+    differs, lines = wording.asks == "difference", []
+    if differs and wording.baseline is not None:  # the two may be close: their names stand on the outer sides
+        name = f"{SIGNS['baseline']} {short_name(wording.baseline)}"
+        lines.append(("zero", line(0, name, under=wording.bar >= 0)))
     return [
         *lines,
-        ("bar", line(look.bar, f"bar {look.estimate(look.bar, exact=True)}", under=differs and look.bar < 0)),
+        (
+            "bar",
+            line(wording.bar, f"bar {wording.estimate(wording.bar, exact=True)}", under=differs and wording.bar < 0),
+        ),
     ]
 
 
-def amounts_of(look: Look) -> dict[str, Any]:
+def amounts_of(wording: Wording) -> dict[str, Any]:
     """How plotly's axes write rewards: seconds as ms or µs where they are short."""
-    if look.unit == "s":
+    if wording.unit == "s":
         return {"tickformat": "~s", "ticksuffix": "s", "automargin": True}
-    return {"ticksuffix": f" {html.escape(look.unit, quote=False)}", "automargin": True} if look.unit else {}
+    return {"ticksuffix": f" {html.escape(wording.unit, quote=False)}", "automargin": True} if wording.unit else {}
 
 
-def hover_of(look: Look) -> str:
+def hover_of(wording: Wording) -> str:
     """How plotly writes what is compared with the bar when the pointer is over it."""
-    if look.asks == "share":
+    if wording.asks == "share":
         return "%{y:.2%}"
-    sign = "+" if look.asks == "difference" else ""
-    if look.unit == "s":
+    sign = "+" if wording.asks == "difference" else ""
+    if wording.unit == "s":
         return f"%{{y:{sign}.4s}}s"
-    return f"%{{y:{sign}.4g}}" + (f" {html.escape(look.unit, quote=False)}" if look.unit else "")
+    return f"%{{y:{sign}.4g}}" + (f" {html.escape(wording.unit, quote=False)}" if wording.unit else "")
 
 
 # -- rows, cases and events --------------------------------------------------------------------------------------
 
 
-def columns_of(row: Row, look: Look, *, outside: bool) -> tuple[Any, ...]:
+def columns_of(row: Row, wording: Wording, *, outside: bool) -> tuple[Any, ...]:
     """One arm in the order of COLUMNS; a label is its index in LABELS. ``outside``: a reward lay outside the bounds.
 
     The texts are what is compared with the bar and the further numbers, as people read them.
@@ -180,15 +187,15 @@ def columns_of(row: Row, look: Look, *, outside: bool) -> tuple[Any, ...]:
     counts = (row.seen, row.pending, row.failures, short(row.progress), int(outside))
     reached = None if row.reached is None else int(row.reached)
     is_base = row.label == "baseline"  # it is compared with nothing
-    shown = cells([row], look, TEXTS, keep=TEXTS, none="" if is_base else "–")
-    estimate = None if is_base and look.asks != "mean" else row.estimate
+    shown = cells([row], wording, TEXTS, keep=TEXTS, none="" if is_base else "–")
+    estimate = None if is_base and wording.asks != "mean" else row.estimate
     numbers = map(short, (estimate, row.median, row.quantile, row.baseline))
     return (*label, *counts, reached, *numbers, [text for [(text, _)] in shown.values()], row.qualifier)
 
 
 def cases_json(ledger: State, limit: int) -> dict[str, Any]:
     """The hardest cases; of each the worst rewards, with the numbers of their arms."""
-    rows, sign, look = [], -1.0 if ledger.spec.lower_is_better else 1.0, look_of(ledger.spec)
+    rows, sign, wording = [], -1.0 if ledger.spec.lower_is_better else 1.0, wording_of(ledger.spec)
     for row in hardest(ledger, limit):
         failed, index = set(row.failed_by), ledger.spec.index
         worst = heapq.nsmallest(
@@ -198,7 +205,10 @@ def cases_json(ledger: State, limit: int) -> dict[str, Any]:
         rewards = [(arm, reward) for *_, arm, reward in worst]
         failing = [arm for passed, _, arm, _ in worst if not passed]
         numbers = {"failed_by": failing, "missing_by": [index[arm] for arm in row.missing_by[:MOST_REWARDS]]}
-        texts = {"mean_text": look.amount(row.mean), "texts": [look.amount(each) for _, each in rewards[:MOST_SHOWN]]}
+        texts = {
+            "mean_text": wording.amount(row.mean),
+            "texts": [wording.amount(each) for _, each in rewards[:MOST_SHOWN]],
+        }
         rows.append({**row.to_dict(), "mean": short(row.mean), "rewards": rewards, **numbers, **texts})
     count = ledger.spec.case_count
     return {"format": 1, "seq": ledger.seq, "cases": count, "seen": seen_cases(ledger), "rows": rows}
@@ -212,37 +222,37 @@ def event_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
     return data
 
 
-def line_json(event: Event, arms: tuple[str, ...], look: Look) -> dict[str, Any]:
+def line_json(event: Event, arms: tuple[str, ...], wording: Wording) -> dict[str, Any]:
     """An event as a page shows it: in words, with the fields it has and the beginning of its reason."""
     data = {name: value for name, value in event_json(event, arms).items() if value is not None}
     for name in ("spec", "agent", "pull", "digest"):
         data.pop(name, None)
     if "reason" in data:
         data["reason"] = data["reason"][:LONGEST]
-    return {**data, "text": said(event, look)}
+    return {**data, "text": said(event, wording)}
 
 
-def said(event: Event, look: Look) -> str:
+def said(event: Event, wording: Wording) -> str:
     """What happened, in words.
 
-    >>> said(Event(5, "told", 1, 0, 0.02, reason="0.03"), Look(0.0, baseline="grep", unit="s"))
+    >>> said(Event(5, "told", 1, 0, 0.02, reason="0.03"), Wording(0.0, baseline="grep", unit="s"))
     'reward 20 ms, grep 30 ms'
     """
-    what, reason = WORDS.get(event.kind, event.kind), event.reason
+    text, reason = WORDS.get(event.kind, event.kind), event.reason
     if event.kind == "told":
-        what = f"{'late ' if event.late else ''}reward {look.amount(event.reward)}"
+        text = f"{'late ' if event.late else ''}reward {wording.amount(event.reward)}"
         remarks = None if event.cause == "failed" else remarks_of(event)
         if remarks is not None:
-            what += "" if remarks.baseline is None else f", {look.baseline} {look.amount(remarks.baseline)}"
-            what += "" if remarks.cost is None else f", cost {remarks.cost:g}"
+            text += "" if remarks.baseline is None else f", {wording.baseline} {wording.amount(remarks.baseline)}"
+            text += "" if remarks.cost is None else f", cost {remarks.cost:g}"
             reason = remarks.note
     elif event.kind == "dropped":
-        what = str(event.cause)
+        text = str(event.cause)
     elif event.kind == "extended":
-        what = f"extended to {event.budget:,}"
+        text = f"extended to {event.budget:,}"
     elif event.cause == "chosen":
-        what, reason = f"{what}, chosen by the caller", reason and f"case {reason}"
-    return f"{what} · {reason[:LONGEST]}" if reason else what
+        text, reason = f"{text}, chosen by the caller", reason and f"case {reason}"
+    return f"{text} · {reason[:LONGEST]}" if reason else text
 
 
 def troubles(ledger: State) -> list[dict[str, Any]]:

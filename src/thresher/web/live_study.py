@@ -13,16 +13,15 @@ from typing import Any, TypeVar
 
 from ..core import certificate, sentences
 from ..core import guarantee as guarantees
-from ..core import verdict as verdicts
 from ..core.certificate import BETS, Stakes
 from ..core.events import BLAMED, DROPPED, LATE, OUTSIDE, PENDING, STATES, Event
 from ..core.intervals import Commit, Interval, committed, way
 from ..core.row_text import DETAILS, cells
 from ..core.rows import LABELS, MOST, Row, row_of
-from ..core.sentences import Look
+from ..core.sentences import Wording
 from ..core.spec import Spec
 from ..core.state import State
-from ..core.verdict import Verdict
+from ..core.verdict import Verdict, verdict_of
 from ..log.reader import section
 from ..log.store import Store
 from ..text.quantities import duration, speed
@@ -54,7 +53,7 @@ class LiveStudy:
         self.follower = follower = LogFollower(name, store)
         self.arms = follower.ledger.spec.arms
         self._lock = threading.RLock()
-        self._look = sentences.look_of(follower.ledger.spec)
+        self._look = sentences.wording_of(follower.ledger.spec)
         self._told_times: deque[float] = deque(maxlen=5000)
         self._last_events: deque[dict[str, Any]] = deque(maxlen=LAST)
         self._rows: list[tuple[Any, ...]] = [()] * len(self.arms)
@@ -92,7 +91,7 @@ class LiveStudy:
 
     def verdict(self) -> Verdict:
         """The verdict. Its earlier rewards are those that were there when the server first read the study."""
-        verdict = self.read(lambda ledger: verdicts.read(self.follower.name, ledger))
+        verdict = self.read(lambda ledger: verdict_of(self.follower.name, ledger))
         return replace(verdict, earlier=self._earlier, since=self.follower.created) if self._earlier else verdict
 
     def head(self) -> dict[str, Any]:
@@ -131,7 +130,7 @@ class LiveStudy:
             pending=ledger.pending,
         )
         if ledger.spec.find is not None:
-            answer += sentences.found([self.arms[arm] for arm in tally.certified_to_reach()], done=ledger.done)
+            answer += sentences.found_arms([self.arms[arm] for arm in tally.certified_to_reach()], done=ledger.done)
         return {
             "seq": ledger.seq,
             "answer": answer,
@@ -221,10 +220,10 @@ def arm_json(live: LiveStudy, name: str) -> dict[str, Any]:
 
 
 def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, Spec]:
-    spec, look = ledger.spec, sentences.look_of(ledger.spec)
+    spec, wording = ledger.spec, sentences.wording_of(ledger.spec)
     row = row_of(ledger, arm)
     pulls = [pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm]
-    rewards = [_pull_json(ledger, arm, pull, look) for pull in pulls[-MOST_REWARDS:]]
+    rewards = [_pull_json(ledger, arm, pull, wording) for pull in pulls[-MOST_REWARDS:]]
     commits = committed(ledger, arm)[:MOST_REPLAYED] if ledger.certifies else []
     commits = [commit._replace(pull=ledger.pull_number[commit.pull - 1]) for commit in commits]
     data = {
@@ -233,9 +232,9 @@ def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], St
         "index": arm,
         "question": sentences.question_of(spec),
         "answer": sentences.standing(row, outside=ledger.is_outside(arm)),
-        **asked_json(look),
-        "facts": arm_facts(row, look),
-        "amounts": {} if look.ratio is not None else amounts_of(look),
+        **asked_json(wording),
+        "facts": arm_facts(row, wording),
+        "amounts": {} if wording.ratio is not None else amounts_of(wording),
         "bounds": spec.bounds,
         "tolerance": spec.tolerance,
         "confidence": spec.confidence,
@@ -250,26 +249,26 @@ def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], St
     return data, commits, ledger.stakes, spec
 
 
-def arm_facts(row: Row, look: Look) -> list[tuple[str, str]]:
+def arm_facts(row: Row, wording: Wording) -> list[tuple[str, str]]:
     """The numbers of an arm with their headings, as people read them."""
     if row.label == "baseline":
-        return [("mean", look.amount(row.mean))]
+        return [("mean", wording.amount(row.mean))]
     names = ("estimate", "between")
-    texts = {head: text or "–" for head, [(text, _)] in cells([row], look, names, keep=names).items()}
+    texts = {head: text or "–" for head, [(text, _)] in cells([row], wording, names, keep=names).items()}
     texts["interval"] = texts.pop("between")
-    texts["bar"] = look.estimate(look.bar, exact=True)
-    if look.asks == "share" and look.baseline is None:
-        texts["limit"] = look.amount(look.stated_bar, exact=True)
-    further = cells([row], look, DETAILS, keep=DETAILS)
+    texts["bar"] = wording.estimate(wording.bar, exact=True)
+    if wording.asks == "share" and wording.baseline is None:
+        texts["limit"] = wording.amount(wording.stated_bar, exact=True)
+    further = cells([row], wording, DETAILS, keep=DETAILS)
     return [*texts.items(), *((head, text or "–") for head, [(text, _)] in further.items())]
 
 
-def _pull_json(ledger: State, arm: int, pull: int, look: Look) -> dict[str, Any]:
+def _pull_json(ledger: State, arm: int, pull: int, wording: Wording) -> dict[str, Any]:
     """One pull and its reward. A picture shows ``value`` against the bar or the limit."""
     spec, state, case = ledger.spec, ledger.pull_state[pull - 1], ledger.case_of(pull)
     reward = ledger.pull_reward[pull - 1] if ledger.has_reward(pull) else None
     data: dict[str, Any] = {"pull": pull, "number": ledger.pull_number[pull - 1], "state": STATES[state]}
-    data |= {"reward": reward, "value": reward, "text": look.amount(reward)}
+    data |= {"reward": reward, "value": reward, "text": wording.amount(reward)}
     if case is not None:
         data["case"] = spec.case_name(case)
     if ledger.base < 0 or arm == ledger.base:
@@ -278,7 +277,7 @@ def _pull_json(ledger: State, arm: int, pull: int, look: Look) -> dict[str, Any]
         other = ledger.table.get(case)
     else:
         other = None if state in (PENDING, DROPPED) else ledger.pull_other[pull - 1]
-    data |= {"baseline": other, "value": None, "baseline_text": look.amount(other)}
+    data |= {"baseline": other, "value": None, "baseline_text": wording.amount(other)}
     if reward is None or other is None or state == OUTSIDE:
         return data
     if spec.share is not None:
@@ -303,9 +302,7 @@ def _evidence(commits: list[Commit], stakes: Stakes, spec: Spec) -> Iterator[dic
         certificate.bet(capital, stakes, commit.low, commit.high, *bars)
         interval.feed(commit, stakes.bar)
         ends = sorted(spec.shown(spec.unscale(side.end)) for side in (interval.low, interval.high))
-        shares = [
-            short(way(capital, side, stakes.level)) for side in (0, BETS)
-        ]  # for reaching the bar, and for missing it
-        above, below = reversed(shares) if spec.lower_is_better else shares
+        reaching, missing = (short(way(capital, side, stakes.level)) for side in (0, BETS))
+        above, below = (missing, reaching) if spec.lower_is_better else (reaching, missing)
         span = {"low": short(ends[0]), "high": short(ends[1])}
         yield {"number": commit.pull, "above": above, "below": below, **span}

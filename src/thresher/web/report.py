@@ -8,12 +8,12 @@ from itertools import accumulate, islice
 from typing import Any
 
 from ..core import sentences
-from ..core import verdict as verdicts
 from ..core.hard_cases import CaseRow, hardest, seen_cases
 from ..core.row_text import DETAILS, cells, style_of
 from ..core.rows import Row, ranked
-from ..core.sentences import SIGNS, Look
+from ..core.sentences import SIGNS, Wording
 from ..core.state import State
+from ..core.verdict import verdict_of
 from ..study import Study
 from ..text.phrasing import breakable, listed
 from .assets import PLOTLY, STATIC, fill_template
@@ -32,7 +32,7 @@ def report(study: Study) -> str:
     """The report as HTML."""
     known, follower = study.verdict(), LogFollower(study.name, study.store)
     ledger = follower.ledger
-    verdict = replace(verdicts.read(study.name, ledger), earlier=known.earlier, since=known.since)
+    verdict = replace(verdict_of(study.name, ledger), earlier=known.earlier, since=known.since)
     spec, outside, figures = _specification(ledger), set(verdict.outside), {}
     for theme in ("light", "dark"):
         both = arms_figure(verdict, theme=theme), history_figure(follower.points, theme=theme)
@@ -42,8 +42,8 @@ def report(study: Study) -> str:
         "origin": f"<p class='note origin'>{html.escape(verdict.origin)}</p>" if verdict.origin else "",
         "hints": "".join(f"<p class='note'>{html.escape(hint)}</p>" for hint in verdict.hints),
         "style": (STATIC / "style.css").read_text(),
-        "heads": "".join(f"<th class='n'>{html.escape(head)}" for head in _heads(verdict.look)),
-        "rows": "\n".join(_row(row, row.arm in outside, verdict.look) for row in rows),
+        "heads": "".join(f"<th class='n'>{html.escape(head)}" for head in _heads(verdict.wording)),
+        "rows": "\n".join(_row(row, row.arm in outside, verdict.wording) for row in rows),
         "cases": _cases(ledger) if verdict.cases else "",
         "spec": breakable(json.dumps(spec, indent=2, ensure_ascii=False)),
         "figures": _embedded(figures),
@@ -68,17 +68,17 @@ def _specification(ledger: State) -> dict[str, Any]:
     return spec
 
 
-def _heads(look: Look) -> list[str]:
+def _heads(wording: Wording) -> list[str]:
     """The headings of `FIGURES`; the first is what is compared with the bar."""
-    return list(cells((), look, FIGURES, keep=FIGURES))
+    return list(cells((), wording, FIGURES, keep=FIGURES))
 
 
-def _row(row: Row, outside: bool, look: Look) -> str:
+def _row(row: Row, outside: bool, wording: Wording) -> str:
     """One arm: its name, its label, a cell for each heading, and the reason."""
     certified = ", ".join(filter(None, ["✓ certified", row.qualifier]))
     certainty = certified if row.certified else "not certified" if outside and row.label != "baseline" else ""
     none = "" if row.label == "baseline" else "–"  # it is compared with nothing
-    figures = cells([row], look, FIGURES, keep=FIGURES, none=none).items()
+    figures = cells([row], wording, FIGURES, keep=FIGURES, none=none).items()
     numbers = "".join(_number(head, text, "n" if at else "n key") for at, (head, [(text, _)]) in enumerate(figures))
     label = f"<span class='sign'>{SIGNS[row.label]} {row.label}</span> {certainty}"
     return (
@@ -97,18 +97,18 @@ def _cases(ledger: State) -> str:
     rows, count = hardest(ledger, MOST_CASES), seen_cases(ledger)
     title = f"The {len(rows):,} hardest of {count:,} cases with a reward" if count > len(rows) else "The hardest first"
     head = "<th class='name'>case<th class='n'>failed<th class='n'>passed<th class='n'>mean<th>failed by"
-    look = sentences.look_of(ledger.spec)
-    body = "\n".join(_case(row, look) for row in rows)
+    wording = sentences.wording_of(ledger.spec)
+    body = "\n".join(_case(row, wording) for row in rows)
     table = f"<table class='cards'><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
-    note = f"<p class='note'>{title}. {html.escape(failing(look))}</p>"
+    note = f"<p class='note'>{title}. {html.escape(failing(wording))}</p>"
     return f"<section class='card'><h2>Cases</h2>{note}<div class='scroll'>{table}</div></section>"
 
 
-def _case(row: CaseRow, look: Look) -> str:
+def _case(row: CaseRow, wording: Wording) -> str:
     failed = row.failed_by
     letters = accumulate(map(len, failed))
     shown = max(1, sum(count <= MOST_LETTERS for count in islice(letters, MOST_ARMS)))
-    numbers = {"failed": f"{row.failed:,}", "passed": f"{row.passed:,}", "mean": look.amount(row.mean)}
+    numbers = {"failed": f"{row.failed:,}", "passed": f"{row.passed:,}", "mean": wording.amount(row.mean)}
     cells = "".join(_number(head, text) for head, text in numbers.items())
     names = listed(failed, shown, show=breakable)
     by = f"<td class='wrap' data-head='failed by'>{names}</td>" if failed else "<td></td>"

@@ -4,9 +4,9 @@ The checks come in this order: the path is normalised; the framing of the body, 
 repeated headers are checked; then the token or the session, whether it may write, and the size of the body. Replies
 get security headers. An exception becomes one sentence without a traceback.
 
-A browser gets a session in exchange for a token: a signed text that is valid for half a day. The signing key is made
-when the server starts, so a session from another server, or from before a restart, is invalid. The token itself never
-becomes a cookie.
+A browser gets a session in exchange for a token. A session is a signed text that is valid for half a day. The signing
+key is made when the server starts, so a session from another server, or from before a restart, is invalid. The token
+itself never becomes a cookie.
 """
 
 import asyncio

@@ -218,9 +218,8 @@ def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation)
         del item.stash[PULL], item.stash[RUN]
     outcome = _outcome(run)._replace(seconds=time.perf_counter() - began, earlier_error=earlier_error)
     if any(report.when == "setup" and report.failed for report in run.reports):
-        error = tear_down(
-            item.session, None
-        )  # pytest keeps the error of a shared fixture: the next run sets it up again
+        # pytest keeps the error of a shared fixture: tear it down, so that the next run sets it up again
+        error = tear_down(item.session, None)
         outcome = outcome if error is None else outcome._replace(failure=f"{outcome.failure}; in teardown: {error}")
     remove_old_folders(item, failed=outcome.traceback is not None)
     return outcome

@@ -79,22 +79,12 @@ def reports(result: Result, item: pytest.Item | Collected) -> list[pytest.TestRe
     sections = [] if first is None else [(title, text) for title, text in first.sections]
     now, seconds = time.time(), result.tally.seconds
     properties = [*item.user_properties, *_properties(result)]
-    keywords: Any = dict.fromkeys(item.keywords, 1)
+    test = (item.nodeid, item.location, dict.fromkeys(item.keywords, 1))
 
     def report(when: Any, outcome: Any, longrepr: Any, seconds: float) -> pytest.TestReport:
-        return pytest.TestReport(
-            item.nodeid,
-            item.location,
-            keywords,
-            outcome,
-            longrepr,
-            when,
-            sections if longrepr is not None else [],
-            seconds,
-            now - seconds,
-            now,
-            properties,
-        )
+        shown = sections if longrepr is not None else []
+        fields: list[Any] = [*test, outcome, longrepr, when, shown, seconds, now - seconds, now, properties]
+        return pytest.TestReport(*fields)
 
     teardown = report("teardown", "passed" if teardown_error is None else "failed", teardown_error, 0.0)
     main = report("setup" if status == "error" else "call", outcome, longrepr, seconds)
@@ -236,7 +226,7 @@ def guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
         certified = any(row.certified for row in verdict.rows)
         bar = "" if len(verdicts) == 1 else f"At least {number(verdict.at_least or 0.0, exact=True)}: "
         yield f"{bar}{verdict.guarantee if certified else 'Nothing is certified yet.'}"
-        if text := origin(verdict.earlier, verdict.told, verdict.since, verdict.others, what="outcomes"):
+        if text := origin(verdict.earlier, verdict.told, verdict.since, verdict.others, noun="outcomes"):
             yield text
     if len(verdicts) > 1 and options.guarantee == "all":
         confidence = number(options.confidence, exact=True)

@@ -9,7 +9,7 @@ from ...core.checks import MAX_SECONDS
 from ...core.parameters import MAX_SEED, Guarantee
 from ...errors import shown
 from ...text.phrasing import either
-from ...text.quantities import DURATIONS, read, seconds
+from ...text.quantities import DURATIONS, read_quantity, seconds
 
 Isolation = Literal["function", "module", "session"]
 MAX_RUN_SEED = 2**32 - 1
@@ -70,7 +70,7 @@ def _bar(item: pytest.Item, default: float) -> float:
 
 def share(name: str, value: object) -> float:
     """A share strictly between 0 and 1."""
-    parsed = read(value) if isinstance(value, str) else value
+    parsed = read_quantity(value) if isinstance(value, str) else value
     if isinstance(parsed, bool) or not isinstance(parsed, int | float) or getattr(parsed, "unit", "%") != "%":
         refuse(name, value, "is not a number; write 0.95 or 95%")
     if not 0 < parsed < 1:

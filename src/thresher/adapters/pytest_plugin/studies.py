@@ -98,9 +98,7 @@ class SessionStudies:
         self.runs = 0  # of this process that have ended
         self.pace: dict[object, float] = {}  # about how many seconds a run takes, by worker
         self._last: dict[object, str] = {}  # the test that ran last, by worker
-        self._served = dict.fromkeys(
-            tests.values(), 0.0
-        )  # by bar: runs asked for per open test; the bar with the fewest is next
+        self._served = dict.fromkeys(tests.values(), 0.0)  # by bar: runs asked for per open test; the fewest is next
         self._on_run = on_run
         self._told: list[tuple[Ask, float]] = []  # rewards that are not written yet
         self._flush_at = 0.0
@@ -118,9 +116,8 @@ class SessionStudies:
         self.until = math.inf  # the time limit counts from the first run
 
     def _study(self, bar: float, index: int, version: str) -> Study:
-        members = sorted(
-            nodeid for nodeid, own_bar in self.bars.items() if own_bar == bar
-        )  # pytest's order may be random
+        # pytest's order of tests may be random
+        members = sorted(nodeid for nodeid, own_bar in self.bars.items() if own_bar == bar)
         options, part = self.options, len(members) / len(self.bars)
         budget = None if options.budget is None else options.budget * len(members) // len(self.bars)
         identity = (sorted(self.bars.items()), options.isolation, options.guarantee, options.confidence)

@@ -1,6 +1,6 @@
-"""Kill child programs when this process dies: a small guard process notices, and kills what is left.
+"""Kill child programs when this process dies. A small guard process notices the death and kills the programs.
 
-The guard is not our child: some programs that kill a process (Ray, its workers) kill its children first.
+The guard is not our child, because Ray kills the children of a worker before the worker.
 """
 
 import contextlib
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 
-GRACE = 5.0  # seconds in which a process that is watched gently may end itself
+GRACE = 5.0  # seconds in which a process group that is watched gently may end itself
 
 SCRIPT = f"""
 import os, sys, time
@@ -36,7 +36,7 @@ while grace:
 
 
 class Guard:
-    """Tracks process groups as they start and end. When its standard input closes, it kills the ones that are left."""
+    """Tells the guard process which process groups run. When its standard input closes, it kills those groups."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,7 +48,7 @@ class Guard:
             self._pipe()
 
     def watch(self, group: int, *, gently: bool = False) -> None:
-        """Kill this process group when this process dies; ``gently``: unless it ends itself soon after."""
+        """Kill this process group when this process dies. With ``gently``, it has some seconds to end itself."""
         self._tell("~" if gently else "+", group)
 
     def forget(self, group: int) -> None:
@@ -67,7 +67,7 @@ class Guard:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-            self._process.wait()  # it exits at once; its fork, the guard, is then no child of ours
+            self._process.wait()  # it exits at once, and then its fork, the guard, is no child of ours
         return self._process.stdin.fileno()  # type: ignore[union-attr]
 
 

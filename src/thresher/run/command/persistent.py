@@ -1,10 +1,10 @@
 """A program as an evaluator that stays: it is started once per worker, and answers one pull after the other.
 
-It is called like any evaluator, on every engine. Its processes belong to the process that calls it, wherever that is: a
-copy of this evaluator that was sent there finds them by its settings.
+It is called like any evaluator, on every engine. Its processes belong to the process that calls it: a copy of the
+evaluator that was sent to a worker finds them by its settings.
 
-Any number of threads may share one process. Of the threads that wait for an answer, one reads for all of them. When it
-has its own, it lets another continue: no answer needs a thread of its own to arrive.
+Any number of threads may share one process. Of the threads that wait for an answer, one reads for all. When it has its
+own answer, another continues, so no extra thread is needed for reading.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from ..failures import EvaluatorLost, EvaluatorRefused
 from . import guard
 from .process import TAIL, kill_group
 from .protocol import LONGEST, PROTOCOL, VARIABLE, Answer, Greeting, NotAnAnswer, line_of, quoted, read_line, reward_in
-from .reward import CommandFailed, TimedOut, cannot_start, ending, last_lines, last_words
+from .reward import CommandFailed, TimedOut, cannot_start, exit_in_words, last_lines, last_words
 
-PATIENCE = 60.0  # seconds in which an evaluator that is to name the arms must do so
+PATIENCE = 60.0  # seconds in which an evaluator must name the arms, if nobody else does
 NAME_THEM = 'name them with --arms FILE or --arm NAME, or let it print {"arms": [...]} first'
-FIRST_WORD = 10.0  # seconds in which a program that cannot start usually ends; until then it gets a single pull
-LEFT = 32  # chunks that a pipe can hold after the exit; what it has started may print without end
+FIRST_WORD = 10.0  # seconds in which a program that cannot start usually ends; until then, it gets a single pull
+LEFT = 32  # at most so many chunks are read after the exit: a child of the program may print without end
 SILENT = 20.0  # seconds without a first line, after which a warning says what the reason may be
-LOOK = 0.01  # seconds between two looks at what is pending
+LOOK = 0.01  # seconds between two looks at the pending pulls
 CHUNK = 1 << 16
 LAST_BREATH = 1.0  # seconds for a process to exit after it closed its output, and for the end of its standard error
 
-_HINTED = set[tuple[str, ...]]()  # commands about which a hint was given: one for all their processes
+_HINTED = set[tuple[str, ...]]()  # commands for which the warning was given: one for all their processes
 
 
 @dataclass(frozen=True)
 class PersistentEvaluator:
-    r"""Gives pulls to processes that stay. Each thread keeps its process, so both sides of a pair run in the same one.
+    r"""Gives pulls to processes that stay. Each thread keeps its process, so one process runs both sides of a pair.
 
     >>> evaluate = PersistentEvaluator(("sed", "-u", r's/.*"pull":\([0-9]*\).*/{"pull": \1, "reward": 0.5}/'))
     >>> evaluate(Pull(1, "a", 1, {}, 5)), evaluate(Pull(2, "b", 1, {}, 6))
@@ -57,16 +57,16 @@ class PersistentEvaluator:
 
     argv: tuple[str, ...]  # never a shell command line
     timeout: float | None = None  # seconds from the moment when a pull is written
-    per_process: int = 1  # threads that share a process, and so the pulls that are pending in it
-    arms: frozenset[str] | None = None  # those of the study; a process that names others is refused
-    baseline: str | None = None  # where pulls are pairs: the arm whose side has the pull's id with a minus sign
+    per_process: int = 1  # so many threads share a process, and so many pulls are pending in it at most
+    arms: frozenset[str] | None = None  # the study's arms; a process that names others is refused
+    baseline: str | None = None  # set if pulls are pairs: the baseline's side has the pull's id with a minus sign
 
     def __call__(self, pull: Pull) -> float:
-        """The reward that a process answers."""
+        """Let a process evaluate the pull. Returns its reward."""
         return _pool(self).evaluate(pull, -pull.id if pull.arm == self.baseline else pull.id)
 
-    def asked(self, spec: Spec) -> PersistentEvaluator:
-        """The same evaluator for this question."""
+    def for_study(self, spec: Spec) -> PersistentEvaluator:
+        """The evaluator for a study, with the processes that run already."""
         evaluator = replace(self, arms=frozenset(spec.arms), baseline=spec.baseline if spec.pairs else None)
         with _LOCK:
             if self in _POOLS:
@@ -75,13 +75,13 @@ class PersistentEvaluator:
         return evaluator
 
     def arms_named(self) -> Sequence[object]:
-        """Start a process and let it name the arms; it is kept for pulls."""
-        named: list[object] = []
+        """Start a process, let it name the arms, and keep it for pulls."""
+        greetings: list[Greeting] = []
         try:
-            process = _start(self.argv, lambda greeting: named.append(_checked(greeting).arms))
+            process = _start(self.argv, lambda greeting: greetings.append(_check_protocol(greeting)))
             try:
-                process.greeting(PATIENCE)
-                arms = _listed(named)
+                process.wait_for_greeting(PATIENCE)
+                arms = _arms_in(greetings)
             except BaseException:
                 process.end(0.0)
                 raise
@@ -95,11 +95,11 @@ class PersistentEvaluator:
         return arms
 
     def rest(self) -> None:
-        """End the processes of this process that have nothing to do: a run is over."""
+        """End the processes here that have nothing to do, because a run is over."""
         self._end(kill=False)
 
     def stop(self) -> None:
-        """End all processes of this process."""
+        """End all processes that belong to this process."""
         self._end(kill=True)
 
     def _end(self, *, kill: bool) -> None:
@@ -110,17 +110,17 @@ class PersistentEvaluator:
 
 
 class Pool:
-    """The processes of this process that run one command, each with the threads that use it."""
+    """The processes that run one command for this process, each with the threads that use it."""
 
     def __init__(self, settings: PersistentEvaluator) -> None:
         self.settings = settings
         self._slots: list[Slot] = []
-        self._is_over = False  # processes that are still busy end when they become idle
+        self._is_over = False  # then the busy processes end when they become idle
         self._reset()
         _ALL.add(self)
 
     def _reset(self) -> None:
-        """Start empty, as in a forked child, where the processes are the parent's."""
+        """Start empty. A forked child does this too, because the processes are the parent's."""
         self._lock = threading.Lock()
         self._mine = threading.local()
         self._slots.clear()
@@ -136,24 +136,23 @@ class Pool:
                 self.end(kill=False)
 
     def adopt(self, process: PersistentProcess) -> None:
-        """Use a process that runs already."""
+        """Keep a process that runs already."""
         with self._lock:
             self._slots.append(Slot(process))
 
     def _slot(self) -> Slot:
-        """A place in a process for this thread: where another thread has ended, or where there is room."""
+        """A process that this thread may use: one that has room, or a new one."""
         with self._lock:
             for slot in self._slots:
                 slot.threads = [thread for thread in slot.threads if thread.is_alive()]
-            room = [slot for slot in self._slots if len(slot.threads) < self.settings.per_process]
-            slot = room[0] if room else Slot()
-            if not room:
-                self._slots.append(slot)
-            slot.threads.append(threading.current_thread())
-            return slot
+            with_room = [slot for slot in self._slots if len(slot.threads) < self.settings.per_process]
+            if not with_room:
+                self._slots += (with_room := [Slot()])
+            with_room[0].threads.append(threading.current_thread())
+            return with_room[0]
 
     def end(self, *, kill: bool) -> None:
-        """End all processes, or only the idle ones: close their inputs, wait a little, kill them."""
+        """End the idle processes: close their inputs, wait a little, kill them. With ``kill``, kill the others too."""
         self._is_over = True
         with self._lock:
             processes = [slot.process for slot in self._slots if slot.process is not None]
@@ -171,7 +170,7 @@ class Slot:
         self._lock = threading.Lock()
 
     def evaluate(self, pull: Pull, key: int, settings: PersistentEvaluator) -> float:
-        """The answer to a pull. A process that is gone before the pull has begun is replaced."""
+        """The reward of a pull. A process that is gone before the pull has begun is replaced."""
         while True:
             process = self._running(settings)
             with contextlib.suppress(Gone):
@@ -183,7 +182,7 @@ class Slot:
     def _running(self, settings: PersistentEvaluator) -> PersistentProcess:
         with self._lock:
             if self.process is None or self.process.gone:
-                self.process = _start(settings.argv, lambda greeting: _check_arms(_checked(greeting), settings.arms))
+                self.process = _start(settings.argv, lambda greeting: _check_greeting(greeting, settings.arms))
             return self.process
 
 
@@ -209,33 +208,34 @@ def _pool(settings: PersistentEvaluator) -> Pool:
     return pool
 
 
-def _start(argv: Sequence[str], greeted: Callable[[Greeting], None]) -> PersistentProcess:
+def _start(argv: Sequence[str], on_greeting: Callable[[Greeting], None]) -> PersistentProcess:
     try:
-        return PersistentProcess(argv, greeted)
+        return PersistentProcess(argv, on_greeting)
     except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
         raise cannot_start(argv[0], error) from None
 
 
-def _checked(greeting: Greeting) -> Greeting:
-    """A greeting of this version of the protocol."""
+def _check_protocol(greeting: Greeting) -> Greeting:
+    """Return the greeting. Raises if it is of another version of the protocol."""
     if greeting.protocol != PROTOCOL or isinstance(greeting.protocol, bool):
         rule = f"COMMAND speaks another version, and this thresher speaks {PROTOCOL}"
         raise EvaluatorRefused("protocol", greeting.protocol, rule, "update one of the two")
     return greeting
 
 
-def _listed(named: Sequence[object]) -> list[object]:
-    """The arms of a greeting, if it names them in a list."""
-    if not named or named[0] is None:
+def _arms_in(greetings: Sequence[Greeting]) -> list[object]:
+    """The arms that a process names in its greeting, if it has greeted."""
+    arms = greetings[0].arms if greetings else None
+    if arms is None:
         raise InvalidInput("arms", rule="there are none, and COMMAND names none", remedy=NAME_THEM)
-    if not isinstance(named[0], list):
-        raise InvalidInput("arms", named[0], "COMMAND must name them in a list", 'print {"arms": ["a", "b"]}')
-    return named[0]
+    if not isinstance(arms, list):
+        raise InvalidInput("arms", arms, "COMMAND must name them in a list", 'print {"arms": ["a", "b"]}')
+    return arms
 
 
-def _check_arms(greeting: Greeting, arms: frozenset[str] | None) -> None:
-    """Raise if a process names other arms than those of the study."""
-    if greeting.arms is None or arms is None:
+def _check_greeting(greeting: Greeting, arms: frozenset[str] | None) -> None:
+    """Raise if a process speaks another version, or names other arms than those of the study."""
+    if _check_protocol(greeting).arms is None or arms is None:
         return
     listing = greeting.arms if isinstance(greeting.arms, list) else [greeting.arms]
     try:
@@ -252,28 +252,28 @@ def _check_arms(greeting: Greeting, arms: frozenset[str] | None) -> None:
 
 
 class Gone(Exception):
-    """The process is gone, and not a byte of the pull was written to it: the pull has not begun."""
+    """The process is gone, and no byte of the pull was written to it, so the pull has not begun."""
 
 
 class Waiter:
-    """A pull that is pending in the process, and the thread that waits for it."""
+    """A pull that is pending in a process, and the thread that waits for its answer."""
 
     __slots__ = ("asleep", "end", "outcome", "pull", "timeout")
 
     def __init__(self, pull: Pull, timeout: float | None) -> None:
         self.pull, self.timeout = pull, timeout
-        self.end: float | None = None  # when it times out
-        self.asleep = threading.Lock()  # held until it is woken
+        self.end: float | None = None  # when the pull times out
+        self.asleep = threading.Lock()  # held until the thread is woken
         self.asleep.acquire()
         self.outcome: Answer | BaseException | None = None
 
     def begin(self) -> None:
-        """It becomes pending: its time runs from now on, and not while it waits for the process's first line."""
+        """The pull becomes pending. Its time runs from now on, not while it waits for the process's first line."""
         if self.timeout is not None:
             self.end = time.monotonic() + self.timeout
 
     def wake(self) -> None:
-        with contextlib.suppress(RuntimeError):  # it is awake
+        with contextlib.suppress(RuntimeError):  # the thread is awake
             self.asleep.release()
 
     def result(self) -> float:
@@ -284,36 +284,36 @@ class Waiter:
 
 
 class PersistentProcess:
-    """A process that answers pulls. ``greeted`` is called with what it says before its first answer, and may raise."""
+    """A process that answers pulls. ``on_greeting`` is called with its greeting, and may raise."""
 
-    def __init__(self, argv: Sequence[str], greeted: Callable[[Greeting], None]) -> None:
-        self._greeted = greeted
+    def __init__(self, argv: Sequence[str], on_greeting: Callable[[Greeting], None]) -> None:
+        self._on_greeting = on_greeting
         self._lock = threading.Lock()
         self._may_enter = threading.Condition(self._lock)
         self._writing = threading.Lock()
         self._pending: dict[int, Waiter] = {}  # by id, the oldest first
-        self._users = 0  # threads in `evaluate`
+        self._users = 0  # so many threads are in `evaluate`
         self._led = False  # whether a thread reads for all
         self._last = 0  # the largest id that was written
         self._buffer = b""
         self._warned = False
-        self._fault: CommandFailed | None = None  # what it did wrong while it was idle
+        self._fault: CommandFailed | None = None  # an error of the process while it was idle
         self._argv = tuple(argv)
         self._hint_at: float | None = time.monotonic() + SILENT
-        self._open_at = time.monotonic() + FIRST_WORD  # until then, or its first line, it gets one pull
+        self._open_at = time.monotonic() + FIRST_WORD  # until then, or until its first line, it gets one pull
         self.spoke = False  # whether it has printed a line
-        self.answered = False  # whether it has answered a pull: it can start, and is replaced if it dies while idle
+        self.answered = False  # whether it has answered a pull: then it is replaced if it dies while it is idle
         self.gone = False
         self._program = Program(argv)
         self._poll = select.poll()
         self._poll.register(self._program.output, select.POLLIN)
-        if self._program.exit >= 0:  # what it has started may keep its output open
+        if self._program.exit >= 0:  # a child of the program may keep its output open
             self._poll.register(self._program.exit, select.POLLIN)
 
     # -- evaluating ---------------------------------------------------------------------------------------------
 
     def evaluate(self, pull: Pull, key: int, timeout: float | None) -> float:
-        """The answer to a pull, which has the id ``key`` here. Raises `Gone` if the pull has not begun."""
+        """Evaluate a pull, which has the id ``key`` here. Raises `Gone` if the pull has not begun."""
         line, waiter = line_of(pull, key), Waiter(pull, timeout)
         with self._lock:
             while self._pending and not (self.spoke or self.gone) and (left := self._open_at - time.monotonic()) > 0:
@@ -322,7 +322,7 @@ class PersistentProcess:
                 self._may_enter.wait(LOOK)
             leads = not self._led
             if not (leads and self.answered):
-                self._register(key, waiter)  # before anything changes, for it may raise
+                self._register(key, waiter)  # this may raise, so it comes first
             self._users += 1
             self._led = True
         try:
@@ -347,7 +347,7 @@ class PersistentProcess:
             self._leave()
 
     def _register(self, key: int, waiter: Waiter) -> None:
-        """Make a pull pending, while the lock is held."""
+        """Make a pull pending. The lock is held."""
         if self.gone:
             fault, self._fault = self._fault, None
             raise fault or Gone
@@ -400,19 +400,19 @@ class PersistentProcess:
         return min(due) - time.monotonic() if due else None
 
     def _listen(self, seconds: float | None) -> None:
-        """Wait for output, and deliver what comes."""
+        """Wait for output, and deliver the answers."""
         ready = dict(self._poll.poll(None if seconds is None else max(0, int(1000 * seconds) + (seconds > 0))))
         left = LEFT if self._program.exit in ready else 1
         while ready and left and self._read():
             left -= 1
         if ready and (left or self._program.exit in ready):
             self._died()
-        elif seconds is not None and seconds <= 0:  # also if it prints without end
+        elif seconds is not None and seconds <= 0:  # this also comes true if it prints without end
             self._hint()
             self._time_out()
 
     def _hint(self) -> None:
-        """Say what may be wrong with a program that is silent: by default, its pulls take an hour to time out."""
+        """Warn about a program that has printed nothing: by default, its pulls take an hour to time out."""
         if self.spoke or self._hint_at is None or time.monotonic() < self._hint_at:
             return
         self._hint_at = None
@@ -422,7 +422,7 @@ class PersistentProcess:
             log.warning(f"the evaluator has printed nothing in {SILENT:g} s; unless it is still busy: {advice}")
 
     def _read(self) -> bool:
-        """Take in what there is; False if there is nothing."""
+        """Read and handle the available output. False if there is none."""
         try:
             data = os.read(self._program.output, CHUNK)
         except BlockingIOError:
@@ -430,16 +430,16 @@ class PersistentProcess:
         *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
             if line.strip() and not self.gone:
-                self._heard(line)
+                self._handle_line(line)
         if len(self._buffer) > LONGEST:
             self._lose(f"printed a line of more than {LONGEST:,} bytes", "printed a line that is too long")
         return bool(data)
 
-    def _heard(self, line: bytes) -> None:
+    def _handle_line(self, line: bytes) -> None:
         try:
-            said = read_line(line)
-            if isinstance(said, Greeting):
-                self._welcome(said, line)
+            message = read_line(line)
+            if isinstance(message, Greeting):
+                self._handle_greeting(message, line)
                 return
         except NotAnAnswer as error:
             self._lose(str(error), str(error).partition(": ")[0])
@@ -447,12 +447,12 @@ class PersistentProcess:
         if not self.spoke:
             self._open()
         with self._lock:
-            waiter = self._pending.pop(said.pull, None)
+            waiter = self._pending.pop(message.pull, None)
         if waiter is not None:
             self.answered = True
-            waiter.outcome = said
+            waiter.outcome = message
             waiter.wake()
-        elif abs(said.pull) > self._last:
+        elif abs(message.pull) > self._last:
             fault = "answered a pull that it was not given"
             self._lose(f"{fault}: {quoted(line)}", fault)
         elif not self._warned:
@@ -460,11 +460,11 @@ class PersistentProcess:
             words = "answered a pull that was not pending, which is ignored: the first answer counts"
             log.warning(f"the evaluator {words}: {quoted(line)}")
 
-    def _welcome(self, greeting: Greeting, line: bytes) -> None:
+    def _handle_greeting(self, greeting: Greeting, line: bytes) -> None:
         if self.spoke:
             raise NotAnAnswer(f"printed a greeting after its first line: {quoted(line)}")
         try:
-            self._greeted(greeting)
+            self._on_greeting(greeting)
         except BaseException as error:
             self._lose(str(error), "", error)
         else:
@@ -475,16 +475,16 @@ class PersistentProcess:
             self.spoke = True
             self._may_enter.notify_all()
 
-    def greeting(self, seconds: float) -> None:
-        """Wait until it has greeted, before anybody else uses it. Raises what is wrong with it."""
-        nobody = Waiter(Pull(0, "", 0, {}, 0), seconds)
+    def wait_for_greeting(self, seconds: float) -> None:
+        """Wait until it has greeted, before any thread uses it. Raises an error if it does not."""
+        waiter = Waiter(Pull(0, "", 0, {}, 0), seconds)
         with self._lock:
-            self._register(0, nobody)
+            self._register(0, waiter)
         try:
-            while nobody.outcome is None and not self.spoke:
+            while waiter.outcome is None and not self.spoke:
                 self._listen(self._patience())
-            if nobody.outcome is not None:
-                nobody.result()
+            if waiter.outcome is not None:
+                waiter.result()
         finally:
             with self._lock:
                 self._pending.pop(0, None)
@@ -492,10 +492,10 @@ class PersistentProcess:
     # -- the end ------------------------------------------------------------------------------------------------
 
     def _time_out(self) -> None:
-        """Kill it because a pull takes too long.
+        """Kill the process because a pull takes too long.
 
-        Whatever hangs, all pulls that were written at about the same time are overdue together. So a pull has timed out
-        only if it was pending alone; otherwise all of them are lost, and nobody knows which one is to blame.
+        All pulls that were written at about the same time are overdue together, whichever hangs. So a pull has timed
+        out only if it was pending alone. Otherwise all of them are lost, and nobody knows which of them is to blame.
         """
         now = time.monotonic()
         with self._lock:
@@ -505,14 +505,10 @@ class PersistentProcess:
             lost = self._clear()
         self._program.reap(at_once=True)
         timed_out = TimedOut(overdue[0].timeout or 0.0)
-        together = [waiter.pull for waiter in lost]
-        for waiter in lost:
-            alone = len(lost) == 1
-            waiter.outcome = timed_out if alone else EvaluatorLost(f"its evaluator {timed_out}", together)
-            waiter.wake()
+        _end_all(lost, timed_out, f"its evaluator {timed_out}")
 
     def _clear(self) -> list[Waiter]:
-        """Let nobody use it any more; the lock is held. Returns the waiters whose pulls have no outcome."""
+        """Let no thread use it any more. The lock is held. Returns the waiters whose pulls have no outcome."""
         self.gone = True
         self._may_enter.notify_all()
         lost = list(self._pending.values())
@@ -525,22 +521,18 @@ class PersistentProcess:
         self._lose(f"{how}{last_words(self._program.errors)}", how, fault=False)
 
     def _lose(self, text: str, kind: str, error: BaseException | None = None, *, fault: bool = True) -> None:
-        """It is gone or useless, and its pulls are lost. If it has only one, that pull is to blame."""
+        """The process is gone or useless, and its pulls are lost. If it has only one, that pull is to blame."""
         with self._lock:
             lost = self._clear()
         self._program.reap(at_once=True)
         output = last_lines(self._program.errors)
-        alone = CommandFailed(f"the evaluator {text}", kind=f"the evaluator {kind}", output=output)
-        together = [waiter.pull for waiter in lost]
+        failed = CommandFailed(f"the evaluator {text}", kind=f"the evaluator {kind}", output=output)
         if fault and not lost:
-            self._fault = alone
-        for waiter in lost:
-            lost_alone = len(lost) == 1
-            waiter.outcome = error or (alone if lost_alone else EvaluatorLost(f"the evaluator {text}", together))
-            waiter.wake()
+            self._fault = failed
+        _end_all(lost, error or failed, f"the evaluator {text}" if error is None else None)
 
     def hang_up(self) -> bool:
-        """Close its input if it is idle: then it ends itself, and gets no further pull."""
+        """Close its input if it is idle, so that it ends itself. It gets no further pull."""
         with self._lock:
             if self._users:
                 return False
@@ -549,18 +541,26 @@ class PersistentProcess:
         return True
 
     def end(self, seconds: float) -> None:
-        """End it, after so many seconds if it does not end itself."""
+        """Kill it, unless it ends itself within so many seconds."""
         self._program.exits_within(seconds)
         self._lose("was stopped", "was stopped")
         if not self._users:
             self._program.close()
 
 
+def _end_all(lost: Sequence[Waiter], error: BaseException, reason: str | None) -> None:
+    """Let lost pulls end with this error. If there are several and a ``reason``, they are lost together instead."""
+    together = [waiter.pull for waiter in lost]
+    for waiter in lost:
+        waiter.outcome = error if len(lost) == 1 or reason is None else EvaluatorLost(reason, together)
+        waiter.wake()
+
+
 # -- The program ------------------------------------------------------------------------------------------------------
 
 
 class Program:
-    """A running program. It and what it starts end with this process, if not before."""
+    """A running program. It and its children end when this process ends, if not before."""
 
     def __init__(self, argv: Sequence[str]) -> None:
         guard.GUARD.start()
@@ -582,29 +582,29 @@ class Program:
 
     @property
     def errors(self) -> bytes:
-        """The end of what it has printed on standard error."""
+        """The end of its standard error."""
         return bytes(self._tail)
 
     @property
     def ended(self) -> str:
-        """How it ended."""
+        """How it ended, in words."""
         code = self._process.returncode or 0
-        return ending(code) if code else f"{ending(code)} before it answered"
+        return exit_in_words(code) if code else f"{exit_in_words(code)} before it answered"
 
     def reap(self, *, at_once: bool) -> None:
-        """End the process and what it started. Unless ``at_once``, it is about to exit and has a moment to do so."""
+        """End the process and its children. Unless ``at_once``, it has a moment to exit by itself."""
         with self._reaping:
             if self._process.returncode is not None:
                 return
             if not at_once:
                 self.exits_within(LAST_BREATH)
-            kill_group(self._process.pid)  # before it is reaped: until then its number is not reused
+            kill_group(self._process.pid)  # before it is reaped, because then its pid may be reused
             self._process.wait()
             guard.GUARD.forget(self._process.pid)
         self._pump.join(LAST_BREATH)
 
     def exits_within(self, seconds: float) -> None:
-        """Wait until it has exited, but not longer than this."""
+        """Wait until it has exited, or until so many seconds are over."""
         if self._process.returncode is not None:
             return
         if self.exit >= 0:
@@ -629,7 +629,7 @@ class Program:
                 self.exit = -1
 
     def _show_errors(self) -> None:
-        """Show what it prints on standard error, line by line and without terminal codes, and keep the end of it."""
+        """Log its standard error line by line and without terminal codes, and keep the end of it."""
         assert self._stderr
         rest = b""
         while data := os.read(self._stderr.fileno(), CHUNK):
@@ -645,7 +645,7 @@ class Program:
         self._stderr.close()
 
     def _forked(self) -> None:
-        """In a forked child: the program is the parent's, and a copy of its input must not stay open here."""
+        """A forked child closes its copies of the pipes, because the program is the parent's."""
         self._reaping = threading.Lock()
         self.close()
         self._stderr.close()  # type: ignore[union-attr]

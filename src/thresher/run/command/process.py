@@ -1,4 +1,4 @@
-"""A program as an evaluator: run it once per pull; `reward` finds the reward in its output or its exit code."""
+"""A program as an evaluator, run once per pull. `reward` finds the reward in its output or its exit code."""
 
 import contextlib
 import errno
@@ -20,16 +20,16 @@ from ...study import Pull
 from . import guard
 from .reward import CPU_SECONDS, FAILING, MEASURED, PASSING, SECONDS, TimedOut, cannot_start, cut_off, read_reward
 
-TAIL = 64 * 1024  # bytes of output that count, from the end
+TAIL = 64 * 1024  # so many bytes of output are kept, the last ones
 POLL = 0.002  # seconds between two looks at a program, where the system does not say when one exits
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{((?:case\.)?[A-Za-z_][A-Za-z0-9_-]*)\}")
 PULL_FIELDS = ("arm", "seed", "number", "pull")
-CASE = "case"  # a pull has it where the study has cases; its parameters are case.KEY
+CASE = "case"  # in a study with cases, a field too; a parameter of the case is case.KEY
 
 
 @dataclass(frozen=True)
 class Command:
-    """Calls a program with the pull's values in its arguments and environment.
+    """Runs a program with the pull's values in its arguments and environment.
 
     >>> study_pull = Pull(1, "7", 1, {}, 5)
     >>> Command(("echo", "the answer is {arm}"), "last-float")(study_pull)
@@ -41,11 +41,11 @@ class Command:
     timeout: float | None = None
     passing: frozenset[int] = PASSING  # exit codes that mean reward 1, with exit-code
     failing: frozenset[int] = FAILING  # exit codes that mean reward 0; with any other, the pull fails
-    measure: Measure | None = None  # what a time counts as, if that may be known before the program ends
+    measure: Measure | None = None  # how a time counts, if this may be known before the program ends
     _runs: "Runs" = field(default_factory=lambda: Runs(), compare=False, repr=False)
 
     def __call__(self, pull: Pull) -> float:
-        """The reward of one run."""
+        """Run the program. Returns the reward."""
         values = pull_values(pull)
         argv = [fill(part, values) for part in self.argv]
         fields = PULL_FIELDS if pull.case is None else (*PULL_FIELDS, CASE)
@@ -56,11 +56,11 @@ class Command:
             if self.measure is None or self.measure.paired:  # of a pair, the baseline's time decides
                 raise
             return error.reward()
-        code, exits = run.process.returncode, {"passing": self.passing, "failing": self.failing}
-        return read_reward(self.reward, code, run.out, run.err, times=run.times, **exits)
+        codes = {"passing": self.passing, "failing": self.failing}
+        return read_reward(self.reward, run.process.returncode, run.out, run.err, times=run.times, **codes)
 
-    def asked(self, spec: Spec) -> "Command":
-        """The same command for this question: if it is about a limit, a run that was cut off may count.
+    def for_study(self, spec: Spec) -> "Command":
+        """The command for a study. If its question is about a limit, a run that was cut off may count.
 
         In a study with a baseline and cases, a run does not know its limit.
         """
@@ -68,7 +68,7 @@ class Command:
         return replace(self, measure=spec.measure if has_limit else None)
 
     def __reduce__(self) -> tuple[type["Command"], tuple[object, ...]]:
-        """A copy in another process has no runs."""
+        """Pickle everything but the runs, which belong to this process."""
         return Command, (self.argv, self.reward, self.timeout, self.passing, self.failing, self.measure)
 
     def stop(self) -> None:
@@ -83,7 +83,9 @@ class Command:
             raise cannot_start(argv[0], error) from None
         with run.process.stdout, run.process.stderr:  # type: ignore[union-attr]
             try:
-                run.out, run.err = _follow(run.process, self.timeout, lambda noticed: self._runs.over(run, noticed))
+                run.out, run.err = _read_until_exit(
+                    run.process, self.timeout, lambda noticed: self._runs.over(run, noticed)
+                )
             except BaseException as error:
                 self._runs.kill(run)
                 if isinstance(error, TimeoutError) and self.timeout is not None:
@@ -100,18 +102,18 @@ class Run:
     began: float  # just before the program was executed
     out: bytes = b""
     err: bytes = b""
-    times: dict[str, float] = field(default_factory=dict)  # once it has ended, unless it was reaped elsewhere
+    times: dict[str, float] = field(default_factory=dict)  # known when it has ended, unless other code has reaped it
 
     @property
     def pid(self) -> int:
         return self.process.pid
 
     def is_over(self, noticed: float | None) -> bool:
-        """Whether the program has exited; then it is reaped. ``noticed`` is when its exit was; None: now."""
+        """Whether the program has exited, and reap it then. Its exit was ``noticed`` at that time; None: now."""
         if self.process.returncode is None:
             try:
                 pid, status, used = os.wait4(self.pid, os.WNOHANG)
-            except ChildProcessError:  # it was reaped elsewhere
+            except ChildProcessError:  # other code has reaped it
                 return self.process.poll() is not None
             if pid:
                 seconds = (time.monotonic() if noticed is None else noticed) - self.began
@@ -121,7 +123,7 @@ class Run:
 
 
 class Runs:
-    """The running processes. A process is reaped and forgotten in one step, so no signal meets a reused pid."""
+    """The running programs. A process is reaped and forgotten in one step, so no signal hits a reused pid."""
 
     def __init__(self) -> None:
         self._reset()
@@ -131,12 +133,12 @@ class Runs:
     def _reset(self) -> None:
         """Start empty, as in a forked child, where nothing runs and no thread is left to release the lock."""
         self._lock = threading.Lock()
-        self._running: set[int] = set()  # each has its own session, and so leads a process group
+        self._running: set[int] = set()  # process ids, which are also the ids of their process groups
 
     def begin(self, argv: Sequence[str], environment: Mapping[str, str]) -> Run:
         """Start a program, unless `stop` was called."""
         guard.GUARD.start()
-        with self._lock:  # starts are serial anyway, and this way none slips past `stop`
+        with self._lock:  # with it, no start slips past `stop`
             if self._stopped:
                 raise OSError(errno.ECANCELED, "the run was stopped")
             began = time.monotonic()
@@ -153,10 +155,10 @@ class Runs:
             return Run(process, began)
 
     def over(self, run: Run, noticed: float | None = None) -> bool:
-        """Whether the program has exited. What it started may keep running, unless the program was killed."""
+        """Whether the program has exited. Its children may keep running, unless the program was killed."""
         with self._lock:
             if run.pid in self._running and _was_killed(run.pid):
-                kill_group(run.pid)  # before it is reaped: until then its number is not reused
+                kill_group(run.pid)  # before the program is reaped, because then its pid may be reused
             if not run.is_over(noticed):
                 return False
             self._running.discard(run.pid)
@@ -164,12 +166,12 @@ class Runs:
             return True
 
     def kill(self, run: Run) -> None:
-        """Kill a run and whatever it started in its group."""
+        """Kill a program and its process group."""
         with self._lock:
             if run.pid in self._running:
                 kill_group(run.pid)
-        while not self.over(run):  # without the lock: a program that the system cannot kill yet blocks no other run
-            time.sleep(0.002)
+        while not self.over(run):  # without the lock, so that a program that does not die yet blocks no other run
+            time.sleep(POLL)
 
     def stop(self) -> None:
         with self._lock:
@@ -182,29 +184,29 @@ _RUNS = renewed(Runs._reset)
 
 
 def kill_group(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, or now belongs to another user
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, or belongs to another user
         os.killpg(group, signal.SIGKILL)
 
 
 def _was_killed(pid: int) -> bool:
-    """Whether a process that is not reaped yet was killed by SIGKILL."""
+    """Whether a process was killed by SIGKILL, before it is reaped."""
     if not hasattr(os, "waitid"):
         return False
-    with contextlib.suppress(ChildProcessError):  # it was reaped elsewhere
+    with contextlib.suppress(ChildProcessError):  # other code has reaped it
         end = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         return end is not None and (end.si_code, end.si_status) == (os.CLD_KILLED, signal.SIGKILL)
     return False
 
 
-def _follow(
+def _read_until_exit(
     process: "subprocess.Popen[bytes]", timeout: float | None, over: Callable[[float | None], bool]
 ) -> tuple[bytes, bytes]:
-    """Read both pipes until the program exits; keep the ends. ``over`` takes the time when the exit was noticed."""
+    """Read both pipes until ``over`` says that the program has exited. Returns the ends of its outputs."""
     end = None if timeout is None else time.monotonic() + timeout
     tails = {process.stdout: bytearray(), process.stderr: bytearray()}
     exited = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
     try:
-        with selectors.PollSelector() as selector:  # poll: epoll would take one more file descriptor per run
+        with selectors.PollSelector() as selector:  # unlike epoll, poll needs no file descriptor
             for pipe in tails:
                 os.set_blocking(pipe.fileno(), False)  # type: ignore[union-attr]
                 selector.register(pipe, selectors.EVENT_READ)  # type: ignore[arg-type]
@@ -227,14 +229,14 @@ def _follow(
         if exited is not None:
             os.close(exited)
     for pipe, tail in tails.items():
-        for _ in range(64):  # what is left in the pipe; do not wait for a daemon that keeps writing
+        for _ in range(64):  # empty the pipe, but do not wait for a daemon that keeps writing
             if not _read(pipe, tail):
                 break
     return bytes(tails[process.stdout]), bytes(tails[process.stderr])
 
 
 def _read(pipe: object, tail: bytearray) -> int | None:
-    """Read what is available and return its size: 0 at the end, None if there is nothing yet."""
+    """Read the available bytes into the tail. Returns how many: 0 at the end, None if there are none yet."""
     try:
         data = os.read(pipe.fileno(), TAIL)  # type: ignore[attr-defined]
     except BlockingIOError:
@@ -244,11 +246,11 @@ def _read(pipe: object, tail: bytearray) -> int | None:
     return len(data)
 
 
-# -- arguments ---------------------------------------------------------------------------------------------------
+# -- Arguments --------------------------------------------------------------------------------------------------------
 
 
 def pull_values(pull: Pull) -> dict[str, str]:
-    """What a placeholder may name: the pull's fields, the arm's parameters, and its case with its parameters."""
+    """The values of placeholders: the pull's fields, the arm's parameters, its case and the case's parameters."""
     fields = {"arm": pull.arm, "seed": str(pull.seed), "number": str(pull.number), "pull": str(pull.id)}
     values = {**_texts(pull.params), **fields}
     if pull.case is None:

@@ -7,7 +7,7 @@ from ...core import checks
 from ...core.events import total_cost
 from ...errors import Busy, EvaluationFailed, NoReward, shown
 from ...study import Pull
-from ..evaluator_errors import PASSING_NAMES, names_refusal
+from ..evaluator_errors import TRANSIENT_NAMES, names_refusal
 
 PROTOCOL = 1
 VARIABLE = "THRESHER_PROTOCOL"  # in the environment of evaluators
@@ -15,7 +15,7 @@ LONGEST = 1_000_000  # bytes of a line that an evaluator prints
 
 
 class Noted(float):
-    """A reward with what the evaluator said about it.
+    """A reward with the evaluator's note and cost.
 
     >>> Noted(0.5, note="cut off", cost=0.02).note
     'cut off'
@@ -34,7 +34,7 @@ class Noted(float):
 
 
 def remarks_of(value: object) -> tuple[str | None, float | None]:
-    """The note and the cost of what an evaluation returned: of a pair, those of both sides."""
+    """The note and the cost of an evaluation's value; if it is a pair, of both sides."""
     sides = value if isinstance(value, tuple) else (value,)
     noted = [side for side in sides if isinstance(side, Noted)]
     notes, costs = [side.note for side in noted if side.note], [side.cost for side in noted if side.cost is not None]
@@ -42,11 +42,11 @@ def remarks_of(value: object) -> tuple[str | None, float | None]:
 
 
 class NotAnAnswer(Exception):
-    """A line that nobody knows how to read; the text quotes it."""
+    """A line that is neither an answer nor a greeting. The text quotes it."""
 
 
 class Answer(NamedTuple):
-    """An answer to one pull, not looked at yet."""
+    """An answer to one pull, which `reward_in` reads."""
 
     pull: int
     data: dict[str, Any]
@@ -54,14 +54,14 @@ class Answer(NamedTuple):
 
 
 class Greeting(NamedTuple):
-    """What an evaluator says before its first answer, if it says anything."""
+    """The line that an evaluator may print before its first answer."""
 
     protocol: object
     arms: object  # None: it names none
 
 
 def line_of(pull: Pull, key: int) -> bytes:
-    """A pull, as an evaluator reads it; ``key`` is its id there.
+    """The line that gives an evaluator a pull, under the id ``key``.
 
     >>> line_of(Pull(7, "terse", 1, {"depth": 2}, 5), 7).decode()[:45]
     '{"pull":7,"arm":"terse","params":{"depth":2},'
@@ -82,7 +82,7 @@ _ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def read_line(line: bytes) -> Answer | Greeting:
-    """What a line says. Raises `NotAnAnswer` if it is neither an answer nor a greeting.
+    """Parse a line. Raises `NotAnAnswer` if it is neither an answer nor a greeting.
 
     >>> read_line(b'{"pull": 7, "reward": 0.5}').pull, read_line(b'{"protocol": 1}').protocol
     (7, 1)
@@ -103,7 +103,7 @@ def read_line(line: bytes) -> Answer | Greeting:
 
 
 def reward_in(answer: Answer) -> float:
-    """The reward of an answer. Raises what the evaluator said instead: an error, or that it is busy."""
+    """The reward of an answer. Raises the error if the answer has one, and `Busy` if the evaluator is busy."""
     data = answer.data
     kinds = [kind for kind in ("reward", "error", "busy") if kind in data]
     if len(kinds) != 1:
@@ -123,12 +123,12 @@ def reward_in(answer: Answer) -> float:
     if not isinstance(value, str):
         raise _wrong('has an "error" that is not text', answer)
     text = " ".join(value.split())[:1000] or "it said that it failed, but not why"
-    said = ("" if note is None else f"; note: {note}") + ("" if cost is None else f"; cost: {cost:g}")
+    remarks = ("" if note is None else f"; note: {note}") + ("" if cost is None else f"; cost: {cost:g}")
     name = text.partition(":")[0].lower()
     is_name = " " not in name
-    transient = is_name and any(part in name for part in PASSING_NAMES)
+    transient = is_name and any(part in name for part in TRANSIENT_NAMES)
     refused = is_name and names_refusal(name)
-    raise EvaluationFailed(f"{text}{said}", kind=f"error: {text}", transient=transient or refused, refused=refused)
+    raise EvaluationFailed(f"{text}{remarks}", kind=f"error: {text}", transient=transient or refused, refused=refused)
 
 
 def _note(answer: Answer) -> str | None:

@@ -1,11 +1,11 @@
-"""Finding the reward of a command's run: what it printed, its exit code, or how long it took.
+"""Reading the reward of a command's run from its output, its exit code or its time.
 
-By default it is the last number on the last line, or True, False, pass or fail.
+By default the reward is the last number on the last line, or True, False, pass or fail.
 
-The seconds are measured with a monotonic clock, from just before the program is executed until its exit is noticed:
-they include starting it (fork, exec, loading). Waiting for a worker or for other programs to be started, and reading
-what is left in the pipes, are not included. The CPU seconds are what the system counted for the program and for the
-children that it waited for, in user and in system mode.
+Seconds are measured with a monotonic clock, from just before the program is executed until its exit is noticed. They
+include starting it (fork, exec, loading). They do not include waiting for a worker or for other programs to start, or
+emptying the pipes. CPU seconds are the system's count for the program and the children that it waited for, in user and
+in system mode.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ from ...errors import Busy, EvaluationFailed, InvalidInput, NoReward, shown
 from ...text.masking import COLOURS, printable
 from ...text.quantities import read_json
 
-LINES, WIDTH = 10, 500  # how much of the output a failure keeps, for people
-TOO_MANY = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY)  # a start that may work later
+LINES, WIDTH = 10, 500  # a failure keeps so many lines of the output, for people
+TRANSIENT = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY)  # a later start may work
 PASSING, FAILING = frozenset({0}), frozenset({1})  # exit codes, unless --pass and --fail say otherwise
-SECONDS, CPU_SECONDS = MEASURED = ("seconds", "cpu-seconds")  # how to find a reward, besides reading one
+SECONDS, CPU_SECONDS = MEASURED = ("seconds", "cpu-seconds")  # rewards that are measured
 NUMBER = re.compile(r"[-+]?((0|[1-9]\d*)(\.\d*)?|\.\d+)(e[-+]?\d+)?|[-+]?(nan|inf|infinity)", re.ASCII | re.IGNORECASE)
 NOT_BEGUN = 75  # EX_TEMPFAIL of sysexits.h
 WORDS = {"true": 1.0, "pass": 1.0, "false": 0.0, "fail": 0.0}
-BETWEEN = re.compile(r"[\s=()\[\]{}<>\"'`;|]+")  # words
+_SEPARATORS = re.compile(r"[\s=()\[\]{}<>\"'`;|]+")  # between words
 
 
 class CommandFailed(EvaluationFailed):
@@ -46,9 +46,9 @@ def read_reward(
     passing: frozenset[int] = PASSING,
     failing: frozenset[int] = FAILING,
 ) -> float:
-    """The number that a run gave, or how long it took. A failure carries the last lines that the command printed.
+    """The reward of a run. A failure carries the last lines that the command printed.
 
-    Exit status 75, which programs use for "try again later", says that the run did not begin.
+    Exit status 75, with which programs say "try again later", means that the run did not begin.
 
     >>> read_reward("exit-code", 1, b"", b""), read_reward("json:score", 0, b'{"score": 0.5}', b"")
     (0.0, 0.5)
@@ -57,9 +57,9 @@ def read_reward(
         raise Busy
     try:
         if reward == "exit-code":
-            return of_exit(code, err, passing, failing)
+            return _exit_reward(code, err, passing, failing)
         if code != 0:
-            raise CommandFailed(f"{ending(code)}{last_words(err)}", kind=ending(code))
+            raise CommandFailed(f"{exit_in_words(code)}{last_words(err)}", kind=exit_in_words(code))
         if reward in MEASURED:
             return measured(times or {}, reward)
         text = out.decode("utf-8", "replace")
@@ -67,7 +67,7 @@ def read_reward(
             return _last_float(text)
         how, _, rest = reward.partition(":")
         if how == "json":
-            return in_json([text, _last_line(text)], rest)
+            return _json_reward([text, _last_line(text)], rest)
         raise InvalidInput("reward", reward, "is not a known way to find a reward")
     except EvaluationFailed as error:
         error.output = last_lines(err) or last_lines(out)
@@ -84,13 +84,13 @@ def _last_line(text: str) -> str:
 def _last_float(text: str) -> float:
     """The last number on the last line. Look-alikes such as 0,5 and 1/2 and 2026-01-05 are errors.
 
-    A line without a number may end with one of `WORDS`. With both, nobody can tell which of them is the reward.
+    A line without a number may end with one of `WORDS`. If there are both, nobody can tell which one is the reward.
 
     >>> _last_float("loss 0.25, accuracy=0.75."), _last_float("test-7: PASS")
     (0.75, 1.0)
     """
     line = _last_line(COLOURS.sub("", text))
-    words = [word for word in (word.rstrip(".,:!?%") for word in BETWEEN.split(line)) if word]
+    words = [word for word in (word.rstrip(".,:!?%") for word in _SEPARATORS.split(line)) if word]
     like = [word for word in words if NUMBER.fullmatch(word) or any(map(str.isdigit, word))]
     if words and words[-1].lower() in WORDS:
         if any(map(NUMBER.fullmatch, like)):
@@ -106,11 +106,11 @@ def _last_float(text: str) -> float:
 # -- Exit codes and JSON ----------------------------------------------------------------------------------------------
 
 
-def of_exit(code: int, err: bytes, passing: frozenset[int], failing: frozenset[int]) -> float:
+def _exit_reward(code: int, err: bytes, passing: frozenset[int], failing: frozenset[int]) -> float:
     """1 for a passing exit code, 0 for a failing one. A program that was killed, not found or misused has none."""
     if code in passing or code in failing:
         return float(code in passing)
-    how, words = ending(code), last_words(err)
+    how, words = exit_in_words(code), last_words(err)
     if code < 0 or code in (126, 127):
         raise CommandFailed(f"{how}{words}", kind=how)
     rule = f"which is neither --pass {codes_text(passing)} nor --fail {codes_text(failing)}"
@@ -132,7 +132,7 @@ def codes_text(codes: Iterable[int]) -> str:
     return ",".join(f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
-def in_json(texts: Sequence[str], path: str) -> float:
+def _json_reward(texts: Sequence[str], path: str) -> float:
     """The number at this path in the first of the texts that is JSON."""
     value = _first_parsed(texts)
     keys = [path] if isinstance(value, Mapping) and path in value else path.split(".")
@@ -161,7 +161,7 @@ def _first_parsed(texts: Sequence[str]) -> object:
 
 
 def measured(times: Mapping[str, float], reward: str) -> float:
-    """The reward of a run that has ended; ``times`` is empty if the system did not tell."""
+    """The time that is the reward. ``times`` is empty if the system did not tell them."""
     if reward not in times:
         text = "ended, but the system did not say what it used: another part of this process waits for all children"
         raise CommandFailed(text, kind="not measured")
@@ -171,7 +171,7 @@ def measured(times: Mapping[str, float], reward: str) -> float:
 class TimedOut(CommandFailed):
     """A run was killed because it took too long. Had it continued, its reward would have been at least ``least``.
 
-    ``took`` is its time until it was gone, ``measure`` what rewards count as.
+    ``took`` is its time until it was gone. ``measure`` says how rewards count.
     """
 
     def __init__(
@@ -201,8 +201,8 @@ class TimedOut(CommandFailed):
 def cut_off(times: Mapping[str, float], timeout: float, reward: str, measure: Measure | None) -> TimedOut:
     """The failure of a run that was killed after ``timeout`` seconds.
 
-    It was still running then, so its time is longer than the timeout. Nobody knows how much longer, because the kill
-    takes time too. The CPU time that it had used could only have grown.
+    It was still running then, so its time is longer than the timeout. Nobody knows how much longer, because killing it
+    takes time too. Its CPU time could only have grown.
     """
     if reward == SECONDS:
         least = math.nextafter(timeout, math.inf)
@@ -215,25 +215,26 @@ def cut_off(times: Mapping[str, float], timeout: float, reward: str, measure: Me
 
 def cannot_start(program: str, error: OSError | ValueError) -> CommandFailed:
     """The failure of a pull whose program cannot be started."""
-    why, transient = str(error), False
+    reason, transient = str(error), False
     if isinstance(error, OSError):
         hint = "; does it begin with a line such as #!/bin/sh?" if error.errno == errno.ENOEXEC else ""
-        why, transient = f"{error.strerror}{hint}", error.errno in TOO_MANY
-    return CommandFailed(f"cannot start {shown(program)}: {why}", kind=f"cannot start: {why}", transient=transient)
-
-
-def no_reward(problem: str, *printed: object) -> NoReward:
-    """Failures that differ only in what was found are the same error."""
-    seen = "".join(f" {shown(text)}" for text in printed)
-    return NoReward(
-        f"{problem}{seen}; print the reward on the last line, or say with --reward where it is", kind=problem
+        reason, transient = f"{error.strerror}{hint}", error.errno in TRANSIENT
+    return CommandFailed(
+        f"cannot start {shown(program)}: {reason}", kind=f"cannot start: {reason}", transient=transient
     )
 
 
-def ending(code: int) -> str:
+def no_reward(problem: str, *printed: object) -> NoReward:
+    """The failure of a run that printed no reward. Two that differ only in the output are the same error."""
+    quoted = "".join(f" {shown(text)}" for text in printed)
+    remedy = "print the reward on the last line, or say with --reward where it is"
+    return NoReward(f"{problem}{quoted}; {remedy}", kind=problem)
+
+
+def exit_in_words(code: int) -> str:
     """How a program ended.
 
-    >>> ending(-9), ending(3), ending(137), ending(255)
+    >>> exit_in_words(-9), exit_in_words(3), exit_in_words(137), exit_in_words(255)
     ('was ended by SIGKILL', 'exited with 3', 'exited with 137, perhaps ended by SIGKILL', 'exited with 255')
     """
     if code < 0:

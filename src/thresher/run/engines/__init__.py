@@ -13,23 +13,10 @@ from ...errors import InvalidInput, lacks
 from ...text.machine import available_cores
 from ...text.naming import Naming
 from ...text.phrasing import either
-from ..evaluators import Shared, Sharing, Wrapped, WrappedCoroutine, is_coroutine
-from ..evaluators import checked as checked_shared
+from ..evaluators import Shared, Sharing, Wrapped, WrappedCoroutine, is_coroutine, read_shared
 from .engine import Engine, Evaluate, EvaluateSharing
 from .local import Processes, Threads
-from .resources import checked
-
-__all__ = [
-    "CHOICES",
-    "AnyExecutor",
-    "Engine",
-    "Evaluate",
-    "EvaluateSharing",
-    "check_evaluator",
-    "check_name",
-    "check_workers",
-    "open_engine",
-]
+from .resources import read_resources
 
 HERE, CLUSTERS = ("threads", "processes"), ("dask", "ray")
 NAMES = (*HERE, *CLUSTERS)
@@ -66,11 +53,11 @@ def open_engine(
 ) -> Engine:
     """The engine for an evaluator and the ``executor`` that the user chose for it."""
     check_evaluator(evaluate, workers)
-    needed = checked(resources)
+    needed = read_resources(resources)
     awaits = is_coroutine(evaluate)
-    sharing = _sharing(shared, executor, awaits=awaits)
+    sharing = _read_shared(shared, executor, awaits=awaits)
     wrapped = WrappedCoroutine(evaluate) if awaits else Wrapped(evaluate)
-    if not awaits and (engine := _on_a_cluster(wrapped, executor, workers, needed)) is not None:
+    if not awaits and (engine := _cluster_engine(wrapped, executor, workers, needed)) is not None:
         return engine
     if needed:
         leave_out = Naming("leave it out, or name a cluster as {executor}")
@@ -105,23 +92,23 @@ def check_workers(workers: int | None) -> None:
         checks.whole("workers", workers, least=1)
 
 
-def _sharing(given: Sharing | None, executor: AnyExecutor, *, awaits: bool) -> Shared | None:
-    """What evaluators share, if the engine can set it up where they run."""
-    if given is None:
+def _read_shared(sharing: Sharing | None, executor: AnyExecutor, *, awaits: bool) -> Shared | None:
+    """Read the argument ``shared``, and refuse it if the engine cannot set it up where evaluators run."""
+    if sharing is None:
         return None
     if not awaits and executor not in (None, *HERE):
         rule = "is set up only for threads, processes and coroutines"
         remedy = "use the pool's initializer, or a function with functools.cache that the evaluator calls"
-        raise InvalidInput("shared", given, rule, remedy)
-    shared = checked_shared(given, awaits=awaits)
+        raise InvalidInput("shared", sharing, rule, remedy)
+    shared = read_shared(sharing, awaits=awaits)
     if executor == "processes" and shared is not None and not shared.is_pair:
         remedy = "pass a pair of functions, (set_up, clean_up), for each process to call"
-        raise InvalidInput("shared", given, "cannot be shared between processes", remedy)
+        raise InvalidInput("shared", sharing, "cannot be shared between processes", remedy)
     return shared
 
 
 def check_name(engine: str) -> str:
-    """The name of an engine, if there is such an engine."""
+    """Return the name of an engine as the command line takes it. Raises `InvalidInput` for any other text."""
     name, colon, address = engine.partition(":")
     if name not in NAMES or (colon and (not address or name not in CLUSTERS)):
         rule = f"must be {either(NAMES)}; the last two take :ADDRESS"
@@ -129,10 +116,10 @@ def check_name(engine: str) -> str:
     return engine
 
 
-def _on_a_cluster(
+def _cluster_engine(
     evaluate: Evaluate, executor: AnyExecutor, workers: int | None, needed: dict[str, float]
 ) -> Engine | None:
-    """The engine for a Dask or Ray cluster, given by name, by address or as an object of its library."""
+    """The engine for a Dask or Ray cluster: its name, its address or an object of its library."""
     cluster: Any
     if isinstance(executor, str):
         library, cluster = _cluster_named(executor)
@@ -144,9 +131,9 @@ def _on_a_cluster(
         if library in ("dask_jobqueue", "dask_kubernetes"):
             library = "distributed"
     if library in ("dask", "distributed"):
-        return _fetched("dask").Dask(evaluate, cluster, workers, available_cores(), needed)  # type: ignore[no-any-return]
+        return _import_engine("dask").Dask(evaluate, cluster, workers, available_cores(), needed)  # type: ignore[no-any-return]
     if library == "ray":
-        return _fetched("ray").Ray(evaluate, cluster, workers, needed)  # type: ignore[no-any-return]
+        return _import_engine("ray").Ray(evaluate, cluster, workers, needed)  # type: ignore[no-any-return]
     return None
 
 
@@ -171,8 +158,8 @@ def _cluster_named(name: str) -> tuple[str, str]:
     return library, name if not colon or address.startswith("//") else address
 
 
-def _fetched(library: str) -> Any:
-    """The module for a library that comes with an extra."""
+def _import_engine(library: str) -> Any:
+    """Import the module for a library that comes with an extra."""
     try:
         return importlib.import_module(f".{library}", __package__)
     except ModuleNotFoundError as error:

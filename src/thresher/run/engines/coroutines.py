@@ -1,4 +1,4 @@
-"""Coroutines."""
+"""Coroutines: on the caller's event loop, or on one of our own."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from ...errors import CannotGoOn
 from ...study import Pull
 from ...text.logs import log
 from ...text.phrasing import plural
-from ..evaluators import Shared, awaited
+from ..evaluators import Shared, entered_async
 from ..failures import as_the_evaluators
 from .engine import Engine
 
@@ -21,17 +21,17 @@ WIND_UP = 3.0  # seconds in which a cancelled coroutine must end
 
 
 class Coroutines(Engine):
-    """Coroutines on an event loop that is already running. Whoever runs it waits for what `cancel_all` returns."""
+    """Coroutines on an event loop that is already running. The caller waits for the tasks that `cancel_all` returns."""
 
-    passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)  # from an evaluator to the loop
-    grace = 0.05  # seconds until a cancelled task is a failure
+    passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt,)  # these errors of evaluators also reach the loop
+    grace = 0.05  # seconds after which a cancelled task is reported as a failure
 
     def __init__(self, evaluate: Any, workers: int, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(workers)
         self.evaluate, self._loop = evaluate, loop
         self._context = contextvars.copy_context()
         self._tasks: dict[Future[object], asyncio.Task[None]] = {}
-        self._timers: dict[Future[object], asyncio.TimerHandle] = {}  # of cancelled tasks: the run will be told
+        self._timers: dict[Future[object], asyncio.TimerHandle] = {}  # these will report cancelled tasks
         self._room = asyncio.Semaphore(workers)
         self._is_over = False
 
@@ -56,7 +56,7 @@ class Coroutines(Engine):
     # -- in the loop's thread -----------------------------------------------------------------------------------
 
     def cancel_all(self) -> Collection["asyncio.Task[None]"]:
-        """Begin no more evaluations and cancel those that run. Returns their tasks."""
+        """Begin no more evaluations, cancel the running ones, and return their tasks."""
         self._is_over = True
         while self._timers:
             self._timers.popitem()[1].cancel()
@@ -81,9 +81,9 @@ class Coroutines(Engine):
                     raise
 
     def _raised(self, future: "Future[object]", error: BaseException) -> None:
-        """Tell the run; of a task that was cancelled, a moment later.
+        """Report an error to the run; that a task was cancelled, a moment later.
 
-        If all tasks of the loop are being cancelled, the run hears of its own end first: then no arm is to blame.
+        If all tasks of the loop are being cancelled, the run learns of its own end first, and blames no arm.
         """
         if isinstance(error, asyncio.CancelledError) and self.grace and not self._is_over:
             self._timers[future] = self._loop.call_later(self.grace, self._tell_failure, future, error)
@@ -99,7 +99,7 @@ class Coroutines(Engine):
         if not future.running():
             future.cancel()  # its task was cancelled before it began
         if not task.cancelled():
-            task.exception()  # it is on its way through the loop: asyncio need not log it
+            task.exception()  # read it, so that asyncio does not log it
 
     def _cancel(self, future: "Future[object]") -> None:
         task = self._tasks.get(future)
@@ -108,7 +108,7 @@ class Coroutines(Engine):
 
 
 class Loop(Coroutines):
-    """The same on an event loop of our own, in its own thread."""
+    """Coroutines on an event loop of our own, in its own thread."""
 
     passed_on = ()
     grace = 0.0
@@ -133,7 +133,7 @@ class Loop(Coroutines):
                 raise
 
     def close(self, *, wait: bool) -> None:
-        """Cancel what runs. If a coroutine blocks the loop, it is left alone: its thread does not keep Python alive."""
+        """Cancel the evaluations. A coroutine that blocks the loop is left alone: its thread is a daemon."""
         try:
             asyncio.run_coroutine_threadsafe(self._wind_up(), self._loop).result(timeout=WIND_UP + 2)
         except TimeoutError:
@@ -160,7 +160,7 @@ class Loop(Coroutines):
 
     async def _keep(self, ready: "Future[None]") -> None:
         try:
-            async with awaited(self._shared) as self.evaluate.more:
+            async with entered_async(self._shared) as self.evaluate.more:
                 ready.set_result(None)
                 await self._leave.wait()
         except BaseException as error:

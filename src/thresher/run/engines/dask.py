@@ -1,9 +1,9 @@
 """Pulls on a Dask cluster: the user's, or one of our own on this machine.
 
 Dask may run a task again: after its worker died, after its worker was told to leave, or because a result was lost with
-its worker. So each pull is marked on the scheduler before it is evaluated, and a pull that is marked is refused.
+its worker. So each pull is marked on the scheduler before it is evaluated, and a pull with a mark is refused.
 
-Outcomes are small, and go to the client with the messages that say that a task is done: no extra fetch is needed.
+An outcome is small. It travels to the client in the message that says that its task is done, so nothing is fetched.
 """
 
 import asyncio
@@ -39,12 +39,12 @@ from ...text.logs import log
 from ...text.phrasing import plural
 from .. import signals
 from ..failures import WorkerLost
-from .engine import Engine, Evaluate, opened, outcome
-from .resources import fits, sought, with_queue
+from .engine import Engine, Evaluate, outcome, unpack_outcome
+from .resources import fits, with_queue, worker_with
 
 LOOK = 0.25  # seconds between two looks at the cluster
 PATIENCE = 20.0  # seconds for an answer of the scheduler
-REFUSED = b""  # the outcome of a pull that was begun before
+REFUSED = b""  # the outcome of a pull that has a mark
 
 
 class Dask(Engine):
@@ -58,12 +58,11 @@ class Dask(Engine):
         cores: int,
         needed: dict[str, float] | None = None,
     ) -> None:
-        self._closing = contextlib.ExitStack()  # what is ours
+        self._closing = contextlib.ExitStack()  # ends everything that we started or installed
         self._needed = needed or {}  # resources of each pull
         if self._needed and executor == "dask":
-            rule = "workers that thresher starts have none"
             remedy = "start some with: dask worker ADDRESS --resources 'GPU=1'"
-            raise InvalidInput("resources", needed, rule, remedy)
+            raise InvalidInput("resources", needed, "workers that thresher starts have none", remedy)
         try:
             self.client, self._own = connected(executor, workers or cores, self._closing)
             self._most = None if self._own else workers
@@ -78,7 +77,7 @@ class Dask(Engine):
             self._hung: set[str] = set()  # pulls that timed out and keep their threads
             self._status: dict[str, Any] = {}
             self._failed: CannotGoOn | None = None
-            self.sought = sought(self._needed)
+            self.sought = worker_with(self._needed)
             super().__init__(workers or cores)
             self._install(evaluate)
         except BaseException:
@@ -90,13 +89,13 @@ class Dask(Engine):
     def _install(self, evaluate: Evaluate) -> None:
         for remove in (  # a plugin that fails on one worker may stay registered, and keep new workers from starting
             functools.partial(self.client.unregister_scheduler_plugin, self._name),
-            functools.partial(self._ask, "end"),
+            functools.partial(self._call_and_wait, "end"),
             functools.partial(self.client.unregister_worker_plugin, self._name),
             functools.partial(self.client.unsubscribe_topic, self._name),
         ):
             self._closing.callback(self._quietly, remove)
         try:
-            arrive = functools.partial(_arrive, self._arrived)  # Dask keeps it, but not us, as long as the client lives
+            arrive = functools.partial(_arrive, self._arrived)  # no method, because Dask keeps it longer than us
             self.client.subscribe_topic(self._name, arrive)
             self.client.register_plugin(Marks(self._name, self.client.id, self._needed), name=self._name)
             self.client.register_plugin(Evaluator(self._name, evaluate, own=self._own is not None), name=self._name)
@@ -104,51 +103,51 @@ class Dask(Engine):
             rule = f"cannot take the evaluator: {told_of(error)}"
             remedy = "thresher, and what the evaluator uses, must be installed on the scheduler and its workers"
             raise CannotGoOn("executor", self.client, rule, remedy) from None
-        self._see(self._ask("status"))
+        self._note_status(self._call_and_wait("status"))
         if self._status["allowed"]:
             log.warning(
                 f"this Dask scheduler runs a task whose worker died up to {self._status['allowed'] + 1} times "
                 f"(its allowed-failures is {self._status['allowed']}); thresher lets each pull begin once"
             )
-        self._looking = self._soon(self._look())
+        self._looking = self._start(self._look())
 
     def _quietly(self, call: Callable[[], object]) -> None:
-        """Clean up, unless the scheduler is gone."""
+        """Call a step of cleaning up, unless the scheduler is gone."""
         if self.client.status == "running":
             with contextlib.suppress(Exception):
                 call()
 
     # -- asking the scheduler -----------------------------------------------------------------------------------
 
-    async def _question(self, what: str, **given: Any) -> Any:
-        """Ask our plugin on the scheduler; stop waiting when the client has lost its connection."""
-        asked = asyncio.ensure_future(getattr(self.client.scheduler, self._name)(what=what, **given))
+    async def _call_plugin(self, method: str, **arguments: Any) -> Any:
+        """Call our plugin on the scheduler. Stop waiting when the client has lost its connection."""
+        answer = asyncio.ensure_future(getattr(self.client.scheduler, self._name)(method=method, **arguments))
         end = time.monotonic() + PATIENCE
         try:
-            while not asked.done():
+            while not answer.done():
                 if self.client.status != "running" or time.monotonic() >= end:
                     raise self._disconnected()
-                await asyncio.wait([asked], timeout=LOOK)
-            return asked.result()
+                await asyncio.wait([answer], timeout=LOOK)
+            return answer.result()
         finally:
-            asked.cancel()
+            answer.cancel()
 
-    def _ask(self, what: str, **given: Any) -> Any:
-        return self.client.sync(self._question, what, **given)
+    def _call_and_wait(self, method: str, **arguments: Any) -> Any:
+        return self.client.sync(self._call_plugin, method, **arguments)
 
-    def _soon(self, coroutine: Any) -> "Future[Any]":
+    def _start(self, coroutine: Any) -> "Future[Any]":
         return asyncio.run_coroutine_threadsafe(coroutine, self.client.loop.asyncio_loop)
 
     async def _look(self) -> None:
-        """Follow the cluster as it grows and shrinks, and the pulls as they begin."""
+        """Watch the cluster grow and shrink, and pulls begin."""
         while self._failed is None:
             await asyncio.sleep(LOOK)
             try:
-                self._see(await self._question("status"))
+                self._note_status(await self._call_plugin("status"))
             except (OSError, CannotGoOn):
                 self._failed = self._disconnected()
 
-    def _see(self, status: dict[str, Any]) -> None:
+    def _note_status(self, status: dict[str, Any]) -> None:
         self._status = status
         threads = sum(status["workers"].values()) - len(self._hung)
         self.workers = max(0, threads if self._most is None else min(threads, self._most))
@@ -164,15 +163,15 @@ class Dask(Engine):
         return self.workers if self.workers == self._most else with_queue(self.workers)
 
     def submit(self, pull: Pull) -> "Future[object]":
-        """Submit a task with a unique key: Dask would treat equal calls as one."""
+        """Submit a task with a unique key, because Dask runs equal calls only once."""
         key = f"{self._name}-{pull.id}-{next(self._serial)}"
         self._pulls[key] = pull
-        future: Future[object] = self._soon(self._evaluate(key, pull))
+        future: Future[object] = self._start(self._evaluate(key, pull))
         self._keys[future] = key
         return future
 
     async def _evaluate(self, key: str, pull: Pull) -> bytes:
-        await self._room.acquire()  # where pulls beyond the number of workers asked for wait
+        await self._room.acquire()  # here the pulls wait for which there is no worker
         task = None
         try:
             task = self._tasks[key] = self.client.submit(
@@ -181,14 +180,14 @@ class Dask(Engine):
             if (error := await task.exception()) is not None:
                 raise error
             data = self._arrived.pop(key, None)
-            if data is None:  # refused, cancelled, or the connection was lost and restored
+            if data is None:  # it was refused or cancelled, or the connection was lost and restored
                 data = await task.result()
             if data == REFUSED:
                 raise await self._death(key, "its worker was lost")
             return data
         except KilledWorker as error:
             raise await self._death(key, f"its worker {error.last_worker.address} died") from None
-        except (asyncio.CancelledError, CancelledError):  # Dask's own is of the second kind
+        except (asyncio.CancelledError, CancelledError):  # Dask raises the second kind
             if key in self._given_up or self._looking.cancelled():
                 raise
             if self.client.status == "running":
@@ -205,12 +204,12 @@ class Dask(Engine):
             if task is not None:
                 task.release()
             if key in self._hung:
-                self._hung.discard(key)  # its thread is free again, or gone
+                self._hung.discard(key)  # the thread is free again, or gone
             else:
                 self._room.release()
 
     async def _death(self, key: str, reason: str) -> BaseException:
-        together = await self._question("death", key=key)
+        together = await self._call_plugin("death", key=key)
         if together is None:
             return asyncio.CancelledError("its worker was lost before it began")
         return WorkerLost(reason, [self._pulls[other] for other in together if other in self._pulls])
@@ -226,8 +225,8 @@ class Dask(Engine):
     def result(self, future: "Future[object]") -> object:
         key = self._keys.pop(future, "")
         data: Any = future.result()
-        self._pulls.pop(key, None)  # pulls that died stay: `_death` looks up the pulls that died together
-        return opened(data)
+        self._pulls.pop(key, None)  # pulls that died stay: `_death` looks up those that died together
+        return unpack_outcome(data)
 
     def stop(self, future: "Future[object]") -> None:
         """Leave the task where it is: its thread cannot be ended, and Dask must know that it is busy."""
@@ -238,19 +237,20 @@ class Dask(Engine):
         if key in self._tasks:
             self._hung.add(key)
             self._room.release()
-            self._see(self._status)
+            self._note_status(self._status)
 
     def take_back(self, futures: Iterable["Future[object]"]) -> set["Future[object]"]:
-        """The scheduler knows which have begun; if it does not answer, assume that all have."""
-        keys = {self._keys[future]: future for future in futures if future in self._keys}
-        fresh: list[str] = []
+        """Ask the scheduler which pulls have begun. If it does not answer, assume that all have."""
+        futures_by_key = {self._keys[future]: future for future in futures if future in self._keys}
+        not_begun: list[Future[object]] = []
         if self.client.status == "running":
             with contextlib.suppress(Exception):
-                fresh = self._ask("forbid", keys=list(keys))
-                self._see(self._ask("status"))
-        for key in fresh:
-            self._give_up(keys[key])
-        return {keys[key] for key in fresh}
+                keys = self._call_and_wait("forbid", keys=list(futures_by_key))
+                not_begun = [futures_by_key[key] for key in keys]
+                self._note_status(self._call_and_wait("status"))
+        for future in not_begun:
+            self._give_up(future)
+        return set(not_begun)
 
     def _give_up(self, future: "Future[object]") -> None:
         key = self._keys.pop(future)
@@ -259,7 +259,7 @@ class Dask(Engine):
         future.cancel()
 
     def close(self, *, wait: bool) -> None:
-        """What still runs on a user's cluster is left there, and Dask knows that its threads are busy."""
+        """Pulls that still run on a user's cluster are left there, so that Dask knows which threads are busy."""
         self._quietly(self._leave_behind)
         self._looking.cancel()
         for future in list(self._keys):
@@ -274,7 +274,7 @@ class Dask(Engine):
 
 
 def _arrive(arrived: dict[str, bytes], event: Any) -> None:
-    """An outcome, from our plugin on the scheduler."""
+    """Take in an outcome from our plugin on the scheduler."""
     key, data = event[1]
     arrived[key] = data
 
@@ -283,10 +283,7 @@ def _arrive(arrived: dict[str, bytes], event: Any) -> None:
 
 
 def connected(executor: Any, workers: int, closing: contextlib.ExitStack) -> tuple[Client, LocalCluster | None]:
-    """The client for what was passed as ``executor``, and the cluster if it is ours.
-
-    What is made here is closed with ``closing``.
-    """
+    """The client for the argument ``executor``, and the cluster if it is ours. ``closing`` will close what we make."""
     own = None
     if executor == "dask":
         with signals.later():
@@ -303,7 +300,7 @@ def connected(executor: Any, workers: int, closing: contextlib.ExitStack) -> tup
     elif isinstance(executor, str) and not re.fullmatch(r"((tcp|tls|ws|wss|ucx)://)?[^/]+:\d+/?|inproc://.+", executor):
         rule = "is not the address of a Dask scheduler"
         raise InvalidInput("executor", executor, rule, "write HOST:PORT, as in dask://host:8786")
-    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we report the same in one line
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # the errors below say the same in one line
     try:
         client = Client(executor, set_as_default=False, timeout=PATIENCE)
     except (OSError, ValueError) as error:
@@ -314,7 +311,7 @@ def connected(executor: Any, workers: int, closing: contextlib.ExitStack) -> tup
 
 
 def _cluster_here(workers: int) -> LocalCluster:
-    """A cluster of our own. Its workers ignore Ctrl-C from the start: a terminal sends it to all processes."""
+    """Start a cluster of our own. Its workers ignore Ctrl-C, because a terminal sends it to all processes."""
     settings: dict[str, Any] = {"scheduler_kwargs": {"allowed_failures": 0}, "silence_logs": logging.CRITICAL}
     settings |= {"threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which workers inherit
@@ -331,22 +328,22 @@ def _cluster_here(workers: int) -> LocalCluster:
 
 
 class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are not read
-    """On the scheduler: which pulls were begun, where, and which of them died together."""
+    """Knows, on the scheduler, which pulls have begun, where, and which of them died together."""
 
     def __init__(self, name: str, client: str, needed: dict[str, float]) -> None:
         self.name, self._client, self._needed = name, client, needed
-        self._begun: dict[str, str] = {}  # by key: the worker's address; empty: it must no longer begin
-        self._died: dict[str, list[str]] = {}  # by key: those that died together; none if the worker was told to leave
+        self._begun: dict[str, str] = {}  # by key, the worker's address; an empty one forbids the pull to begin
+        self._died: dict[str, list[str]] = {}  # by key, all that died together; none if the worker was told to leave
 
     async def start(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         scheduler.handlers[self.name] = self.answer
 
-    def answer(self, what: str, **given: Any) -> Any:
-        return getattr(self, what)(**given)
+    def answer(self, method: str, **arguments: Any) -> Any:
+        return getattr(self, method)(**arguments)
 
     def begin(self, key: str, worker: str) -> bool:
-        """Mark a pull; False if it is marked already, or if the run no longer waits for it."""
+        """Mark a pull. False if it has a mark, or if the run no longer waits for it."""
         if key in self._begun or (worker and key not in self._scheduler.tasks):
             return False
         self._begun[key] = worker
@@ -357,7 +354,7 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
         return [key for key in keys if self.begin(key, "")]
 
     def death(self, key: str) -> list[str] | None:
-        """The pulls that died with this one; None if it never began."""
+        """All pulls that died together with this pull. None if it never began."""
         return self._died.get(key, []) if self._begun.get(key) else None
 
     def status(self) -> dict[str, Any]:
@@ -372,22 +369,22 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
         self._scheduler.handlers.pop(self.name, None)
 
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
-        """The run's client is gone, perhaps without cleaning up: remove its plugins."""
+        """Remove the run's plugins: its client is gone, perhaps without cleaning up."""
         if client == self._client:
             self.end()
             scheduler.plugins.pop(self.name, None)
             self._unregistering = asyncio.ensure_future(scheduler.unregister_worker_plugin(comm=None, name=self.name))
 
     def log_event(self, topic: str, msg: Any) -> None:
-        """A worker is gone: its pending pulls died together, unless it was told to leave."""
+        """Note that the pulls of a worker died together, unless it was told to leave."""
         if topic == "all" and isinstance(msg, dict) and msg.get("action") == "remove-worker":
             here = [key for key in msg["processing-tasks"] if self._begun.get(key) == msg["worker"]]
             self._died |= dict.fromkeys(here, [] if msg["expected"] else here)
 
     def transition(self, key: str, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
-        """Send the outcome of a pull that is done to the client, before the message that it is done.
+        """Send an outcome to the client, before the message that its task is done.
 
-        A forgotten pull needs no mark, unless it must not begin: a worker may still have it.
+        The mark of a forgotten task goes. A forbidden pull keeps its mark, because a worker may still have its task.
         """
         if finish == "memory" and (data := (kwargs.get("metadata") or {}).get(self.name)):
             event = {"op": "event", "topic": self.name, "event": (0.0, [key, data])}
@@ -398,31 +395,31 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
 
 
 class Evaluator(WorkerPlugin):  # type: ignore[misc]
-    """On each worker, including workers that join later: the evaluator, sent once.
+    """Holds the evaluator on each worker, also on workers that join later. It is sent once.
 
-    Workers of our own cluster leave Ctrl-C to the run: a terminal sends it to all processes.
+    Workers of our own cluster leave Ctrl-C to the run, because a terminal sends it to all processes.
     """
 
     def __init__(self, name: str, evaluate: Evaluate, *, own: bool) -> None:
         self.name, self.evaluate, self._own = name, evaluate, own
 
     def setup(self, worker: Worker) -> None:
-        """Called as the worker starts, in its main thread."""
+        """Dask calls this as the worker starts, in its main thread."""
         if self._own and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # as it was while the cluster started
 
     def teardown(self, worker: Worker) -> None:
-        """End the evaluator's processes at the end of the run, which may take a while: not on the worker's loop."""
+        """End the evaluator's processes after the run. This may take a while, so not on the worker's loop."""
         rest = getattr(self.evaluate, "rest", None)
         if rest is not None:
             threading.Thread(target=rest, name="thresher-rest", daemon=True).start()
 
 
 def evaluate_once(name: str, key: str, pull: Pull) -> bytes:
-    """A task: the outcome of a pull, or `REFUSED`."""
+    """A task. Returns the outcome of a pull, or `REFUSED`."""
     worker = get_worker()
-    mark = getattr(worker.scheduler, name)(what="begin", key=key, worker=worker.address)
+    mark = getattr(worker.scheduler, name)(method="begin", key=key, worker=worker.address)
     if not asyncio.run_coroutine_threadsafe(mark, worker.loop.asyncio_loop).result():
         return REFUSED
     data = outcome(worker.plugins[name].evaluate, pull)

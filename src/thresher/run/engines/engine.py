@@ -1,4 +1,4 @@
-"""The interface that the runner needs from an engine, and the outcome of an evaluation in another process.
+"""The interface of an engine, and the outcome of an evaluation in another process.
 
 An outcome is bytes that any two processes can exchange. Only a reward is pickled, never an exception: many cannot be
 unpickled, and an evaluator's may look like the engine's own. An exception travels as text: its message, where it was
@@ -19,16 +19,16 @@ from ..evaluator_errors import is_refused, is_transient, same_error, traceback_t
 from ..failures import EvaluatorLost, EvaluatorRefused
 
 Evaluate = Callable[[Pull], object]
-EvaluateSharing = Callable[[Pull, Any], object]  # with what evaluators share
+EvaluateSharing = Callable[[Pull, Any], object]  # with the shared object
 
 
 class Engine(ABC):
-    """Evaluates pulls, each of them once, and gives a future for each."""
+    """Evaluates pulls, each of them once, and returns a future for each."""
 
-    sought = "worker"  # what is missing when there is none
+    sought = "worker"  # in a message that says that there is none
 
     def __init__(self, workers: int) -> None:
-        self.workers = workers  # how many pulls it evaluates at once; the run looks once a second whether it changed
+        self.workers = workers  # how many pulls it evaluates at once; this may change during a run
         self._said_hung = False
 
     @property
@@ -40,22 +40,22 @@ class Engine(ABC):
         return self.workers
 
     def prepare(self) -> None:
-        """Set up what the evaluators share, before the first pull."""
+        """Set up the shared object, before the first pull."""
         return
 
     @abstractmethod
     def submit(self, pull: Pull) -> "Future[object]":
-        """Begin to evaluate, as soon as a worker is free."""
+        """Evaluate a pull as soon as a worker is free."""
 
     def began(self, future: "Future[object]") -> bool:
-        """Whether a worker has begun it."""
+        """Whether a worker has begun this evaluation."""
         return future.running()
 
     def result(self, future: "Future[object]") -> object:
-        """What the evaluator returned, once it is done.
+        """The value that the evaluator returned.
 
-        Raises what it raised, `WorkerLost`, ``CancelledError`` if it never began, or `CannotGoOn` if the engine cannot
-        recover.
+        Raises the evaluator's exception, `WorkerLost`, ``CancelledError`` if the evaluation never began, or
+        `CannotGoOn` if the engine cannot recover.
         """
         return future.result()
 
@@ -74,47 +74,44 @@ class Engine(ABC):
         """Take back the pulls that have not begun, and return their futures. The others continue."""
         return {future for future in futures if future.cancel()}
 
-    def abandon(self, futures: Iterable["Future[object]"]) -> None:
-        """Stop waiting for these; `close` will end what it can of them."""
-        return
-
     @abstractmethod
     def close(self, *, wait: bool) -> None:
-        """End all workers: busy ones too, unless ``wait``, which means that none is busy."""
+        """End all workers, also busy ones. With ``wait``, none is busy."""
 
     def release(self) -> None:
-        """After `close`: clean up what the evaluators shared. Here a signal may have its usual effect."""
+        """Clean up the shared object, after `close`. Here a signal may have its usual effect."""
         return
 
 
 def outcome(evaluate: Evaluate, pull: Pull) -> bytes:
-    """Evaluate, in the worker."""
-    found: tuple[type[BaseException] | None, Any]  # what to raise, None: nothing, and with which arguments
+    """Evaluate a pull in the worker."""
+    error_type: type[BaseException] | None = None
+    value: Any  # the reward, or the arguments of the error
     try:
-        found = None, evaluate(pull)
+        value = evaluate(pull)
     except Busy as busy:
-        found = Busy, {"after": busy.after}
+        error_type, value = Busy, {"after": busy.after}
     except KeyboardInterrupt:
-        found = KeyboardInterrupt, {}
+        error_type, value = KeyboardInterrupt, {}
     except EvaluatorLost as error:
-        found = EvaluatorLost, {"reason": str(error), "together": list(error.together)}
+        error_type, value = EvaluatorLost, {"reason": str(error), "together": list(error.together)}
     except EvaluatorRefused as error:
-        found = EvaluatorRefused, {name: getattr(error, name) for name in ("what", "value", "rule", "remedy")}
+        fields = ("what", "value", "rule", "remedy")
+        error_type, value = EvaluatorRefused, {name: getattr(error, name) for name in fields}
     except BaseException as error:
-        found = NoReward if isinstance(error, NoReward) else EvaluationFailed, _told(error)
+        error_type, value = NoReward if isinstance(error, NoReward) else EvaluationFailed, _error_fields(error)
     try:
-        return pickle.dumps(found)
+        return pickle.dumps((error_type, value))
     except Exception:
-        value = found[1]
         rewards = value if isinstance(value, tuple) else (value,)  # a pair has two
-        if all(isinstance(each, numbers.Real) for each in rewards):  # of a class that only the user's script defines
+        if all(isinstance(reward, numbers.Real) for reward in rewards):  # of a class that only the user's script has
             plain = tuple(map(float, rewards))
             return pickle.dumps((None, plain if isinstance(value, tuple) else plain[0]))
         text = f"TypeError: it returned {value!r:.200}, which cannot be sent between processes"
         return pickle.dumps((NoReward, {"text": text, "kind": "returned what cannot be sent between processes"}))
 
 
-def _told(error: BaseException) -> dict[str, Any]:
+def _error_fields(error: BaseException) -> dict[str, Any]:
     """An exception as arguments of `EvaluationFailed`."""
     return {
         "text": told_of(error),
@@ -126,13 +123,13 @@ def _told(error: BaseException) -> dict[str, Any]:
     }
 
 
-def opened(data: bytes) -> object:
-    """The evaluator's answer: returned or raised as if it had been called in this process."""
+def unpack_outcome(data: bytes) -> object:
+    """Return the reward, or raise the error, as if the evaluator had been called in this process."""
     try:
-        kind, value = pickle.loads(data)  # noqa: S301 - from a worker of our own
+        error_type, value = pickle.loads(data)  # noqa: S301 - from a worker of our own
     except Exception as error:
         text = f"it returned something that cannot be read here: {told_of(error)}"
         raise NoReward(text, kind="returned what cannot be read here") from None
-    if kind is None:
+    if error_type is None:
         return value
-    raise kind(**value)
+    raise error_type(**value)

@@ -13,7 +13,7 @@ from typing import Any
 from ...errors import CannotGoOn, InvalidInput, told_of
 from ...study import Pull
 from ..failures import WorkerLost
-from .engine import Engine, Evaluate, opened, outcome
+from .engine import Engine, Evaluate, outcome, unpack_outcome
 
 
 class Adapter(Engine):
@@ -27,15 +27,15 @@ class Adapter(Engine):
         self._executor = executor if isinstance(executor, Executor) else _made(executor)
         self._is_new = True  # it has taken no pull
         self._size = workers or _size(self._executor) or default
-        self._here: dict[Future[object], Pull] = {}  # what the current executor was given, in that order
-        self._hung: set[Future[object]] = set()  # of these, those that timed out
-        self._lost: dict[Future[object], Sequence[Pull]] = {}  # of broken executors: which pulls were lost together
-        self._failed: BaseException | None = None  # it broke, and no other could be made
+        self._here: dict[Future[object], Pull] = {}  # the current executor's pulls, in the order of submission
+        self._hung: set[Future[object]] = set()  # those of them that timed out
+        self._lost: dict[Future[object], Sequence[Pull]] = {}  # the pulls that were lost together, for each of them
+        self._failed: BaseException | None = None  # why there is no executor any more
         super().__init__(self._size)
 
     @property
     def room(self) -> int:
-        """None while a broken executor's pulls come back: each must be judged before the run can end."""
+        """Zero while a broken executor's pulls come back: each must be judged before the run can end."""
         if self._failed is None:
             return super().room
         if self._lost:
@@ -43,7 +43,7 @@ class Adapter(Engine):
         raise self._failed
 
     def submit(self, pull: Pull) -> "Future[object]":
-        """Submit; a broken pool is replaced first, because this pull has not begun."""
+        """Submit the pull. A broken pool is replaced first, because this pull has not begun."""
         while self._failed is None:
             try:
                 future: Future[object] = self._executor.submit(outcome, self.evaluate, pull)
@@ -60,7 +60,7 @@ class Adapter(Engine):
         return never
 
     def began(self, future: "Future[object]") -> bool:
-        """Pools report some queued pulls as running, but only as many can run as there are workers."""
+        """Whether it runs. Pools report some queued pulls as running, but only one per worker can be."""
         return future.running() and future in itertools.islice(
             (other for other in self._here if not other.done()), self._size
         )
@@ -76,10 +76,10 @@ class Adapter(Engine):
         finally:
             self._here.pop(future, None)
             self._lost.pop(future, None)
-        return opened(data)
+        return unpack_outcome(data)
 
     def stop(self, future: "Future[object]") -> None:
-        """The worker is lost until its call returns."""
+        """Count one worker less until the call returns."""
         if future not in self._here or future.cancel():  # its pool was replaced, or it had not begun
             return
         self.say_hung()
@@ -91,7 +91,7 @@ class Adapter(Engine):
             raise CannotGoOn("executor", rule=rule, remedy="use processes")
 
     def _came_back(self, future: "Future[object]") -> None:
-        """The call returned after all: its worker is free again."""
+        """Count the worker of a call that returned after all."""
         self._hung.discard(future)
         self._count()
 
@@ -99,18 +99,18 @@ class Adapter(Engine):
         self.workers = 0 if self._failed is not None else self._size - len(self._hung)
 
     def close(self, *, wait: bool) -> None:
-        """Shut down what is ours. Executors that have a way to kill their busy processes do so."""
+        """Shut the executor down if we made it. Executors that can kill their busy processes do so."""
         if self._make is None:
             return
         if not wait and (kill := getattr(self._executor, "kill_workers", None)):  # from Python 3.14
             kill()
         else:
-            wishes = {"cancel_futures": True, "kill_workers": not wait}
+            options = {"cancel_futures": True, "kill_workers": not wait}
             known = inspect.signature(self._executor.shutdown).parameters
-            self._executor.shutdown(wait=wait, **{name: wish for name, wish in wishes.items() if name in known})
+            self._executor.shutdown(wait=wait, **{name: value for name, value in options.items() if name in known})
 
     def _replace(self) -> None:
-        """The pulls of a broken pool are lost together; the user's function makes another, if this one ever worked."""
+        """Note which pulls a broken pool lost. The user's function makes another pool, if this one ever worked."""
         lost = tuple(pull for future, pull in self._here.items() if _broke(future))
         self._lost |= dict.fromkeys(self._here, lost)
         self._here, self._hung = {}, set()
@@ -139,5 +139,5 @@ def _size(executor: Executor) -> int | None:
 
 
 def _broke(future: "Future[object]") -> bool:
-    """Whether it was lost with its pool, or is about to be."""
+    """Whether a pull was lost with its pool, or is about to be."""
     return not future.done() or (not future.cancelled() and isinstance(future.exception(), BrokenExecutor))

@@ -14,18 +14,18 @@ from typing import Any
 
 from ...errors import CannotGoOn, told_of
 from ...study import Pull
-from ..command.reward import ending
+from ..command.reward import exit_in_words
 from ..evaluators import Shared, entered
 from ..failures import WorkerLost, as_the_evaluators
-from .engine import Engine, Evaluate, opened, outcome
+from .engine import Engine, Evaluate, outcome, unpack_outcome
 
-# One start at a time: a sibling forked in between would inherit the new worker's end of its pipe, and its death would
-# go unnoticed.
+# Processes start one at a time: one that was forked in between would inherit the new worker's end of its pipe, and
+# nobody would notice the worker's death.
 _STARTING = threading.Lock()
 
 
 class Threads(Engine):
-    """Daemon threads of our own: a hung call neither blocks the others nor keeps the interpreter alive."""
+    """Daemon threads of our own: a call that hangs neither blocks the others nor keeps the interpreter alive."""
 
     def __init__(self, evaluate: Any, workers: int, shared: Shared | None = None) -> None:
         super().__init__(workers)
@@ -43,7 +43,7 @@ class Threads(Engine):
         self._stack.close()
 
     def submit(self, pull: Pull) -> "Future[object]":
-        """Hand the pull to the next free thread; threads are started as they are needed."""
+        """Hand the pull to the next free thread. Threads are started as they are needed."""
         future: Future[object] = Future()
         if len(self._threads) < self.workers:
             self._start()
@@ -51,7 +51,7 @@ class Threads(Engine):
         return future
 
     def stop(self, future: "Future[object]") -> None:
-        """Abandon the thread, which cannot be ended, and start another in its place."""
+        """Abandon the thread, because it cannot be ended, and start another in its place."""
         thread = self._running.pop(future, None)
         if thread is not None:
             self._threads.discard(thread)
@@ -80,7 +80,7 @@ class Threads(Engine):
 
 
 class Processes(Threads):
-    """Processes of our own, each with its own pipe and a thread that waits for it: a death costs only one pull."""
+    """Processes of our own. Each has a pipe, and a thread here that waits for it: a death costs only one pull."""
 
     def __init__(self, evaluate: Any, workers: int, shared: Shared | None = None) -> None:
         super().__init__(evaluate, workers, shared)
@@ -88,7 +88,7 @@ class Processes(Threads):
         self._starting: set[Process] = set()
 
     def prepare(self) -> None:
-        """Start one process: if it cannot be set up, no pull is issued."""
+        """Start one process, so that no pull is issued if the shared object cannot be set up."""
         if self._shared is not None:
             process = Process(self.evaluate, self._shared)
             try:
@@ -113,7 +113,7 @@ class Processes(Threads):
             thread.join(timeout=5)
 
     def release(self) -> None:
-        while self._ready:  # no pull needed it
+        while self._ready:  # no pull has needed it
             self._ready.pop().close()
 
     def _work(self) -> None:
@@ -133,7 +133,7 @@ class Processes(Threads):
             process.close()
 
     def _failure_to_start(self, process: "Process") -> BaseException | None:
-        """Start the process if it is not running; its set-up is not part of the time of a pull."""
+        """Start the process if it is not running. Its set-up is not part of a pull's time."""
         self._starting.add(process)
         try:
             process.prepare()
@@ -153,7 +153,7 @@ class Process:
         self._process: Any = None
 
     def prepare(self) -> Connection:
-        """Start it and wait until what evaluators share is set up, unless it is running."""
+        """Start the process and wait until it has set up the shared object, unless it is running."""
         if self._pipe is not None:
             return self._pipe
         pipe = self._start()
@@ -168,14 +168,14 @@ class Process:
         return pipe
 
     def evaluate(self, pull: Pull, failure: BaseException | None = None) -> object:
-        """The reward; ``failure`` is why the process could not be started."""
+        """Evaluate a pull. ``failure`` is the error with which the process did not start."""
         if failure is not None:
             raise failure
         question = pickle.dumps(pull)
         pipe = self.prepare()
         try:
             pipe.send_bytes(question)
-        except OSError:  # it died while it was idle: this pull has not begun
+        except OSError:  # the process died while it was idle, so this pull has not begun
             self._reap()
             pipe = self.prepare()
             pipe.send_bytes(question)
@@ -183,7 +183,7 @@ class Process:
             answer = self._received(pipe)
         except (EOFError, OSError):
             raise WorkerLost(self._reap(), (pull,)) from None
-        return opened(answer)
+        return unpack_outcome(answer)
 
     def _received(self, pipe: Connection) -> bytes:
         while not pipe.poll(0.5):  # a child of the evaluator may hold the pipe open, so EOF may not come
@@ -193,7 +193,7 @@ class Process:
 
     def kill(self) -> None:
         """End the process now; a pull in it fails."""
-        with _STARTING:  # a process that is starting must be there first
+        with _STARTING:  # wait for a process that is being started
             if self._process is not None:
                 self._process.kill()
 
@@ -210,8 +210,8 @@ class Process:
             ours: Connection
             ours, theirs = context.Pipe()
             with theirs:
-                given = (theirs, self._evaluate, self._shared)
-                process = context.Process(target=_serve, args=given, name="thresher-worker")
+                arguments = (theirs, self._evaluate, self._shared)
+                process = context.Process(target=_serve, args=arguments, name="thresher-worker")
                 try:
                     process.start()
                 except BaseException:
@@ -221,20 +221,20 @@ class Process:
         return ours
 
     def _reap(self) -> str:
-        """Clean up after a dead process; says how it ended."""
+        """Clean up after a dead process, and return in words how it ended."""
         self._process.join()
         if self._pipe is not None:
             self._pipe.close()
         code, self._pipe = self._process.exitcode, None
-        return f"its process {ending(code)}"
+        return f"its process {exit_in_words(code)}"
 
 
 def _serve(pipe: Connection, evaluate: Any, shared: Shared | None) -> None:
-    """In the worker: answer until told to stop, or until the parent is gone. The parent handles Ctrl-C."""
+    """Answer in the worker until the parent says stop, or is gone. The parent handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    above = os.getppid()  # the parent, or the server that forks for it, which ends with it
-    threading.Thread(target=_follow, args=(above,), daemon=True).start()
+    parent = os.getppid()  # or the fork server, which ends with the parent
+    threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
     with contextlib.suppress(EOFError, OSError), contextlib.ExitStack() as stack:
         if shared is not None:
             try:
@@ -243,7 +243,7 @@ def _serve(pipe: Connection, evaluate: Any, shared: Shared | None) -> None:
                 pipe.send_bytes(told_of(error.__cause__ or error).encode())
                 return
             pipe.send_bytes(b"")
-        while os.getppid() == above:  # siblings may hold copies of the parent's end, so EOF may not come
+        while os.getppid() == parent:  # siblings may hold copies of the parent's end, so EOF may not come
             if pipe.poll(1.0):
                 question = pipe.recv_bytes()
                 if not question:
@@ -251,8 +251,8 @@ def _serve(pipe: Connection, evaluate: Any, shared: Shared | None) -> None:
                 pipe.send_bytes(outcome(evaluate, pickle.loads(question)))  # noqa: S301 - from our own parent
 
 
-def _follow(above: int) -> None:
+def _exit_with(parent: int) -> None:
     """Exit when the parent dies, even during an evaluation."""
-    while os.getppid() == above:
+    while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)

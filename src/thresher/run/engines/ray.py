@@ -26,22 +26,22 @@ from ...study import Pull
 from ...text.logs import log
 from .. import signals
 from ..failures import WorkerLost
-from .engine import Engine, Evaluate, opened, outcome
-from .resources import fits, sought, told, with_queue
+from .engine import Engine, Evaluate, outcome, unpack_outcome
+from .resources import fits, in_words, with_queue, worker_with
 
 PATIENCE = 20.0  # seconds for an answer
 LOOK = 1.0  # seconds between two looks at the size of the cluster
-HOPELESS = 3  # this many workers died before one was ready: the evaluator cannot be loaded there
+HOPELESS = 3  # if so many workers died before one was ready, the evaluator cannot be loaded there
 
 
 class Worker:
-    """What runs on the cluster."""
+    """An actor, which runs on the cluster."""
 
     def __init__(self, evaluator: list[Any]) -> None:
-        self._evaluator = evaluator  # in a list, so that it is fetched in `ready`, whose errors we see
+        self._evaluator = evaluator  # a reference in a list: Ray does not fetch it before `ready`, whose errors we see
 
     def ready(self) -> tuple[str, str]:
-        """The id of its node, and why the evaluator cannot be loaded there."""
+        """Load the evaluator. Returns the node's id, or an empty one and the error."""
         try:
             self._evaluate: Evaluate = ray.get(self._evaluator[0])
         except Exception as error:
@@ -60,18 +60,18 @@ class Ray(Engine):
     ) -> None:
         self._needed = {"CPU": 1.0, **(needed or {})}  # resources of each pull
         own = Connection.open(address, workers and math.ceil(workers * self._needed["CPU"]))
-        self.sought = sought(needed or {})
+        self.sought = worker_with(needed or {})
         super().__init__(0)
         self._wanted = workers
         self._lock = threading.RLock()
         self._waiting: deque[tuple[Future[object], Pull]] = deque()
-        self._actors: dict[Any, str] = {}  # each is either starting, idle or at work; the nodes of those that started
+        self._actors: dict[Any, str] = {}  # all actors, with the nodes of those that have started
         self._idle: list[Any] = []
         self._at_work: dict[Future[object], Any] = {}
         self._failed_starts = 0
         self._failed: CannotGoOn | None = None
         self._closed = threading.Event()
-        self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()  # for our own thread
+        self._news: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()  # calls for our own thread
         try:
             self._set_up(evaluate, own=own)
         except BaseException:
@@ -86,24 +86,24 @@ class Ray(Engine):
         except Exception as error:
             rule = f"cannot be sent to Ray: {told_of(error)}"
             raise CannotGoOn("evaluate", evaluate, rule, "pass what can be pickled") from None
-        there = ray.cluster_resources()
-        if own and fits(there, self._needed) < 1:  # a Ray of our own does not grow
-            has = {name: there.get(name, 0.0) for name in self._needed}
-            rule = f"the Ray of this machine has only {told(has)}"
-            raise CannotGoOn("resources", told(self._needed), rule, "ask for less, or name a cluster that has more")
+        resources = ray.cluster_resources()
+        if own and fits(resources, self._needed) < 1:  # a Ray of our own does not grow
+            available = {name: resources.get(name, 0.0) for name in self._needed}
+            rule = f"the Ray of this machine has only {in_words(available)}"
+            raise CannotGoOn("resources", in_words(self._needed), rule, "ask for less, or name a cluster that has more")
         try:
             self._actor_class = ray.remote(max_restarts=0, max_task_retries=0, **_options(self._needed))(Worker)
             self._start_actors()
         except ValueError as error:
             rule = f"Ray says: {' '.join(map(str, error.args))}"
-            raise InvalidInput("resources", told(self._needed), rule) from None
+            raise InvalidInput("resources", in_words(self._needed), rule) from None
 
     # -- the actors ---------------------------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        """Handle Ray's answers. Ray's own threads only queue them: a call to Ray must not block there.
+        """Handle Ray's answers. Ray's own threads only queue them, because a call to Ray may deadlock there.
 
-        Now and then check whether the cluster has grown. If it shrinks, actors die, and their calls fail.
+        Once a second, check whether the cluster has grown. If it shrinks, actors die, and their calls fail.
         """
         while not self._closed.is_set():
             try:
@@ -112,11 +112,11 @@ class Ray(Engine):
                 self._try_to_start_actors()
 
     def _try_to_start_actors(self) -> None:
-        with contextlib.suppress(Exception):  # a cluster that is gone shows in the calls
+        with contextlib.suppress(Exception):  # if the cluster is gone, the calls fail
             self._start_actors()
 
     def _start_actors(self) -> None:
-        """Start the actors that were asked for, or as many as fit the cluster; Ray starts each when there is room."""
+        """Start as many actors as the user asked for or the cluster can hold. Ray starts each when there is room."""
         wanted = self._wanted or max(1, int(fits(ray.cluster_resources(), self._needed)))
         while len(self._actors) < wanted and not self._closed.is_set() and self._failed is None:
             actor = self._actor_class.remote([self._evaluator])
@@ -125,8 +125,8 @@ class Ray(Engine):
             ready = actor.ready.remote()
             self._when_done(ready.future(), functools.partial(self._started, actor))
 
-    def _when_done(self, answer: "Future[Any]", deal: "Callable[[Future[Any]], None]") -> None:
-        answer.add_done_callback(lambda done: self._news.put(functools.partial(deal, done)))
+    def _when_done(self, answer: "Future[Any]", handle: "Callable[[Future[Any]], None]") -> None:
+        answer.add_done_callback(lambda done: self._news.put(functools.partial(handle, done)))
 
     def _started(self, actor: Any, ready: "Future[tuple[str, str]]") -> None:
         error = ready.exception()
@@ -156,10 +156,7 @@ class Ray(Engine):
                 future.set_exception(error)
 
     def _remove(self, actor: Any) -> str:
-        """Remove an actor that is dead or being killed, and return its node.
-
-        Our own thread, which may wait for Ray, starts another.
-        """
+        """Remove an actor that is dead or being killed, and return its node. Our own thread starts another."""
         self.workers -= 1
         self._news.put(self._try_to_start_actors)
         return self._actors.pop(actor, "")
@@ -181,7 +178,7 @@ class Ray(Engine):
         return future
 
     def _next(self) -> tuple["Future[object]", Pull, Any] | None:
-        """A pull that waits and an actor for it, if there are both."""
+        """Take a pull that waits and an idle actor, if there are both."""
         with self._lock:
             while self._idle and self._waiting:
                 future, pull = self._waiting.popleft()
@@ -192,8 +189,8 @@ class Ray(Engine):
 
     def _dispatch(self) -> None:
         """Give actors their pulls. No lock is held while Ray is called: its answers come on another thread."""
-        while (found := self._next()) is not None:
-            future, pull, actor = found
+        while (assignment := self._next()) is not None:
+            future, pull, actor = assignment
             try:
                 answer = actor.evaluate.remote(list(pull)).future()
             except Exception as error:
@@ -205,7 +202,7 @@ class Ray(Engine):
         error = answer.exception()
         with self._lock:
             actor = self._at_work.pop(future, None)
-            if actor is None:  # it had timed out
+            if actor is None:  # the pull had timed out
                 return
             if error is None:
                 self._idle.append(actor)
@@ -219,7 +216,7 @@ class Ray(Engine):
 
     def result(self, future: "Future[object]") -> object:
         data: Any = future.result()
-        return opened(data)
+        return unpack_outcome(data)
 
     def stop(self, future: "Future[object]") -> None:
         with self._lock:
@@ -242,15 +239,15 @@ class Ray(Engine):
 
 
 def _options(needed: dict[str, float]) -> dict[str, Any]:
-    """Resources as Ray's options: some have an option of their own.
+    """Resources as Ray's options. Some have an option of their own.
 
     >>> _options({"CPU": 1.0, "GPU": 0.5, "licence": 1.0})
     {'num_cpus': 1.0, 'num_gpus': 0.5, 'resources': {'licence': 1.0}}
     """
     own = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
-    options: dict[str, Any] = {own[name]: amount for name, amount in needed.items() if name in own}
     others = {name: amount for name, amount in needed.items() if name not in own}
-    return options | ({"resources": others} if others else {})
+    options: dict[str, Any] = {own[name]: amount for name, amount in needed.items() if name in own}
+    return {**options, "resources": others} if others else options
 
 
 def _failure(error: Exception) -> "Future[bytes]":
@@ -260,12 +257,12 @@ def _failure(error: Exception) -> "Future[bytes]":
 
 
 def _end(actor: Any) -> None:
-    with contextlib.suppress(Exception):  # it is gone already
+    with contextlib.suppress(Exception):  # it is already gone
         ray.kill(actor)
 
 
 def _meaning(error: BaseException, pull: Pull, node: str) -> Exception:
-    """The error for the pull that Ray's error means. If the actor's node died, the pull is not to blame."""
+    """Translate an error of Ray. If the actor's node died, the pull is not to blame."""
     if isinstance(error, ActorUnavailableError):
         return WorkerLost("its worker cannot be reached", ())
     if isinstance(error, OutOfMemoryError):
@@ -304,8 +301,8 @@ class Connection:
             if not ray.is_initialized():
                 try:
                     cls._init(address, processors)
-                except BaseException:  # Ctrl-C
-                    if ray.is_initialized():  # not in the middle of it
+                except BaseException:  # such as Ctrl-C
+                    if ray.is_initialized():
                         ray.shutdown()
                     cls._over.set()
                     raise
@@ -336,21 +333,19 @@ class Connection:
                 before = signal.getsignal(signal.SIGTERM)
                 ray.init(address=address, **quiet)
                 if threading.current_thread() is threading.main_thread():
-                    signal.signal(signal.SIGTERM, before)  # Ray's own ends the program with another status
+                    signal.signal(signal.SIGTERM, before)  # Ray's handler ends the program with another status
         except (RuntimeError, ValueError, OSError, RayError, ImportError) as error:
-            remedy = "start one with: ray start --head"
-            if isinstance(error, ImportError):
-                remedy = "pip install 'ray[client]'"
+            is_missing = isinstance(error, ImportError)
+            remedy = "pip install 'ray[client]'" if is_missing else "start one with: ray start --head"
             raise CannotGoOn("executor", address, f"no Ray cluster answers: {told_of(error)}", remedy) from None
 
 
 def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
-    """Start a Ray of our own. Ctrl-C takes effect once it has started, a second Ctrl-C at once.
+    """Start a Ray of our own. Ctrl-C takes effect when it has started, a second Ctrl-C at once.
 
-    SIGTERM, and SIGHUP in a command, take effect at once: sent to all processes of a job, they end the ones that we
-    would wait for.
+    SIGTERM, and SIGHUP in a command, take effect at once: if a job's processes all get them, Ray never starts.
 
-    Another thread does this: an interrupted Ray would leave processes behind, and in the main thread Ray replaces the
+    Another thread starts it: an interrupted start would leave processes behind, and in the main thread Ray replaces the
     signal handlers. The thread stays until Ray is ``over``, because the system ends Ray's processes with the thread.
     """
     started: Future[None] = Future()
@@ -373,7 +368,7 @@ def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
             with contextlib.suppress(queue.Empty):  # a wait of a second, as in `loop.LONGEST_WAIT`
                 if isinstance(item := inbox.get(timeout=1.0), signal.Signals):
                     caught.append(item)
-    while not inbox.empty():  # one that came just before it had started
+    while not inbox.empty():  # a signal may have come just before Ray had started
         if isinstance(item := inbox.get(), signal.Signals):
             caught.append(item)
     for number in caught:
@@ -382,7 +377,7 @@ def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
 
 
 def _check_address(address: str) -> None:
-    """Fail early: Ray itself keeps trying an address without an answer for minutes."""
-    found = re.fullmatch(r"(?:ray://)?\[?([^/\]]+)\]?:([0-9]{1,5})", address)
-    if found is not None:
-        socket.create_connection((found[1], int(found[2])), timeout=PATIENCE).close()
+    """Fail early: Ray itself tries an address for minutes."""
+    parts = re.fullmatch(r"(?:ray://)?\[?([^/\]]+)\]?:([0-9]{1,5})", address)
+    if parts is not None:
+        socket.create_connection((parts[1], int(parts[2])), timeout=PATIENCE).close()

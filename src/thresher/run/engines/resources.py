@@ -1,4 +1,4 @@
-"""What a pull needs of a worker besides a thread or a processor: GPUs, licences, memory."""
+"""Resources that a pull needs besides a thread or a processor: GPUs, licences, memory."""
 
 import math
 from collections.abc import Mapping
@@ -9,10 +9,10 @@ from ...errors import InvalidInput
 REMEDY = "write them as {'GPU': 1}"
 
 
-def checked(resources: Mapping[str, float] | None) -> dict[str, float]:
-    """Names and amounts, none by default.
+def read_resources(resources: Mapping[str, float] | None) -> dict[str, float]:
+    """Check the argument ``resources``: amounts by name.
 
-    >>> checked({"GPU": 1}), checked(None)
+    >>> read_resources({"GPU": 1}), read_resources(None)
     ({'GPU': 1.0}, {})
     """
     if resources is None:
@@ -26,34 +26,34 @@ def checked(resources: Mapping[str, float] | None) -> dict[str, float]:
     return {name: float(amount) for name, amount in resources.items()}
 
 
-def fits(there: Mapping[str, float], needed: Mapping[str, float]) -> float:
-    """How many pulls can run at once with these resources; infinitely many if they need none.
+def fits(available: Mapping[str, float], needed: Mapping[str, float]) -> float:
+    """How many pulls can run at once with the available resources; infinitely many if they need none.
 
     >>> fits({"CPU": 8.0, "GPU": 2.0}, {"GPU": 0.5}), fits({}, {"GPU": 1}), fits({}, {})
     (4.0, 0.0, inf)
     """
-    slots = [(there.get(name, 0.0) + 1e-9) // amount for name, amount in needed.items()]
+    slots = [(available.get(name, 0.0) + 1e-9) // amount for name, amount in needed.items()]
     return min(slots, default=math.inf)
 
 
-def told(amounts: Mapping[str, float]) -> str:
-    """For people.
+def in_words(amounts: Mapping[str, float]) -> str:
+    """Amounts as messages show them.
 
-    >>> told({"GPU": 1.0, "licence": 0.5})
+    >>> in_words({"GPU": 1.0, "licence": 0.5})
     'GPU 1, licence 0.5'
     """
     return ", ".join(f"{name} {amount:g}" for name, amount in amounts.items()) or "none"
 
 
-def sought(needed: Mapping[str, float]) -> str:
+def worker_with(needed: Mapping[str, float]) -> str:
     """The kind of worker that is needed, in words.
 
-    >>> sought({"GPU": 1.0}), sought({})
+    >>> worker_with({"GPU": 1.0}), worker_with({})
     ('worker with GPU 1', 'worker')
     """
-    return f"worker with {told(needed)}" if needed else "worker"
+    return f"worker with {in_words(needed)}" if needed else "worker"
 
 
 def with_queue(workers: int) -> int:
-    """The pulls that keep remote workers busy: a few wait, so that no worker idles until the next decision."""
+    """How many pulls keep remote workers busy: a few wait, so that no worker idles until the next decision."""
     return workers + -(-workers // 8)
