@@ -33,14 +33,13 @@ class Stakes(NamedTuple):
     tolerance: float  # scaled; 0: no arm is ever close
     level: float  # K / risk
     alone: float  # the capital that settles an arm by itself: the level, or UNREACHED with ranks (`error_rate.py`)
-    upward: Sequence[float]  # λ of each bet on "above", by `bets`
-    downward: Sequence[float]  # λ of each bet on "below"
+    bets: Sequence[float]  # λ of each bet, in the order of an arm's capitals: see `bet`
 
 
-def bets(edge: float) -> list[float]:
+def side_bets(edge: float) -> list[float]:
     """λ of the BETS bets on one side, the largest first; ``edge`` is b for "above", 1 − b for "below".
 
-    >>> bets(0.5)[:3]
+    >>> side_bets(0.5)[:3]
     [2.0, 1.6, 0.96]
     """
     sizes = [1.0 / edge, 0.8 / edge]
@@ -60,11 +59,10 @@ def grow(
     if total < SMALLEST:
         total = 0.0
     capital[start] = total
-    for bet in range(1, BETS):
-        share = bets[bet]
+    for at in range(start + 1, start + BETS):
+        share = bets[at]
         if share > cap:
             share = cap
-        at = start + bet
         product = capital[at] * (1.0 + share * gain)
         if product < SMALLEST:
             product = 0.0
@@ -95,18 +93,23 @@ def bet(
     above and BETS for below. With a tolerance, it also holds BETS each for "not far below" and "not far above", and
     then two flags: whether these two ever reached the level.
     """
-    up, down, room = stakes.upward, stakes.downward, 1.0 - high_bar
+    bets, room = stakes.bets, 1.0 - high_bar
     gain, loss = low - low_bar, high_bar - high
-    most_up, most_down = (1.0 / low_bar if low_bar > 0.0 else UNREACHED), (1.0 / room if room > 0.0 else UNREACHED)
-    cap_up, cap_down = (0.98 / low_bar if low_bar > 0.0 else UNREACHED), (0.98 / room if room > 0.0 else UNREACHED)
-    all_up, all_down = min(up[0], most_up), min(down[0], most_down)
+    all_up, all_down = bets[0], bets[BETS]
+    cap_up = cap_down = UNREACHED
     first_up, first_down = 1.0 + all_up * gain, 1.0 + all_down * loss
-    if all_up == most_up:  # so that the worst possible reward makes it exactly 0
-        first_up = low / low_bar
-    if all_down == most_down:
-        first_down = (1.0 - high) / room
-    above = grow(capital, 0, up, cap_up, first_up, gain)
-    below = grow(capital, BETS, down, cap_down, first_down, loss)
+    if low_bar > 0.0:
+        cap_up = 0.98 / low_bar
+        if all_up >= 1.0 / low_bar:  # so that the worst possible reward makes it exactly 0
+            all_up = 1.0 / low_bar
+            first_up = low / low_bar
+    if room > 0.0:
+        cap_down = 0.98 / room
+        if all_down >= 1.0 / room:
+            all_down = 1.0 / room
+            first_down = (1.0 - high) / room
+    above = grow(capital, 0, bets, cap_up, first_up, gain)
+    below = grow(capital, BETS, bets, cap_down, first_down, loss)
     if above >= stakes.alone:
         return ABOVE
     if below >= stakes.alone:
@@ -115,9 +118,9 @@ def bet(
         return OPEN
     gain, loss = low - low_bar + tolerance, high_bar + tolerance - high
     near, far = stakes.bar - stakes.tolerance, stakes.bar + stakes.tolerance
-    if near <= 0.0 or grow(capital, 2 * BETS, up, cap_up, 1.0 + all_up * gain, gain) >= stakes.alone:
+    if near <= 0.0 or grow(capital, 2 * BETS, bets, cap_up, 1.0 + all_up * gain, gain) >= stakes.alone:
         capital[4 * BETS] = 1.0
-    if far >= 1.0 or grow(capital, 3 * BETS, down, cap_down, 1.0 + all_down * loss, loss) >= stakes.alone:
+    if far >= 1.0 or grow(capital, 3 * BETS, bets, cap_down, 1.0 + all_down * loss, loss) >= stakes.alone:
         capital[4 * BETS + 1] = 1.0
     return CLOSE if capital[4 * BETS] > 0.0 and capital[4 * BETS + 1] > 0.0 else OPEN
 
@@ -336,7 +339,7 @@ def weigh_imported(docket: Docket, sheet: Sheet, arm: int, capital: MutableSeque
     A product may grow or shrink beyond the range of floats on the way, so its powers of STEP are counted separately.
     Otherwise the result would depend on the order of the rewards.
     """
-    blind = Stakes(stakes.bar, stakes.tolerance, stakes.level, UNREACHED, stakes.upward, stakes.downward)
+    blind = Stakes(stakes.bar, stakes.tolerance, stakes.level, UNREACHED, stakes.bets)
     steps = [0] * len(capital)
     while docket.first[arm] != 0:
         advance(docket, sheet, arm, capital, blind)

@@ -99,8 +99,8 @@ def stakes(
 ) -> certificate.Stakes:
     """The stakes for a scaled bar and tolerance. Without certificates nothing is bet: the bar may lie anywhere."""
     level = math.inf if confidence is None else arms / (1.0 - confidence)
-    upward, downward = (tuple(certificate.bets(edge if edge > 0 else 1.0)) for edge in (bar, 1.0 - bar))
-    return certificate.Stakes(bar, tolerance, level, certificate.UNREACHED if ranks else level, upward, downward)
+    bets = [share for edge in (bar, 1.0 - bar) for share in certificate.side_bets(edge if edge > 0 else 1.0)]
+    return certificate.Stakes(bar, tolerance, level, certificate.UNREACHED if ranks else level, (*bets, *bets))
 
 
 def sheet(arms: int, cases: int, pulls: int = 0, zeros: Zeros = zeros, table: Table = table) -> places.Sheet:

@@ -249,11 +249,10 @@ def blank_proof(
 ) -> Proof:
     """Empty columns for this many arms, pulls and cases."""
     width = columns_needed(stakes.tolerance)
-    upward, downward = (np.array(bets) for bets in (stakes.upward, stakes.downward))
     return Proof(
         docket=state.docket(arms, budget, zeros),
         capitals=np.zeros((arms, width)),
-        stakes=stakes._replace(upward=upward, downward=downward),  # type: ignore[arg-type]
+        stakes=stakes._replace(bets=np.array(stakes.bets)),  # type: ignore[arg-type]
         open=np.zeros(1, np.int64),
         above=np.zeros(1, np.int64),
         base=base,
