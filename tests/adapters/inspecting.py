@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from inspect_ai.dataset import Sample
     from inspect_ai.model import Model, ModelOutput
 
-Act = Callable[[int], None]  # called with a sample's number; what it raises is the model's error
+Act = Callable[[int], None]  # called with a sample's number; an exception is the model's error
 
 
 def knows(number: int, rate: float) -> bool:
-    """Whether the model answers this sample rightly: a share of ``rate`` of every hundred samples."""
+    """Whether the model is right on this sample: on a share of ``rate`` of every hundred samples."""
     return number * 37 % 100 < rate * 100
 
 

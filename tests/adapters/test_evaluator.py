@@ -19,7 +19,7 @@ LINE = {"pull": 7, "arm": "a", "params": {"depth": 2}, "seed": 5, "number": 3, "
 
 
 def answers(code: str, *lines: dict[str, Any], arguments: str = "") -> tuple[list[dict[str, Any]], str]:
-    """What an evaluator with this function prints for these lines, without its greeting, and on standard error."""
+    """The answers of an evaluator to these lines, without its greeting, and its standard error."""
     program = f"import thresher\n{textwrap.dedent(code)}\nthresher.evaluator(evaluate{arguments})"
     data = "".join(f"{json.dumps(line)}\n" for line in lines)
     done = subprocess.run([sys.executable, "-c", program], input=data, capture_output=True, text=True, timeout=60)
@@ -46,7 +46,7 @@ def test_a_function_gets_the_whole_pull_and_what_it_prints_goes_to_standard_erro
 
 
 def test_what_a_function_raises_in_a_thread_is_answered_whatever_it_is() -> None:
-    """Else the pull would be pending without end."""
+    """Otherwise the pull would be pending forever."""
     answered, _ = answers(
         """
         def evaluate(pull):

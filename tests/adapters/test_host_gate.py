@@ -1,4 +1,4 @@
-"""A gate: a host runs an arm's cases in its own time, and the certificate holds whatever becomes of them."""
+"""A gate: a host runs an arm's cases when it likes, and the certificate holds whatever happens to them."""
 
 import random
 import subprocess
@@ -180,7 +180,7 @@ def test_a_host_that_reshuffles_before_each_run_meets_every_case_once() -> None:
 
 
 def play(seed: int, *, hosted: bool) -> thresher.Row:
-    """An evaluator whose every outcome decides what becomes of its sample, with a mean just below the bar.
+    """An evaluator with a mean just below the bar, whose outcomes decide what happens to their samples.
 
     Good ones end at once. Bad ones sleep until the end, fail, or are cancelled with the whole eval. Every case may have
     its turn up to 25 places too early, the good ones more so. After that, the same call resumes, with another shuffle.

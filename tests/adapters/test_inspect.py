@@ -1,4 +1,4 @@
-"""inspect_ai: `sift` and `stopping`, offline. Samples are slow to run there, so each test runs few."""
+"""inspect_ai: `sift` and `stopping`, offline. Samples run slowly there, so each test has few."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The pytest plugin: what people, CI services and other plugins see."""
+"""The pytest plugin: its output for people, CI services and other plugins."""
 
 import re
 import xml.etree.ElementTree as ET

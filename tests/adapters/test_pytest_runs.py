@@ -1,4 +1,4 @@
-"""The pytest plugin: what a run of a test is, and what it counts as."""
+"""The pytest plugin: runs of tests, and how their outcomes count."""
 
 from collections.abc import Callable
 from textwrap import dedent

@@ -1,4 +1,4 @@
-"""The scheduler of the pytest plugin, with workers that are played by the test."""
+"""The scheduler of the pytest plugin, with fake workers."""
 
 import json
 import random
@@ -37,7 +37,7 @@ class Node:
 
 
 class Config:
-    """The options of xdist that a scheduler reads, and what it reports."""
+    """The options of xdist that a scheduler reads, and a record of its reports."""
 
     def __init__(self, **options: object) -> None:
         self.options = {"tx": ["2*popen"], "dist": "load", "maxschedchunk": None, **options}
@@ -87,7 +87,7 @@ class Play:
     def answer(self, node: Node, serial: int, answer: object) -> None:
         self.scheduler.mark_test_complete(node, serial, json.dumps(answer))
 
-    def one(self, node: Node, outcome: object = PASSED) -> str:
+    def run_next(self, node: Node, outcome: object = PASSED) -> str:
         """Let a worker make its next run."""
         serial, position, *_ = node.runs.popleft()
         self.answer(node, serial, outcome)
@@ -116,20 +116,20 @@ def test_every_worker_always_has_two_runs_before_it_until_all_is_settled() -> No
         assert play.studies.done or all(len(node.runs) >= LEAST for node in play.nodes)
         for node in play.nodes:
             if node.runs:
-                play.one(node)
+                play.run_next(node)
     assert (play.pending, play.studies.counts()["steady"]) == (0, 4)
 
 
 def test_quick_tests_are_sent_in_larger_batches_in_the_order_of_the_collection() -> None:
     play = Play([f"t.py::test_{number:03}" for number in range(200)], Options(0.5))
     for _ in range(8):
-        play.one(play.nodes[0], Outcome(reward=1.0, seconds=0.001))
+        play.run_next(play.nodes[0], Outcome(reward=1.0, seconds=0.001))
     runs = list(play.nodes[0].runs)
     assert len(runs) > 8
     assert len(play.nodes[1].runs) == LEAST, "it has answered nothing yet"
     slow = Play([f"t.py::test_{number:03}" for number in range(200)], Options(0.5))
     for _ in range(8):
-        slow.one(slow.nodes[0], Outcome(reward=1.0, seconds=0.5))
+        slow.run_next(slow.nodes[0], Outcome(reward=1.0, seconds=0.5))
     assert len(slow.nodes[0].runs) == LEAST
 
 
@@ -139,7 +139,7 @@ def test_the_run_of_a_worker_that_dies_failed_and_the_others_go_to_another_worke
     assert play.crash(play.nodes[0]) is None, "xdist has nothing to report"
     assert [event.cause for event in play.events("dropped")] == ["failed"]
     while not any(run[1:] == second[1:] for node in play.nodes for run in node.runs):
-        play.one(play.nodes[0])
+        play.run_next(play.nodes[0])
     assert first[1:] not in [run[1:] for node in play.nodes for run in node.runs]
 
 
@@ -148,13 +148,13 @@ def test_a_worker_that_died_unnoticed_is_blamed_for_no_run_that_did_not_reach_it
     dead, other = play.nodes
     dead.dead = True
     while dead.runs:
-        play.one(dead)
+        play.run_next(dead)
     play.crash(dead)
     assert not play.events("dropped")
     while not play.scheduler.tests_finished:
         for node in play.nodes:
             if node.runs:
-                play.one(node)
+                play.run_next(node)
     assert (play.studies.counts()["steady"], play.pending) == (4, 0)
     assert other in play.nodes
 
@@ -176,7 +176,7 @@ def test_a_test_that_kills_workers_again_and_again_is_retired() -> None:
                 play.crash(node)
                 crashes += 1
             elif node.runs:
-                play.one(node)
+                play.run_next(node)
     assert (play.studies.counts()["steady"], play.studies.counts()["retired"], play.pending) == (3, 1, 0)
     assert crashes < 8
 
@@ -192,16 +192,16 @@ def test_an_ordinary_test_that_kills_its_worker_is_reported_by_xdist() -> None:
 def test_an_answer_that_comes_twice_counts_once() -> None:
     play = Play(TESTS, Options(0.5))
     serial = play.nodes[0].runs[0][0]
-    play.one(play.nodes[0], FAILED)
+    play.run_next(play.nodes[0], FAILED)
     play.answer(play.nodes[0], serial, PASSED)
     assert [event.reward for event in play.events("told")] == [0.0]
 
 
 def test_runs_that_a_worker_gives_back_are_not_charged_and_it_gets_no_more() -> None:
     play = Play(TESTS, Options(0.5))
-    play.one(play.nodes[0], "interrupted by Exit")
+    play.run_next(play.nodes[0], "interrupted by Exit")
     while play.nodes[0].runs:
-        play.one(play.nodes[0], None)
+        play.run_next(play.nodes[0], None)
     assert Counter(event.cause for event in play.events("dropped")) == {"lost": 1, "cancelled": 2}
     assert play.nodes[1].runs
 
@@ -210,9 +210,9 @@ def test_with_maxfail_no_run_begins_after_a_test_is_certified_to_fail_too_often(
     play = Play(TESTS, Options(0.9, maxfail=1))
     while not play.nodes[0].stopped:
         node = play.nodes[0]
-        play.one(node, FAILED if play.tests[node.runs[0][1]] == TESTS[0] else PASSED)
+        play.run_next(node, FAILED if play.tests[node.runs[0][1]] == TESTS[0] else PASSED)
     while play.nodes[1].runs:
-        play.one(play.nodes[1], None)
+        play.run_next(play.nodes[1], None)
     assert play.studies.counts()["failing"] == 1
     assert play.nodes[1].stopped
 
@@ -223,7 +223,7 @@ def test_no_run_begins_when_the_time_is_over() -> None:
     play.studies.until = 0.0
     for node in play.nodes:
         while node.runs:
-            play.one(node, None)
+            play.run_next(node, None)
     assert play.scheduler.tests_finished
     assert play.pending == 0
 
@@ -232,7 +232,7 @@ def test_what_a_worker_never_answers_is_charged_at_the_end() -> None:
     play = Play(TESTS, Options(0.9))
     play.scheduler.stop()
     assert play.nodes[0].stopped
-    play.one(play.nodes[0], None)
+    play.run_next(play.nodes[0], None)
     play.scheduler.finish()
     assert Counter(event.cause for event in play.events("dropped")) == {"cancelled": 1, "lost": 3}
     assert play.pending == 0
@@ -252,13 +252,13 @@ def test_tests_of_a_scope_never_run_on_two_workers_at_once(dist: str, tests: lis
         at = [{play.tests[run[1]].split("::")[0] for run in node.runs} for node in play.nodes]
         seen |= at[0] & at[1]
         node = draw.choice([node for node in play.nodes if node.runs])
-        play.one(node)
+        play.run_next(node)
     assert seen == (set() if together == "file" else {"b.py"})
     assert play.studies.counts()["steady"] == 4
 
 
 def test_a_test_that_kills_its_worker_instead_of_failing_is_not_certified_steady() -> None:
-    """The outcome decides how the reward does not arrive: as a crash, which is charged."""
+    """Failures kill the worker, and a crash is charged."""
     wrong, simulations = 0, 40
     for seed in range(simulations):
         draw, play = random.Random(seed), Play(TESTS[:2], Options(0.8, budget=300, seed=seed))
@@ -267,7 +267,7 @@ def test_a_test_that_kills_its_worker_instead_of_failing_is_not_certified_steady
             if draw.random() < 0.25 and play.tests[node.runs[0][1]] == TESTS[0]:
                 play.crash(node)
             else:
-                play.one(node)
+                play.run_next(node)
         wrong += play.studies.results()[0].status == "steady"
     assert wrong <= most(simulations, 0.05)
 

@@ -20,7 +20,7 @@ from thresher.adapters.pytest_plugin.studies import Ask, SessionStudies, arm_of
 FAILED = Outcome(reward=0.0, traceback="E   assert 0", message="assert 0")
 PASSED = Outcome(reward=1.0)
 SIMULATIONS = 12
-WAYS: dict[str, Callable[[SessionStudies, Ask], None]] = {  # what a test may do instead of failing
+WAYS: dict[str, Callable[[SessionStudies, Ask], None]] = {  # ways to end a run instead of failing
     "skip": lambda studies, ask: studies.tell(ask, Outcome(skipped="not now")),
     "error": lambda studies, ask: studies.tell(ask, Outcome(failure="error in teardown")),
     "die": lambda studies, ask: studies.drop_lost(ask, "worker crashed"),
@@ -145,7 +145,7 @@ def test_a_test_that_skips_after_it_was_certified_stays_certified() -> None:
 
 
 def test_processes_that_start_at_once_share_a_study(tmp_path: Path) -> None:
-    """Each draws a seed; that of the first to create the study holds."""
+    """Each process draws a seed. The seed of the first to create the study counts."""
     options = Options(0.9, storage=f"sqlite:///{tmp_path / 'runs.db'}")
     start = threading.Barrier(4)
 

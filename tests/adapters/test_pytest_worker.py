@@ -1,4 +1,4 @@
-"""The worker's loop, with a controller that is played by the test."""
+"""The worker's loop, with a fake controller."""
 
 import json
 import math
@@ -17,7 +17,7 @@ Play = Callable[..., dict[int, Any]]
 
 @pytest.fixture
 def play(monkeypatch: pytest.MonkeyPatch) -> Play:
-    """Send runs, of which each does what its function says, and return the answers."""
+    """Send runs, each with a function that it calls, and return the answers."""
 
     def run(*steps: Callable[[Any], Outcome], left: float = math.inf, stop: bool = False) -> dict[int, Any]:
         answers: dict[int, Any] = {}

@@ -95,7 +95,7 @@ def studies(folder: Path) -> list[thresher.Study]:
 
 
 def test_each_test_is_reported_once_and_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
-    """And tests of a group never run at the same time, or one of them would fail."""
+    """Tests of a group never run at the same time: otherwise one of them fails here."""
     done = run(tmp_path, MIXED, "-n", "2", "-v", "--dist", "loadgroup", "--junitxml=out.xml")
     shown = done.stdout
     assert done.returncode == 1, shown

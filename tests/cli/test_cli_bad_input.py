@@ -76,6 +76,11 @@ def test_bad_input_is_answered_in_one_line(words: str) -> None:
     assert REFUSED[words] in complaint(run(*args, *([] if "--" in args else ECHO)))
 
 
+@pytest.mark.parametrize("text", ["GPU", "GPU=", "GPU=x", "=1", "GPU=0", "GPU=-1", "GPU=nan"])
+def test_resources_that_make_no_sense_are_refused_in_one_line(text: str) -> None:
+    assert "resource" in complaint(run(*ONE, "--engine=dask", "--resource", text, *ECHO))
+
+
 def test_arms_and_a_command_are_asked_for() -> None:
     message = "arms: there are none; name them with --arms FILE or --arm NAME"
     assert message in complaint(run("--budget=4", *ECHO))

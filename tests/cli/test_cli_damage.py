@@ -98,17 +98,11 @@ def test_output_that_cannot_be_written_is_reported_in_one_line(workdir: Workdir,
 
 
 @pytest.mark.parametrize(
-    "command", [["status", "s"], ["verdict", "s"], ["export", "s", "csv"], ["verify", "s"], ["studies"]]
+    "command", ["status s", "verdict s", "export s csv", "verify s", "studies", "--help", "run --help", "--version"]
 )
-def test_a_closed_standard_output_is_reported_in_one_line(workdir: Workdir, command: list[str]) -> None:
-    argv = ["sh", "-c", '"$@" >&-', "x", *THRESHER, *command, "--storage", workdir.url]
-    done = subprocess.run(argv, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, timeout=PATIENCE)
-    assert complaint(Result(done.returncode, "", done.stderr), 3) == "thresher: error: standard output: is closed"
-
-
-@pytest.mark.parametrize("command", [["--help"], ["run", "--help"], ["--version"]])
-def test_help_for_a_closed_standard_output_is_reported_too(command: list[str]) -> None:
-    done = subprocess.run(["sh", "-c", '"$@" >&-', "x", *THRESHER, *command], capture_output=True, text=True)
+def test_a_closed_standard_output_is_reported_in_one_line(workdir: Workdir, command: str) -> None:
+    argv, env = ["sh", "-c", '"$@" >&-', "x", *THRESHER, *command.split()], {"THRESHER_STORAGE": workdir.url}
+    done = subprocess.run(argv, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT | env, timeout=PATIENCE)
     assert complaint(Result(done.returncode, "", done.stderr), 3) == "thresher: error: standard output: is closed"
 
 
@@ -191,17 +185,6 @@ def test_an_unexpected_error_is_one_line_and_status_3() -> None:
     assert "Traceback" in done.stderr
 
 
-def test_passwords_in_commands_are_not_recorded(workdir: Workdir) -> None:
-    word = "hunter2"
-    command = ["sh", "-c", "echo 1", f"postgresql://me:{word}@host/db", f"--password={word}", "--password", word]
-    result = workdir("run", "--at-least=0.5", "--arm=a", "--budget=2", "--study=r", "--confidence=off", "--", *command)
-    assert result.status == 0, result
-    (noted,) = workdir.study("r").store.notes("r").values()
-    assert word not in noted
-    assert "postgresql://me:***@host/db" in noted
-    assert word not in workdir.good("status", "r")
-
-
 def test_a_study_in_a_link_is_where_the_link_leads(workdir: Workdir) -> None:
     link = workdir.folder / "link.db"
     link.symlink_to(workdir.folder / "studies.db")
@@ -209,13 +192,3 @@ def test_a_study_in_a_link_is_where_the_link_leads(workdir: Workdir) -> None:
     assert peek(workdir.study(), lambda ledger: ledger.issued) == 1
     assert not (workdir.folder / "link.db-lock").exists(), "all agents queue at one lock"
     assert library.open_study("s", storage=f"sqlite:///{link}").ask()
-
-
-def test_text_of_others_reaches_the_terminal_escaped(workdir: Workdir) -> None:
-    workdir.good("ask", "s")
-    workdir.good("drop", "s", "1", "--cause=failed", "--reason=out of\nmemory \x1b[31mred\x07")
-    for command in ("log", "verdict"):
-        text = workdir.good(command, "s")
-        assert "\x1b" not in text
-        assert "\x07" not in text
-        assert "out of memory" in text

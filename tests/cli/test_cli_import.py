@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from inside import inside
 from program import complaint
 from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
@@ -148,6 +149,26 @@ def test_other_results_are_imported_after_the_first(workdir: Workdir) -> None:
     workdir.good("import", "-", "--study", "s", stdin=FIRST)
     workdir.good("import", "-", "--study", "s", stdin="arm,reward\nb,0.5\na,1\n")
     assert workdir.study().verdict().issued == 6
+
+
+@pytest.mark.parametrize("how", ["add_many", "add", "import"])
+def test_sorted_results_are_not_certified_by_their_order(workdir: Workdir, how: str) -> None:
+    """The best first: seen one by one, the mean seems to be 1. It is .5, and the bar is .6."""
+    results = [("x", 1.0)] * 30 + [("x", 0.0)] * 30
+    (workdir.folder / "sorted.csv").write_text("arm,reward\n" + "".join(f"{arm},{reward}\n" for arm, reward in results))
+    for seed in range(50):
+        storage = workdir.url if how == "import" else None
+        study = library.create_study(f"{seed}", arms=["x"], at_least=0.6, budget=61, seed=seed, storage=storage)
+        if how == "import":
+            inside("import", f"{workdir.folder}/sorted.csv", f"--study={seed}", storage=workdir.url)
+        elif how == "add_many":
+            study.add_many(results)
+        else:
+            for arm, reward in results:
+                study.add(arm, reward)
+        study.ask()
+        row = study.verdict()["x"]
+        assert (row.seen, row.label, row.certified) == (60, "below", False)
 
 
 def test_spreadsheets_may_mark_their_text_and_pad_their_cells(workdir: Workdir) -> None:

@@ -187,15 +187,8 @@ def test_several_runs_at_once_share_the_work(tmp_path: Path) -> None:
 
 
 def test_a_study_deleted_under_a_run_ends_it_with_a_message(tmp_path: Path) -> None:
-    process = start(
-        tmp_path,
-        "--budget=100000",
-        "--quiet",
-        "--",
-        "sh",
-        "-c",
-        f": $THRESHER_ARM; touch {tmp_path}/started; sleep 0.02; echo 1",
-    )
+    script = f": $THRESHER_ARM; touch {tmp_path}/started; sleep 0.02; echo 1"
+    process = start(tmp_path, "--budget=100000", "--quiet", "--", "sh", "-c", script)
     until((tmp_path / "started").exists, "a first pull")
     study = only_study(tmp_path)
     study.store.delete(study.name)

@@ -33,12 +33,8 @@ def fill(path: Path, name: str, pulls: int) -> None:
     thresher.create_study(name, arms=ARMS, at_least=0.5, budget=10 * pulls, policy="uniform", storage=store)
     events, chance = [], random.Random(1)
     for pull in range(1, pulls + 1):
-        arm, key, agent, seq = (
-            (pull - 1) % len(ARMS),
-            f"{chance.getrandbits(48):012x}-{pull}",
-            "machine:12345",
-            2 * pull,
-        )
+        arm, key = (pull - 1) % len(ARMS), f"{chance.getrandbits(48):012x}-{pull}"
+        agent, seq = "machine:12345", 2 * pull
         events.append(Event(seq, "asked", pull, arm, key=key, time=1.8e9 + pull, agent=agent))
         reward = 0.4 + (pull - 1) // len(ARMS) % 2 / 5  # on the bar: none is settled
         events.append(Event(seq + 1, "told", pull, arm, reward, key=key, time=1.8e9 + pull + 0.5, agent=agent))

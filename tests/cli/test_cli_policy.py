@@ -87,17 +87,8 @@ def test_run_uses_the_score_and_resumes(workdir: Workdir) -> None:
 
 def test_a_bad_score_stops_a_run_with_one_line(workdir: Workdir) -> None:
     (workdir.folder / "mine.py").write_text(MINE)
-    words = (
-        "run",
-        "--study=r",
-        "--at-least=0.5",
-        "--arm=x",
-        "--arm=y",
-        "--workers=1",
-        "--budget=8",
-        "--policy=mine:broken",
-    )
-    line = complaint(workdir(*words, "--", "sh", "-c", "echo 0.25 # {arm}"))
+    words = "run --study=r --at-least=0.5 --arm=x --arm=y --workers=1 --budget=8 --policy=mine:broken -- sh -c"
+    line = complaint(workdir(*words.split(), "echo 0.25 # {arm}"))
     assert "policy 'mine:broken': returned -1.0 for arm 'x' with gap=0.25, scatter=0.0, seen=2, weight=2.0" in line
     status = workdir.json("status", "r")
     assert status["told"] == status["issued"] > 0  # what was running when the ask failed is told

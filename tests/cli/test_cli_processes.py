@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,16 +70,6 @@ def test_a_hanging_arm_is_retired_and_the_others_get_their_verdict() -> None:
     assert (verdict["above"], verdict["retired"], verdict["pending"]) == (["quick"], ["slow"], 0)
 
 
-def test_a_command_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
-    """By a system that is short of memory, or by a cluster that kills a worker and its children."""
-    with folder_of_pids(tmp_path) as folder:
-        script = f"{FOR_EVER} & touch {folder}/$!; kill -KILL $$"
-        with pytest.raises(CommandFailed, match="ended by SIGKILL"):
-            Command(("sh", "-c", script))(PULL)
-        assert len(pids(folder)) == 1
-        until(lambda: not any(map(runs, pids(folder))), "the end of what it started")
-
-
 def test_a_daemon_left_behind_does_not_hold_the_pull(tmp_path: Path) -> None:
     with folder_of_pids(tmp_path) as folder:
         script = f"{FOR_EVER} & touch {folder}/$!; echo 0.75"  # it holds both pipes open
@@ -141,29 +130,6 @@ def test_hundreds_of_pulls_leave_no_open_file_and_no_zombie() -> None:
                 command(PULL)
     assert open_files() < before + 20  # other tests of this process may open some; 300 commands would leave hundreds
     assert zombies() == []
-
-
-def test_after_stop_nothing_runs_and_nothing_can_begin(tmp_path: Path) -> None:
-    command = Command(("sh", "-c", f"touch {tmp_path}/$$; {FOR_EVER}"))
-    failures: list[BaseException] = []
-
-    def evaluate() -> None:
-        try:
-            command(PULL)
-        except CommandFailed as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=evaluate) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    until(lambda: len(pids(tmp_path)) == 3, "three runs")
-    command.stop()
-    for thread in threads:
-        thread.join()
-    assert [str(error) for error in failures] == ["was ended by SIGKILL"] * 3
-    with pytest.raises(CommandFailed, match="the run was stopped"):
-        command(PULL)
-    assert not any(map(runs, pids(tmp_path)))
 
 
 def test_a_command_has_its_own_session(tmp_path: Path) -> None:

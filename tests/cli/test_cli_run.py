@@ -107,18 +107,8 @@ def test_the_table_shows_settled_labels_intervals_and_a_hint() -> None:
 
 def test_a_retired_arm_is_neither_above_nor_below() -> None:
     script = "test $THRESHER_ARM = good || exit 9; echo 1"
-    args = [
-        "--arm=good",
-        "--arm=broken",
-        "--budget=12",
-        "--format=json",
-        "--require=reached=all",
-        "--",
-        "sh",
-        "-c",
-        script,
-    ]
-    result = run(*args)
+    arms = ["--arm=good", "--arm=broken", "--budget=12", "--require=reached=all"]
+    result = run(*arms, "--format=json", "--", "sh", "-c", script)
     assert result.status == 1
     (broken,) = (row for row in json.loads(result.out)["rows"] if row["arm"] == "broken")
     assert broken["label"] == "retired"
@@ -169,16 +159,8 @@ def test_confidence_policy_and_seed_reach_the_study() -> None:
 def test_the_seeds_of_the_pulls_follow_from_the_seed(tmp_path: Path) -> None:
     def seeds(name: str, seed: str) -> list[str]:
         file = tmp_path / name
-        run(
-            "--workers=1",
-            "--arm=a",
-            "--budget=5",
-            f"--seed={seed}",
-            "--",
-            "sh",
-            "-c",
-            f"echo {{seed}} >> {file}; echo 1",
-        )
+        script = f"echo {{seed}} >> {file}; echo 1"
+        run("--workers=1", "--arm=a", "--budget=5", f"--seed={seed}", "--", "sh", "-c", script)
         return file.read_text().split()
 
     first, again, other = seeds("1", "1"), seeds("2", "1"), seeds("3", "2")
@@ -214,17 +196,8 @@ def test_a_terminal_is_not_needed_and_a_line_now_and_then_shows_progress() -> No
 
 
 def test_two_dashes_may_be_left_out_and_options_of_the_command_are_its_own() -> None:
-    result = run(
-        "--arm=a",
-        "--budget=2",
-        "--format=json",
-        "sh",
-        "-c",
-        'test "$1 $2" = "--bounds none" && echo 1',
-        "x",
-        "--bounds",
-        "none",
-    )
+    command = ["sh", "-c", 'test "$1 $2" = "--bounds none" && echo 1', "x", "--bounds", "none"]
+    result = run("--arm=a", "--budget=2", "--format=json", *command)
     assert json.loads(result.out)["bounds"] == [0, 1]
     assert json.loads(result.out)["told"] == 2
 

@@ -13,6 +13,7 @@ from thresher.text.logs import log
 
 WORD = "hunter2"
 SECRETS = ["--api-key", WORD, f"--token={WORD}", f"API_KEY={WORD}", f"Authorization: Bearer {WORD}"]
+SECRETS += [f"postgresql://me:{WORD}@host/db", "--password", WORD]
 ARMS = ["--arm=a", "--arm=b", "--arm=c"]
 
 

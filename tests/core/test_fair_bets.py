@@ -3,14 +3,14 @@
 import pytest
 
 from thresher.core import certificate
-from thresher.core.certificate import BETS, Stakes, bet, bets
+from thresher.core.certificate import BETS, Stakes, bet, side_bets
 
 BARS = [0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999]
 
 
 def stakes(threshold: float, tolerance: float = 0.0) -> Stakes:
     levels = (40.0, certificate.UNREACHED)
-    return Stakes(threshold, tolerance, *levels, bets(threshold), bets(1.0 - threshold))
+    return Stakes(threshold, tolerance, *levels, 2 * [*side_bets(threshold), *side_bets(1.0 - threshold)])
 
 
 def after(one: Stakes, reward: float, low_bar: float, high_bar: float) -> list[float]:
@@ -49,5 +49,5 @@ def test_a_bet_that_would_lose_more_than_it_has_is_cut(threshold: float, bar: fl
 def test_bars_at_the_bounds_are_no_division_by_zero() -> None:
     one = stakes(0.5)
     grown = after(one, 0.5, 0.0, 1.0)
-    assert grown[:2] == [1.0 + one.upward[0] * 0.5, 1.0 + one.upward[1] * 0.5], "nothing is below 0: it is free to bet"
-    assert grown[BETS : BETS + 2] == [1.0 + one.downward[0] * 0.5, 1.0 + one.downward[1] * 0.5]
+    assert grown[:2] == [1.0 + one.bets[0] * 0.5, 1.0 + one.bets[1] * 0.5], "nothing is below 0: it is free to bet"
+    assert grown[BETS : BETS + 2] == [1.0 + one.bets[BETS] * 0.5, 1.0 + one.bets[BETS + 1] * 0.5]

@@ -46,33 +46,26 @@ def test_coroutines_run_in_the_callers_context_and_their_loop_ends_with_the_run(
     assert ours() == []
 
 
-def test_sixteen_run_at_once_unless_said_otherwise() -> None:
+@pytest.mark.parametrize(
+    ("options", "expected"), [({}, 16), ({"workers": 64}, 64), ({"workers": 3, "in_flight": 30}, 3)]
+)
+def test_as_many_run_at_once_on_one_loop_as_were_asked_for_or_sixteen(options: dict[str, Any], expected: int) -> None:
     now = most = 0
+    threads = set[int]()
 
     async def evaluate(pull: thresher.Pull) -> float:
         nonlocal now, most
+        threads.add(threading.get_ident())
         now += 1
         most = max(most, now)
-        while most < 16:
+        while most < expected:
             await asyncio.sleep(0)
         await asyncio.sleep(0)
         now -= 1
         return 0.5
 
-    thresher.run(make(budget=100), evaluate)
-    assert most == 16
-
-
-def test_a_set_up_that_fails_leaves_no_loop_behind() -> None:
-    async def evaluate(pull: thresher.Pull, shared: object) -> float:
-        return 0.5
-
-    def fail() -> None:
-        raise LookupError("no such database")
-
-    with pytest.raises(thresher.CannotGoOn, match="its set-up failed: LookupError: no such database"):
-        thresher.run(make(), evaluate, shared=(fail, print))
-    assert ours() == []
+    thresher.run(make(budget=200), evaluate, **options)
+    assert (most, len(threads)) == (expected, 1)
 
 
 def test_what_runs_at_the_end_is_cancelled_and_has_time_to_clean_up() -> None:

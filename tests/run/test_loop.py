@@ -126,6 +126,7 @@ def test_when_what_measures_has_changed_the_run_ends_and_no_later_outcome_counts
     with pytest.raises(CannotGoOn, match=r"eval\.py has changed"):
         run(study, Scripted(lambda it: it.returns(0.5, 1, 2, 3)), check=check)
     assert ("broken-pool", "code: eval.py has changed") in dropped(study)
+    assert "lost" not in causes(study), "the outcome of another pull may have changed it"
     assert (study.verdict().told, study.verdict().pending) == (1, 0)
 
 

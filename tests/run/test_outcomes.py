@@ -1,6 +1,5 @@
 """Outcomes between processes: each arrives as what it was, whatever the evaluator returned or raised."""
 
-import functools
 import pickle
 from typing import Any
 
@@ -95,26 +94,3 @@ def test_what_cannot_be_read_here_is_no_reward() -> None:
         with pytest.raises(NoReward, match="it returned something that cannot be read here: ") as caught:
             unpack_outcome(data)
         assert caught.value.kind == "returned what cannot be read here"
-
-
-def _raises(error: BaseException, _: Pull) -> Any:
-    raise error
-
-
-def test_an_outcome_is_the_same_in_another_process() -> None:
-    assert unpack_outcome(outcome(lambda _: 0.25, PULL)) == 0.25
-    assert unpack_outcome(outcome(lambda _: Unsendable(0.5), PULL)) == 0.5
-    for error in (
-        KeyboardInterrupt(),
-        Busy(after=3.0),
-        NoReward("none", kind="k"),
-        EvaluationFailed("it broke", kind="k"),
-    ):
-        with pytest.raises(type(error)) as caught:
-            unpack_outcome(outcome(functools.partial(_raises, error), PULL))
-        assert type(caught.value) is type(error)
-        assert getattr(caught.value, "after", 3.0) == 3.0
-    with pytest.raises(NoReward, match="which cannot be sent between processes"):
-        unpack_outcome(outcome(lambda _: lambda: 0, PULL))
-    with pytest.raises(NoReward, match="it returned something that cannot be read here"):
-        unpack_outcome(b"nonsense")

@@ -11,7 +11,6 @@ from engines import causes
 
 import thresher
 from thresher.errors import EvaluationFailed
-from thresher.run.engines.engine import outcome, unpack_outcome
 from thresher.run.evaluator_errors import traceback_text
 from thresher.run.evaluators import Wrapped, WrappedCoroutine
 
@@ -235,16 +234,6 @@ def test_what_is_not_about_the_evaluation_passes_through(error: type[BaseExcepti
         if error is not KeyboardInterrupt:
             with pytest.raises(error):
                 asyncio.run(WrappedCoroutine(evaluate_later)(PULL._replace(baseline_first=first)))
-
-
-def test_a_pair_of_numbers_of_a_class_that_cannot_be_sent_travels_as_plain_numbers() -> None:
-    class Odd(float):
-        pass
-
-    both = unpack_outcome(outcome(Wrapped(lambda pull: Odd(half(pull))), PULL))
-    assert both == (0.5, 0.25)
-    assert [type(reward) for reward in both] == [float, float]
-    assert unpack_outcome(outcome(Wrapped(lambda pull: Odd(0.5)), PULL._replace(baseline=None))) == 0.5
 
 
 def test_bounds_that_the_baseline_proves_wrong_end_the_study() -> None:

@@ -60,11 +60,12 @@ def test_a_process_gets_as_many_pulls_as_asked_for_and_another_gets_the_next() -
     evaluate.stop()
 
 
-def test_pulls_that_are_lost_together_say_so_and_the_next_finds_a_new_process() -> None:
+@pytest.mark.parametrize("arm", ["dies", "garbage"])
+def test_pulls_that_are_lost_together_say_so_and_the_next_finds_a_new_process(arm: str) -> None:
     evaluate = stayer.evaluator("greet", "three", per_process=3, timeout=PATIENCE)
-    errors = answers(evaluate, ["held", "held", "dies"])
+    errors = answers(evaluate, ["held", "held", arm])
     assert {type(error) for error in errors.values()} == {EvaluatorLost}
-    assert {lost.arm for error in errors.values() for lost in error.together} == {"held", "dies"}
+    assert {lost.arm for error in errors.values() for lost in error.together} == {"held", arm}
     assert evaluate(pull(4)) == 0.5
     evaluate.stop()
 
@@ -193,13 +194,6 @@ def test_a_wrong_answer_is_quoted(arm: str) -> None:
     assert WRONG[arm] in str(caught.value)
     assert isinstance(caught.value, NoReward) == (arm == "wrong")
     assert evaluate(pull(2)) == 0.5
-    evaluate.stop()
-
-
-def test_garbage_where_several_are_pending_loses_them_together() -> None:
-    evaluate = stayer.evaluator("greet", "three", per_process=3, timeout=PATIENCE)
-    errors = answers(evaluate, ["held", "held", "garbage"])
-    assert {type(error) for error in errors.values()} == {EvaluatorLost}
     evaluate.stop()
 
 

@@ -282,16 +282,6 @@ def test_what_it_started_may_print_without_end(piped: Piped, monkeypatch: pytest
     assert len(reads) == persistent.LEFT
 
 
-def test_one_that_dies_idle_is_gone_without_a_failure(piped: Piped) -> None:
-    process, pipes = piped()
-    pipes.answers(1)
-    process.evaluate(pull(1), 1, None)
-    pipes.exits()
-    with pytest.raises(Gone):
-        process.evaluate(pull(2), 2, None)
-    assert pipes.heard() == [1], "the second pull has not begun"
-
-
 def test_what_it_did_wrong_while_it_was_idle_is_the_failure_of_the_next_pull(piped: Piped) -> None:
     process, pipes = piped()
     pipes.answers(1)

@@ -1,6 +1,5 @@
 """How many pulls run at once, on which executors, and what is left of them."""
 
-import asyncio
 import collections
 import contextlib
 import functools
@@ -57,40 +56,6 @@ def test_as_many_workers_run_as_were_asked_for(workers: int) -> None:
     gauge = Gauge(workers)
     thresher.run(make(budget=50), gauge, workers=workers)
     assert gauge.most == workers
-
-
-def test_sixty_four_coroutines_run_at_once_on_one_loop() -> None:
-    now = most = 0
-    threads = set()
-
-    async def evaluate(pull: thresher.Pull) -> float:
-        nonlocal now, most
-        threads.add(threading.get_ident())
-        now += 1
-        most = max(most, now)
-        while most < 64:
-            await asyncio.sleep(0)
-        now -= 1
-        return 0.5
-
-    thresher.run(make(budget=200), evaluate, workers=64)
-    assert most == 64
-    assert len(threads) == 1
-
-
-def test_coroutines_respect_workers_whatever_is_in_flight() -> None:
-    now = most = 0
-
-    async def evaluate(pull: thresher.Pull) -> float:
-        nonlocal now, most
-        now += 1
-        most = max(most, now)
-        await asyncio.sleep(0.001)
-        now -= 1
-        return 0.5
-
-    thresher.run(make(budget=100), evaluate, workers=3, in_flight=30)
-    assert most == 3
 
 
 def test_in_flight_may_exceed_the_workers() -> None:

@@ -138,9 +138,11 @@ def test_a_set_up_that_fails_ends_the_run_with_one_error_and_no_pull_is_issued(e
     study = make()
     evaluate = plainly if engine in ("threads", "processes") else later
     where = {"executor": engine} if engine == "processes" else options(engine)
+    threads = set(threading.enumerate())
     with pytest.raises(CannotGoOn, match=r"^shared: its set-up failed: LookupError: no such database.*[^\n]*$"):
         run(engine, study, evaluate, shared=(_fails, print), **where)
     assert len(study.events()) == 1
+    assert {thread for thread in threading.enumerate() if "loop" in thread.name} <= threads
 
 
 def _fails(*_: object) -> None:

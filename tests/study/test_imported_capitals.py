@@ -27,7 +27,7 @@ def test_the_capitals_of_an_import_are_the_products_of_its_bets(rewards: "list[f
     stakes = [0.0] * certificate.columns_needed(0.0)
     certificate.reset(stakes)
     for side in range(2):
-        for bet, size in enumerate(certificate.bets(0.5)):
+        for bet, size in enumerate(certificate.side_bets(0.5)):
             gains = [(reward - 0.5) * (1 - 2 * side) for reward in rewards]
             expected = stakes[side * certificate.BETS + bet] * math.prod(1.0 + size * gain for gain in gains)
             assert found[side * certificate.BETS + bet] == pytest.approx(expected, rel=1e-9, abs=1e-290)
@@ -48,7 +48,7 @@ def test_products_that_leave_the_range_of_floats_come_back_from_it(first: float)
     stakes = [0.0] * certificate.columns_needed(0.0)
     certificate.reset(stakes)
     kept = 0
-    for bet, size in enumerate(certificate.bets(0.5)):
+    for bet, size in enumerate(certificate.side_bets(0.5)):
         if size < 2.0:  # the first loses all
             power = math.log(stakes[bet]) + falls * math.log1p(-size / 2) + rises * math.log1p(size / 2)
             kept += -690.0 < power < 690.0

@@ -1,4 +1,4 @@
-"""Requests straight into the application, with exactly the bytes that a test wants: no client normalises them."""
+"""Requests straight into the application, with exactly the bytes that a test chooses: no client normalises them."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A real browser: Debian's chromium, driven by Playwright; and what the tests of the page share in it."""
+"""A real browser, chromium with Playwright, and a site that the tests of the page share."""
 
 import contextlib
 import shutil
@@ -25,13 +25,13 @@ ARGS = [
     "--disable-component-update",
     "--disable-sync",
     "--in-process-gpu",
-    "--renderer-process-limit=1",  # pages of a profile share what one process compiled: the charts' library is large
+    "--renderer-process-limit=1",  # pages share one process, which compiled the charts' large library
 ]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 def why_not() -> str | None:
-    """Why there is no browser here; None: there is one."""
+    """Why there is no browser here, or None if there is one."""
     try:
         import playwright.sync_api  # noqa: F401
     except ImportError:
@@ -61,7 +61,7 @@ def browser(*more: str) -> Iterator[Any]:
 
 
 def tab(chromium: Any, **options: Any) -> Tab:
-    """A fresh profile with one page, and what happens in it."""
+    """A fresh profile with one page, and a record of its complaints and requests."""
     page = chromium.new_context(**options).new_page()
     page.set_default_timeout(90_000)  # a busy machine is slow, not wrong
     opened = Tab(page, [], set())
@@ -91,13 +91,13 @@ class Site(NamedTuple):
     made: set[Callable[[str], None]]
 
     def once(self, make: Callable[[str], None]) -> None:
-        """Make studies in the store, unless they are there."""
+        """Make studies in the store, unless they are already there."""
         if make not in self.made:
             make(self.storage)
             self.made.add(make)
 
     def open(self, path: str, **options: Any) -> Tab:
-        """Load that page, in a window of the size of a desk's, and forget complaints about others."""
+        """Load a page in a window of a desktop's size, and forget complaints about earlier pages."""
         self.tab.complaints.clear()
         self.tab.origins.clear()
         self._looks(**options)
@@ -105,14 +105,14 @@ class Site(NamedTuple):
         return self.tab
 
     def at(self, path: str, **options: Any) -> Tab:
-        """That page, as earlier tests left it if it is open: for tests that need no fresh one, and leave it usable."""
+        """A page as earlier tests left it, for tests that need no fresh page and leave it usable."""
         if self.tab.page.url.partition("#")[0] != self.server.url + path:
             return self.open(path, **options)
         self._looks(**options)
         return self.tab
 
     def read(self, study: thresher.Study, **options: Any) -> Tab:
-        """The report of a study, as if the server had it.
+        """Load the report of a study, as if the server had it.
 
         It links to the library of the charts, which the page has compiled before; `test_page_offline` reads one that
         includes it.
@@ -148,7 +148,7 @@ def shared_site() -> Iterator[Site]:
 
 
 def hurry(page: Any) -> None:
-    """Shorten the pauses of the document that is open: it tries again and reads again ten times as often."""
+    """Shorten the pauses of the open document: it retries and rereads ten times as often."""
     page.evaluate(
         "() => { window.patient = window.setTimeout;"
         " window.setTimeout = (act, pause = 0, ...more) => window.patient(act, pause / 10, ...more); }"
@@ -163,7 +163,7 @@ def hurried(page: Any) -> Iterator[None]:
 
 
 def until(page: Any, expression: str) -> None:
-    """Wait until it holds. Playwright's own waiting evaluates strings in the page, which its policy forbids."""
+    """Wait until the expression is true. The policy forbids Playwright's own waiting, which evaluates strings."""
     wait = """() => new Promise((resolve) => {
       const [pause, end] = [window.patient ?? window.setTimeout, performance.now() + 90_000];
       const look = () => {

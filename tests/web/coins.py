@@ -1,4 +1,4 @@
-"""An application with a study of two coins, and how its interface is called."""
+"""An application with a study of two coins, and functions that call its interface."""
 
 import pytest
 from asgi import BEARER, Reply, request, server

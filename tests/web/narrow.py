@@ -1,4 +1,4 @@
-"""Studies with long names and every kind of row, and what is cut off or badly broken on a page."""
+"""Studies with long names and every kind of row, and checks for text that a page cuts off or breaks badly."""
 
 import random
 import time
@@ -111,7 +111,7 @@ ROWS = """(rows) => {%s
 
 
 def cut(page: Any) -> list[str]:
-    """What is wider than its box or than the page. Charts take a moment to follow a change of the width."""
+    """The elements that are wider than their box or the page. Charts take a moment to follow a change of the width."""
     end = time.monotonic() + 20
     while cut := page.evaluate(CUT % SEEN):
         if time.monotonic() > end:
@@ -121,7 +121,7 @@ def cut(page: Any) -> list[str]:
 
 
 def broken(page: Any) -> list[list[str]]:
-    """Names of which a line is short although more follows, and numbers and labels on two lines."""
+    """Names with a short line that is not the last, and numbers and labels on two lines."""
     broken: list[list[str]] = page.evaluate(BROKEN % SEEN)
     return broken
 

@@ -28,7 +28,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
 
 
 def make(storage: Storage, *names: str) -> None:
-    """Create these studies, or all, and run them; the last pulls stay pending."""
+    """Create these studies, or all of them, and run them. The last pulls stay pending."""
     for name in names or QUESTIONS:
         study = thresher.create_study(name, storage=storage, seed=7, **QUESTIONS[name])
         evaluate = evaluator(random.Random(name))
@@ -40,7 +40,7 @@ def make(storage: Storage, *names: str) -> None:
 
 
 def evaluator(draw: random.Random) -> Callable[[Pull], Any]:
-    """What a pull returns: a time, a pass or fail, points, or a pair of them."""
+    """The reward of a pull: a time, a pass or fail, points, or a pair of them."""
 
     def one(pull: Pull) -> float:
         if pull.arm in TIMES:

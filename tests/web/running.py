@@ -20,7 +20,7 @@ from storm import CONTEXT
 TOKEN, WRITE_TOKEN = "a-token-for-tests", "a-token-that-writes"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 WRITER = {"authorization": f"Bearer {WRITE_TOKEN}"}
-# with 5 seconds, a disk that stalls fails a test; and each call would read all certificates of the world again
+# the default of 5 seconds is too short for a disk that stalls; and each call would read all root certificates again
 for verb in ("get", "post"):
     setattr(httpx, verb, functools.partial(getattr(httpx, verb), timeout=60.0, verify=httpx.create_ssl_context()))
 
@@ -47,7 +47,7 @@ def served(
     files: int | None = None,
     patience: Mapping[str, float] | None = None,
 ) -> Iterator[Served]:
-    """A server on a free port; it has printed its address before the block begins.
+    """Run a server on a free port. It has printed its address before the block begins.
 
     ``files`` is how many it may open. ``patience`` sets durations, such as ``{"server.HEAD": 2.0}``: no test
     waits for the real ones. It is forked from a process that has imported what a server needs.
@@ -70,7 +70,7 @@ def served(
 
 
 def _serve(args: list[str], output: Any, log: Path | None, files: int | None, patience: Mapping[str, float]) -> None:
-    """In the process of the server."""
+    """The body of the server's process."""
     from thresher.cli import main
 
     os.dup2(output.fileno(), 1)
@@ -88,7 +88,7 @@ def _serve(args: list[str], output: Any, log: Path | None, files: int | None, pa
 
 @contextlib.contextmanager
 def stuck(path: Path) -> Iterator[None]:
-    """Another writer that never finishes."""
+    """Hold the write lock of the store, like a writer that never finishes."""
     connection = apsw.Connection(str(path))
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -99,7 +99,7 @@ def stuck(path: Path) -> Iterator[None]:
 
 
 def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait for something that must come."""
+    """Wait until the condition is true."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end

@@ -1,4 +1,4 @@
-"""What a study asks, over HTTP: limits, shares and baselines."""
+"""Kinds of questions over HTTP: limits, shares and baselines."""
 
 from typing import Any
 from urllib.parse import quote

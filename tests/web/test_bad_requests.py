@@ -99,7 +99,7 @@ def test_bodies_that_are_not_json_or_break_parsers_are_refused(app: CheckedApp, 
 LARGEST = 1.7976931348623157e308  # stands for infinity in a log
 HUGE: dict[
     str, tuple[dict[str, object], int, list[str]]
-] = {  # what becomes of a study's only arm: the same as in the library
+] = {  # fields of the study, the status, and the arms outside their bounds: the same as in the library
     "bounds": ({}, 422, ["a"]),
     "clip": ({"clip": True}, 200, []),
     "no bounds": ({"bounds": None, "confidence": None, "budget": 9}, 422, []),

@@ -1,4 +1,4 @@
-"""What viewers are sent: the changes, the same for all, and the same as if the study were read from the start."""
+"""Viewers get changes: the same for all viewers, and the same as if the study were read from the start."""
 
 import asyncio
 import json
@@ -119,7 +119,7 @@ def test_a_reward_outside_the_bounds_changes_the_guarantee() -> None:
 
 
 def moved(study: thresher.Study, live: LiveStudy | None, every: int) -> None:
-    """A study with failures, lost pulls and rewards that come in another order than they were asked for."""
+    """Run a study with failures, lost pulls and rewards that come in another order than the pulls were issued."""
     waiting = []
     for at in range(1500):
         pull = study.ask()
@@ -250,7 +250,7 @@ def test_a_long_first_message_is_made_once_for_all_and_sent_in_pieces() -> None:
 
 
 def test_what_viewers_are_sent_is_made_off_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It waits for the lock that long reads of the study hold."""
+    """Making it waits for a lock that long reads of the study hold."""
     store = MemoryStore()
     thresher.create_study("coins", arms=["a"], at_least=0.5, storage=store)
     monkeypatch.setattr("thresher.web.event_stream.SLOWING", (0.0,))

@@ -16,7 +16,7 @@ from sockets import connected, head, whole
 
 import thresher
 
-FILES = 1024  # what the server may open
+FILES = 1024  # files that the server may open
 
 
 def cpu(pid: int) -> float:
@@ -122,7 +122,7 @@ def test_too_many_streams_are_refused_in_one_line_until_one_is_closed(tmp_path: 
 
 
 def answers(connections: list[socket.socket], seconds: float) -> Iterator[bytes]:
-    """The reply of each connection, in the order in which they come, within some seconds."""
+    """The replies of the connections in the order in which they come, within some seconds."""
     with selectors.DefaultSelector() as selector:
         for connection in connections:
             selector.register(connection, selectors.EVENT_READ, connection)
@@ -134,7 +134,7 @@ def answers(connections: list[socket.socket], seconds: float) -> Iterator[bytes]
 
 
 def asking(stack: contextlib.ExitStack, server: Served, count: int) -> list[socket.socket]:
-    """Connections that have sent a request for a pull each."""
+    """Connections that have each sent a request for a pull."""
     ask = head(server, "/api/studies/coins/ask", "Content-Length: 0", method="POST", token=WRITE_TOKEN)
     askers = [stack.enter_context(connected(server)) for _ in range(count)]
     for asker in askers:

@@ -1,4 +1,4 @@
-"""The OpenAPI document is true, also for requests that people would not think of."""
+"""The OpenAPI document is true, also for generated requests."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a person sees: the page in a real browser, of a study that runs in another process."""
+"""The page of a running study in a real browser; the study runs in another process."""
 
 import os
 import re
@@ -193,7 +193,7 @@ def test_the_interface_is_described(site: Site) -> None:
 
 @pytest.fixture
 def pages_without_charts(site: Site) -> Iterator[tuple[Any, Any]]:
-    """Two pages for another server, for which the charts' library would be compiled again: they draw nothing."""
+    """Two pages for another server. They draw nothing, because the library of the charts would be compiled again."""
     context, stub = site.tab.page.context, "window.Plotly = { react: async () => {} }"
     context.route("**/static/plotly.js*", lambda route: route.fulfill(body=stub, content_type="text/javascript"))
     other = context.new_page()

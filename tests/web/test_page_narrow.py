@@ -1,4 +1,4 @@
-"""On a phone, 360 pixels wide, nothing that matters is cut off, even with long names; in a real browser."""
+"""In a real browser 360 pixels wide, like a phone, nothing important is cut off, even with long names."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Scores of one's own over HTTP: a server asks with the functions that it was started with, and imports none."""
+"""Custom scores over HTTP: a server uses the functions that it was started with, and imports none."""
 
 import pytest
 import rewritten

@@ -42,7 +42,7 @@ def test_a_damaged_study_has_the_same_status_whatever_is_asked_of_it(tmp_path: P
 
 
 def overwrite(path: Path, table: str) -> None:
-    """Overwrite the first page of a table: SQLite will find that it is no page."""
+    """Overwrite the first page of a table, so that SQLite finds it damaged."""
     connection = apsw.Connection(str(path))
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     root = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).get

@@ -87,7 +87,7 @@ def test_names_in_figures_are_text(study: thresher.Study) -> None:
 
 
 def test_a_notebook_does_not_display_only_the_data_of_a_figure(study: thresher.Study) -> None:
-    """Plotly's own method would display the figure itself, in a way that an export leaves blank."""
+    """Plotly's own method displays the figure in a way that an export leaves blank."""
     assert not callable(study.figure()._ipython_display_)
 
 
@@ -129,14 +129,14 @@ def test_the_command_writes_a_report_or_says_why_not(tmp_path: Path) -> None:
 
 @pytest.fixture(name="write")
 def a_writer(tmp_path: Path) -> Callable[..., "subprocess.CompletedProcess[str]"]:
-    """Calls ``thresher report`` for a study in its own store."""
+    """A function that calls ``thresher report`` for a study in its own store."""
     storage = f"sqlite:///{tmp_path}/s.db"
     thresher.create_study("coins", arms=["a"], at_least=0.5, budget=4, storage=storage).store.close()
     argv = ["report", "coins", "--storage", storage, "--out"]
     program = [sys.executable, "-m", "thresher", *argv]
 
     def write(*args: object, **options: Any) -> "subprocess.CompletedProcess[str]":
-        """The real program where a test needs a pipe or sets limits."""
+        """Run the command, as the real program where a test needs a pipe or sets limits."""
         arguments = [*map(str, args)]
         if options or "/dev/stdout" in arguments or "-" in arguments:
             return subprocess.run([*program, *arguments], capture_output=True, text=True, **options)

@@ -33,7 +33,7 @@ PATHS = [
     "/healthz/x",
     "/healthzz",
 ]
-KNOCKS = {  # what comes with the request, and what it must get
+KNOCKS = {  # the headers and the host of a request, and the statuses that it may get
     "foreign host": ({**BEARER}, "evil.example:8765", {421}),
     "host with another port": ({**BEARER}, "127.0.0.1:1", {421}),
     "host that only begins right": ({**BEARER}, f"{HOST}.evil.example", {421}),

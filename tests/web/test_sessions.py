@@ -1,4 +1,4 @@
-"""Two tokens, and the sessions that browsers get for them: what they allow, for how long, and who can make one."""
+"""Two tokens and their sessions: what they allow, for how long, and that nobody else can make one."""
 
 import time
 

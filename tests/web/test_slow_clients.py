@@ -12,7 +12,7 @@ from sockets import connected, head, whole
 
 
 def test_slow_clients_are_cut_off(tmp_path: Path) -> None:
-    """Nothing sent, headers byte by byte, and a body byte by byte after its reply."""
+    """Clients that send nothing, headers byte by byte, or a body byte by byte after the reply."""
     log = tmp_path / "log"
     taken: dict[str, float] = {}
 
@@ -61,7 +61,7 @@ def test_a_request_with_two_lengths_ends_its_connection() -> None:
 
 @pytest.mark.alone
 def test_a_reply_does_not_wait_for_the_clients_acknowledgement() -> None:
-    """40 ms for every one, when the two writes of a reply met Nagle's algorithm and delayed acknowledgements."""
+    """Without TCP_NODELAY, Nagle's algorithm and delayed acknowledgements cost 40 ms for each reply."""
     with served("memory") as server, connected(server) as connection:
         seconds = []
         for _ in range(50):

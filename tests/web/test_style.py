@@ -1,4 +1,4 @@
-"""Everything visible is readable: contrast, by WCAG 2, of text (4.5) and of the borders of controls (3)."""
+"""Contrast by WCAG 2: at least 4.5 for text, and 3 for the borders of controls."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Over HTTP, a reward reaches only the study and the draw that it is of."""
+"""Over HTTP, a reward reaches only the study and the draw that it belongs to."""
 
 from asgi import BEARER, request
 from coins import COINS, a_store, coins_app, get, post  # noqa: F401 - fixtures

@@ -88,10 +88,8 @@ def ask(
     study: Study, count: int, arm: str | None, wait: bool, lease: float, scores: tuple[object, ...], style: str
 ) -> int:
     """Print pulls."""
-    reply = ask_for_reply(study, count, lease=lease, key=None, arm=arm)
-    while wait and reply.wait:
+    while (reply := ask_for_reply(study, count, lease=lease, key=None, arm=arm)).wait and wait:
         time.sleep(PAUSE)
-        reply = ask_for_reply(study, count, lease=lease, key=None, arm=arm)
     pulls = reply.pulls
     try:
         print_lines(json.dumps({"format": 1, **pull_json(pull)}) if style == "json" else _line(pull) for pull in pulls)

@@ -99,7 +99,7 @@ def _baseline_reward(ledger: State, pull: int) -> float | None:
 
 
 def rows_of(ledger: State) -> Iterator[Row]:
-    """All pulls as rows. The state of a charged pull is such that an import charges it again."""
+    """The rows of all pulls. A charged pull has a state that an import charges too."""
     for pull, state in enumerate(_states(ledger), start=1):
         reward = ledger.pull_reward[pull - 1] if state in WITH_REWARD else None
         case = ledger.case_of(pull)

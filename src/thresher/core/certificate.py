@@ -35,17 +35,16 @@ class Stakes(NamedTuple):
     high_edge: float  # b + z: below is proven against a mean of this
     level: float  # K / risk
     alone: float  # the capital that settles an arm by itself: the level, or UNREACHED with ranks (`error_rate.py`)
-    upward: Sequence[float]  # λ of each bet on "above", by `bets`
-    downward: Sequence[float]  # λ of each bet on "below"
+    bets: Sequence[float]  # λ of each bet, in the order of an arm's capitals: see `bet`
 
 
-def bets(edge: float, tolerance: float = 0.0) -> list[float]:
+def side_bets(edge: float, tolerance: float = 0.0) -> list[float]:
     """λ of the BETS bets on one side, the largest first; ``edge`` is b − z for "above", 1 − b − z for "below".
 
     With a tolerance z, the best bet on an arm on the bar is about z over its variance, on the other edge twice that.
     Smaller bets would only help arms beyond that edge, which the other capital settles.
 
-    >>> bets(0.5)[:3], bets(0.5, 0.1)[-1]
+    >>> side_bets(0.5)[:3], side_bets(0.5, 0.1)[-1]
     ([2.0, 1.6, 0.96], 0.6000000000000001)
     """
     sizes = [1.0 / edge, 0.8 / edge]
@@ -66,11 +65,10 @@ def grow(
     if total < SMALLEST:
         total = 0.0
     capital[start] = total
-    for bet in range(1, BETS):
-        share = bets[bet]
+    for at in range(start + 1, start + BETS):
+        share = bets[at]
         if share > cap:
             share = cap
-        at = start + bet
         product = capital[at] * (1.0 + share * gain)
         if product < SMALLEST:
             product = 0.0
@@ -94,18 +92,21 @@ def bet(
     edges, or with cases what the remaining ones would need (`Docket`). ``capital`` holds BETS products for above, then
     BETS for below.
     """
-    up, down, room = stakes.upward, stakes.downward, 1.0 - high_bar
+    bets, room = stakes.bets, 1.0 - high_bar
     gain, loss = low - low_bar, high_bar - high
-    most_up, most_down = (1.0 / low_bar if low_bar > 0.0 else UNREACHED), (1.0 / room if room > 0.0 else UNREACHED)
-    cap_up, cap_down = (0.98 / low_bar if low_bar > 0.0 else UNREACHED), (0.98 / room if room > 0.0 else UNREACHED)
-    all_up, all_down = min(up[0], most_up), min(down[0], most_down)
+    all_up, all_down = bets[0], bets[BETS]
+    cap_up = cap_down = UNREACHED
     first_up, first_down = 1.0 + all_up * gain, 1.0 + all_down * loss
-    if all_up == most_up:  # so that the worst possible reward makes it exactly 0
-        first_up = low / low_bar
-    if all_down == most_down:
-        first_down = (1.0 - high) / room
-    above = grow(capital, 0, up, cap_up, first_up, gain)
-    below = grow(capital, BETS, down, cap_down, first_down, loss)
+    if low_bar > 0.0:
+        cap_up = 0.98 / low_bar
+        if all_up >= 1.0 / low_bar:  # so that the worst possible reward makes it exactly 0
+            first_up = low / low_bar
+    if room > 0.0:
+        cap_down = 0.98 / room
+        if all_down >= 1.0 / room:
+            first_down = (1.0 - high) / room
+    above = grow(capital, 0, bets, cap_up, first_up, gain)
+    below = grow(capital, BETS, bets, cap_down, first_down, loss)
     return reached_by(above, below, stakes.alone)
 
 
@@ -334,9 +335,7 @@ def weigh_imported(
     A product may grow or shrink beyond the range of floats on the way, so its powers of STEP are counted separately.
     Otherwise the result would depend on the order of the rewards.
     """
-    blind = Stakes(
-        stakes.bar, stakes.low_edge, stakes.high_edge, stakes.level, UNREACHED, stakes.upward, stakes.downward
-    )
+    blind = Stakes(stakes.bar, stakes.low_edge, stakes.high_edge, stakes.level, UNREACHED, stakes.bets)
     steps = [0] * len(capital)
     while docket.first[arm] != 0:
         advance(docket, board, sheet, arm, capital, blind)

@@ -66,10 +66,10 @@ def arm_left(study: State, arm: int) -> int | None:
     capital, level = study.capitals.get(arm, study.untouched), stakes.level
     if study.ranking.level:
         level /= max(1, *study.ranking.reached)
-    pulls = _until(capital[:BETS], stakes.upward, low_bar, mean - low_bar, variance, doubt, level)
+    pulls = _until(capital[:BETS], stakes.bets[:BETS], low_bar, mean - low_bar, variance, doubt, level)
     if study.spec.find is None:
         room = 1.0 - high_bar
-        pulls = min(pulls, _until(capital[BETS:], stakes.downward, room, high_bar - mean, variance, doubt, level))
+        pulls = min(pulls, _until(capital[BETS:], stakes.bets[BETS:], room, high_bar - mean, variance, doubt, level))
     if remaining < math.inf:  # the fewer cases remain, the more each of them says
         pulls = remaining if math.isinf(pulls) else pulls * remaining / (remaining + pulls)
     return None if math.isinf(pulls) else math.ceil(pulls)

@@ -108,12 +108,10 @@ def stakes(
     bar, low_edge, high_edge = bars
     level = math.inf if confidence is None else arms / (1.0 - confidence)
     tolerance = (high_edge - low_edge) / 2.0
-    upward, downward = (
-        tuple(certificate.bets(edge, tolerance) if 0.0 < edge < 1.0 else certificate.bets(1.0))
-        for edge in (low_edge, 1.0 - high_edge)
-    )
+    sides = (low_edge, 1.0 - high_edge)
+    bets = [share for edge in sides for share in certificate.side_bets(edge if edge > 0 else 1.0, tolerance)]
     alone = certificate.UNREACHED if ranks else level
-    return certificate.Stakes(bar, low_edge, high_edge, level, alone, upward, downward)
+    return certificate.Stakes(bar, low_edge, high_edge, level, alone, tuple(bets))
 
 
 def ends_of(specification: Spec) -> certificate.Ends:

@@ -251,11 +251,10 @@ def blank_proof(
     find: int = 0,
 ) -> Proof:
     """Empty columns for this many arms, pulls and cases."""
-    upward, downward = (np.array(bets) for bets in (stakes.upward, stakes.downward))
     return Proof(
         docket=state.docket(arms, budget, zeros),
         capitals=np.zeros((arms, 2 * BETS)),
-        stakes=stakes._replace(upward=upward, downward=downward),  # type: ignore[arg-type]
+        stakes=stakes._replace(bets=np.array(stakes.bets)),  # type: ignore[arg-type]
         open=np.zeros(1, np.int64),
         above=np.zeros(1, np.int64),
         base=base,

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import chain
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import TypeVar, TypeVarTuple
 
 from ..core import ledger as ledgers
 from ..core import validity
@@ -33,7 +33,7 @@ from .reader import damaged, event_at, is_there, pages, unknown
 from .store import Store
 
 Answer = TypeVar("Answer")
-Arguments = ParamSpec("Arguments")
+Arguments = TypeVarTuple("Arguments")
 _tuple = tuple.__new__  # what Event(…) does, in a third of the time
 Written = tuple[Answer, Event | None]  # what a call returns, and the last event that it wrote
 LONGEST_TEXT = 10_000  # characters of a reason, and of a note
@@ -128,9 +128,7 @@ class Journal:
         with self._lock:
             return reader(self._newest())
 
-    def commit(
-        self, plan: Callable[Concatenate[Draft, Arguments], Answer], *args: Arguments.args, **kwargs: Arguments.kwargs
-    ) -> Answer:
+    def commit(self, plan: Callable[[Draft, *Arguments], Answer], *args: *Arguments) -> Answer:
         """Let ``plan(draft, …)`` write events on the newest state, and append them.
 
         Losing a race means deciding again. If the connection is lost before the reply comes, the key of the events
@@ -156,7 +154,7 @@ class Journal:
                             self._ledger, self._basis, told = None, ledger.last, ledger.own_told
                             try:
                                 self._deciding = True
-                                answer = plan(draft, *args, **kwargs)
+                                answer = plan(draft, *args)
                             except ThresherError:
                                 if ledger.last is self._basis:  # else it holds an event that is not written
                                     self._ledger = ledger

@@ -266,10 +266,10 @@ class Evaluations:
                 self.overdue[future] = self.running.pop(future)
                 yield future, evaluation
 
-    def drop_all(self, reason: str) -> None:
+    def drop_all(self, reason: str, cause: Cause = "lost") -> None:
         self.take_back()
         while self.running:
-            self.drop(self.running.popitem()[1], reason, "lost")
+            self.drop(self.running.popitem()[1], reason, cause)
 
     def take_back(self) -> None:
         """Take back the pulls that have not begun."""
@@ -481,7 +481,9 @@ class Runner:
         try:
             self.limits.check(pull)
         except CannotGoOn as error:
-            self._evaluations.drop(evaluation, str(error).partition(";")[0], "broken-pool")  # it has an outcome
+            # its outcome is known, and those of the others may be: that of one may have changed what measures
+            self._evaluations.drop(evaluation, str(error).partition(";")[0], "broken-pool")
+            self._evaluations.drop_all("the run ended before it did", "broken-pool")
             raise
         try:
             try:

@@ -125,7 +125,9 @@ class Processes(Threads):
                 if future.set_running_or_notify_cancel():
                     self._running[future] = process
                     try:
-                        future.set_result(process.evaluate(pull, failure))
+                        if failure is not None:
+                            raise failure
+                        future.set_result(process.evaluate(pull))
                     except BaseException as error:
                         future.set_exception(error)
                     del self._running[future]
@@ -167,10 +169,7 @@ class Process:
                 raise CannotGoOn("shared", rule=f"its set-up failed: {failure}", remedy="correct it and run again")
         return pipe
 
-    def evaluate(self, pull: Pull, failure: BaseException | None = None) -> object:
-        """Evaluate a pull. ``failure`` is the error with which the process did not start."""
-        if failure is not None:
-            raise failure
+    def evaluate(self, pull: Pull) -> object:
         question = pickle.dumps(pull)
         pipe = self.prepare()
         try:
