@@ -1,4 +1,4 @@
-"""What may be relied on, in a sentence with its assumptions, and what would help where arms are still open."""
+"""The guarantee, in a sentence with its assumptions, and hints where arms are still open."""
 
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ SIDE = "a label only says on which side of the bar the {} is"
 
 
 class Words(NamedTuple):
-    """What the readers of a guarantee call things."""
+    """The words for arms and rewards that fit the readers of a guarantee."""
 
     arms: str = "arms"
     rewards: str = "an arm's rewards"
@@ -29,7 +29,7 @@ USUAL = Words()
 
 
 def guarantee(ledger: State, words: Words = USUAL) -> str:
-    """What may be relied on, in one sentence with its assumptions."""
+    """The guarantee, in one sentence with its assumptions."""
     spec = ledger.spec
     if spec.confidence is None:
         lacking = "a confidence" if spec.limits else "bounds, which certificates need"
@@ -70,7 +70,7 @@ def guarantee(ledger: State, words: Words = USUAL) -> str:
 
 
 def _assumed(ledger: State, rewards: str) -> str:
-    """What the certificates rest on."""
+    """The assumptions of the certificates."""
     spec = ledger.spec
     within = ""
     if spec.bounds is not None:
@@ -94,7 +94,7 @@ def named(ledger: State, arms: list[int]) -> str:
 
 
 def _caveats(ledger: State) -> str:
-    """What else a reader of the guarantee must know, each in a sentence."""
+    """Further facts that limit the guarantee, a sentence each."""
     sentences = []
     if ledger.repeatable:
         sentences.append(
@@ -223,7 +223,7 @@ def _is_counted(ledger: State, arm: int, retried: set[int]) -> bool:
     return label == BELOW and not is_above(high, ledger.cases.count, spec.reach)
 
 
-# -- hints: what would help a finished study that still has open arms ----------------------------------------------
+# -- hints ---------------------------------------------------------------------------------------------------------
 
 MOST_REPLAYED = 50_000  # rewards that a hint may replay
 IS_OUTSIDE = "returned a reward outside the bounds"
@@ -232,7 +232,7 @@ WIDEST = 0.5  # the widest tolerance that a hint proposes, as a share of the way
 
 
 def hints(ledger: State) -> tuple[str, ...]:
-    """What would help a finished study with open arms, in a sentence each; every hint names its arms."""
+    """How to go on after a study that ended with open arms, a sentence each; every hint names its arms."""
     if not ledger.certifies or not ledger.done:
         return ()
     arms = range(len(ledger.spec.arms))

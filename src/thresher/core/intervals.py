@@ -1,4 +1,4 @@
-"""For display: intervals that hold at all times, and how far an arm's evidence has come.
+"""For display: intervals that hold at all times, and how much evidence there is for an arm's label.
 
 Both use logarithms, decide nothing and are not part of the compared state. The intervals are the predictable plug-in
 empirical Bernstein sequence of Waudby-Smith and Ramdas (2023, theorem 2) on the rewards that the certificate has
@@ -53,7 +53,7 @@ class Side:
 
 
 class Interval:
-    """Both ends for one arm, and how far the arm's committed pulls have been fed in."""
+    """Both ends of one arm's interval, up to the last committed pull that was fed in."""
 
     __slots__ = ("fed", "high", "low", "sums")
 
@@ -76,7 +76,7 @@ class Interval:
 
 
 class Commit(NamedTuple):
-    """A pull that is in its arm's capitals, what the claims from above and from below see of it, and their bars."""
+    """A pull that is in its arm's capitals: the reward and the bar for the claim from below, and those from above."""
 
     pull: int
     low: float
@@ -87,7 +87,7 @@ class Commit(NamedTuple):
 
 
 class Sums:
-    """What `committed` has passed: the number of places, and the sums that their rewards add to the imported ones."""
+    """Running totals while `committed` walks an arm's pulls: how many cases, and the sums of their rewards."""
 
     __slots__ = ("high", "low", "places")
 
@@ -120,7 +120,7 @@ def committed(study: State, arm: int, *, after: int = 0, sums: Sums | None = Non
 
 
 def _against(study: State, arm: int, pull: int, low: float, high: float, sums: Sums) -> Commit:
-    """A committed place, against what the cases that were left would have needed."""
+    """A committed case. Its bars are the means that the cases which were left needed to reach."""
     cases, left = study.sheet.cases, study.sheet.places[arm] - sums.places
     known = study.imported_sum(arm)
     needed = cases * study.stakes.bar - known
@@ -130,10 +130,10 @@ def _against(study: State, arm: int, pull: int, low: float, high: float, sums: S
     return commit
 
 
-def way(capital: MutableSequence[float], start: int, level: float) -> float:
-    """How far one of an arm's capitals is on its way to the level, as a share: on a logarithmic scale.
+def share_of_level(capital: MutableSequence[float], start: int, level: float) -> float:
+    """One of an arm's capitals as a share of the level that settles the arm, on a logarithmic scale.
 
-    >>> way([10.0] * 16, 0, 1000.0)
+    >>> share_of_level([10.0] * 16, 0, 1000.0)
     0.33333333333333337
     """
     return min(1.0, math.log(max(mean_of(capital, start), 1.0)) / math.log(level))
@@ -163,7 +163,7 @@ def interval(study: State, arm: int, mean: float | None) -> Span:
 
 
 def _counted_interval(study: State, arm: int, mean: float | None) -> Span:
-    """The same on the scale of what counts."""
+    """The interval on the scale of what counts."""
     spec, label = study.spec, study.docket.settled[arm]
     sequence = study.intervals.get(arm)
     if sequence is None:
@@ -200,15 +200,15 @@ def _by_count(study: State, arm: int) -> tuple[float, float]:
 
 
 def progress(study: State, arm: int) -> float:
-    """The evidence as a share of what settles the arm."""
+    """The arm's evidence, as a share of what settles it."""
     if study.docket.settled[arm] != OPEN:
         return 1.0
     capital = study.capitals.get(arm)
     if capital is None:
         return 0.0
     level = study.stakes.level
-    sides = max(way(capital, 0, level), way(capital, BETS, level))
+    sides = max(share_of_level(capital, 0, level), share_of_level(capital, BETS, level))
     if study.stakes.tolerance <= 0:
         return sides
-    near = [1.0 if capital[4 * BETS + side] else way(capital, (2 + side) * BETS, level) for side in (0, 1)]
+    near = [1.0 if capital[4 * BETS + side] else share_of_level(capital, (2 + side) * BETS, level) for side in (0, 1)]
     return max(sides, min(near))

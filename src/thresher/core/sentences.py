@@ -68,7 +68,7 @@ class Wording(NamedTuple):
         return amount(value, self.unit, exact=exact)
 
     def estimate(self, value: float | None, *, exact: bool = False) -> str:
-        """What is asked about: a mean, a share in percent, or a difference with its sign.
+        """A mean, a share in percent, or a difference with its sign, whichever the question is about.
 
         >>> Wording(0.2, share=0.95).estimate(0.975), Wording(0.0, baseline="a").estimate(0.03)
         ('97.5 %', '+0.03')
@@ -152,7 +152,7 @@ def claim(wording: Wording) -> str:
 
 
 def question(wording: Wording, arms: int) -> str:
-    """What a study asks about so many arms.
+    """The question about this number of arms.
 
     >>> question(Wording(0.9), 3), question(Wording(0.9), 1)
     ('Which of 3 arms reach 0.9?', 'Does the arm reach 0.9?')
@@ -169,7 +169,7 @@ def question(wording: Wording, arms: int) -> str:
 
 
 def question_of(spec: Spec) -> str:
-    """What a study of this specification asks."""
+    """The question of a study with this specification."""
     return question(wording_of(spec), spec.contenders)
 
 
@@ -237,7 +237,7 @@ def pulls_made(issued: int, budget: int | None) -> str:
 
 
 def standing(row: Row, *, outside: bool) -> str:
-    """What is known about one arm; ``outside``: a reward lay outside the bounds.
+    """The state of one arm, in a sentence; ``outside``: a reward lay outside the bounds.
 
     >>> row = Row("a", "above", False, 0.9, 0.5, 1.0, 8, 0, 0, 1, progress=0.4, reason="it timed out")
     >>> standing(row, outside=False)
