@@ -16,8 +16,7 @@ from .core.policies import Policy
 from .core.spec import Spec, differences
 from .core.state import State
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
-from .log.chain import chained
-from .log.store import Storage, Store, open_store
+from .log.store import Storage, Store, chained, open_store
 from .study import LEASE, Study, accept, peek
 from .text.files import read_text
 

@@ -21,9 +21,9 @@ from ..core.results import CANCELLED, LOST, OF_ONE_ARM, ORIGINS, SHAPES, SPARE, 
 from ..core.spec import Spec
 from ..core.state import State
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
-from ..log.chain import Head, chained
 from ..log.commands import Result, checked_result
 from ..log.journal import plain, storable
+from ..log.store import Head, chained
 from ..study import Study, import_pulls, peek
 from ..text.escapes import cell, remark
 from ..text.files import read_text
