@@ -44,15 +44,16 @@ class Wording(NamedTuple):
         return 0.0 - self.stated_bar if self.baseline is not None and self.lower_is_better else self.stated_bar
 
     @property
-    def bars(self) -> dict[str, float | None]:
-        """The stated bar, by the name that users give it; None by the other names.
+    def asked(self) -> dict[str, Any]:
+        """The question as data: the stated bar by the name that users give it, and None by the other names; the rest.
 
-        >>> Wording(0.05, lower_is_better=True).bars, Wording(0.0, baseline="a").bars
-        ({'at_least': None, 'at_most': 0.05, 'margin': None}, {'at_least': None, 'at_most': None, 'margin': 0.0})
+        >>> Wording(0.05, lower_is_better=True).asked["at_most"], Wording(0.0, baseline="a").asked["at_least"]
+        (0.05, None)
         """
         name = "margin" if self.baseline is not None else "at_most" if self.lower_is_better else "at_least"
         bar = None if self.ratio is not None else self.stated_bar
-        return {**dict.fromkeys((*BARS, "margin")), name: bar}
+        names = ("lower_is_better", "share", "baseline", "ratio", "unit")
+        return {**dict.fromkeys((*BARS, "margin")), name: bar, **{name: getattr(self, name) for name in names}}
 
     @property
     def draws(self) -> str:

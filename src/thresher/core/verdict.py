@@ -214,8 +214,6 @@ def verdict_of(study: str, ledger: State, words: Words = USUAL) -> Verdict:
     """The verdict of a ledger, its guarantee in these words."""
     spec = ledger.spec
     wording = wording_of(spec)
-    asked: dict[str, Any] = {**wording._asdict(), **wording.bars}
-    del asked["stated_bar"]
     return Verdict(
         study=study,
         bounds=spec.bounds,
@@ -235,5 +233,7 @@ def verdict_of(study: str, ledger: State, words: Words = USUAL) -> Verdict:
         imported=ledger.told - ledger.own_told,
         events=ledger.seq,
         head=ledger.head,
-        **asked,
+        cases=wording.cases,
+        find=wording.find,
+        **wording.asked,
     )
