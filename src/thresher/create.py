@@ -123,10 +123,10 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
                 store.flush()  # also after an append whose reply was lost: it may not be on the disk
                 break
             except (Conflict, Interrupted) as error:
-                found = store.read(name, 0, 1)
-                if isinstance(error, Interrupted) and (not found or attempt == ATTEMPTS):
+                first = store.read(name, 0, 1)
+                if isinstance(error, Interrupted) and (not first or attempt == ATTEMPTS):
                     raise
-                if not found or found[0].key != event.key:
+                if not first or first[0].key != event.key:
                     return False
     return True
 

@@ -163,17 +163,19 @@ class Study(AbstractContextManager["Study"]):
 
         A study renews the pulls that it handed out itself. Pulls that are no longer pending are left alone.
         """
-        given = [pulls] if isinstance(pulls, Pull | int | str) else list(pulls)
-        peek(self, lambda ledger: [ledger.state_of(id_in(ledger, pull)) for pull in given])
-        self.store.renew(self.name, [id_of(pull) for pull in given], checks.seconds("lease", seconds))
+        named = [pulls] if isinstance(pulls, Pull | int | str) else list(pulls)
+        numbers = peek(self, lambda ledger: [id_in(ledger, pull) for pull in named])
+        self.store.renew(self.name, numbers, checks.seconds("lease", seconds))
 
     def sweep(self) -> int:
         """Drop the pulls whose agents' heartbeat stopped, with cause ``"lost"``. Returns how many."""
         self._next_sweep = time.monotonic() + SWEEP
         if not self.store.leased:
             return 0
-        for pull in peek(self, lambda ledger: [each for each in self._keeper.held if ledger.state_of(each) != PENDING]):
-            self._keeper.let_go(pull)  # another process has told or dropped it
+        held = self._keeper.held
+        ended = peek(self, lambda ledger: [pull for pull in held if ledger.state_of(pull) != PENDING])
+        for pull in ended:  # told or dropped by another process
+            self._keeper.let_go(pull)
         lost = [pull for pull in self.store.expired(self.name) if not self._keeper.holds(pull)]
         return self._journal.commit(commands.drop_lost, lost) if lost else 0
 

@@ -432,7 +432,7 @@ def _rank(state: State, arm: int, *, counted: bool = False) -> None:
         return
     ranking, capital = state.ranking, _capital(state, arm)
     for at in range(error_rate.update(ranking, state.docket, state.sheet, arm, capital, state.stakes, counted)):
-        other = ranking.found[at]
+        other = ranking.newly_settled[at]
         _settle(state, other)
         _score_later(state, other)
     _shut(state, arm)

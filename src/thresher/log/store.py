@@ -134,7 +134,7 @@ class Store(Protocol):
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none; after `Interrupted` it is unknown which. Then call `flush`.
 
-        The events carry their digests (see `chain`), and the last of them becomes the head.
+        The events carry their digests (see `link`), and the last of them becomes the head.
 
         Pulls that the events ask for get a lease of ``lease`` seconds; pulls that they end lose theirs.
         """
@@ -273,7 +273,7 @@ class MemoryStore:
             if events[0].seq != len(log) + 1:
                 raise beaten(events[0].seq)
             if events[0].digest is None:
-                raise InvalidInput("event", events[0].seq, "has no digest", "chain.chained gives it one")
+                raise InvalidInput("event", events[0].seq, "has no digest", "store.chained gives it one")
             log.extend(events)
             self.logs[study] = log
 
