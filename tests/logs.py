@@ -3,8 +3,7 @@
 from collections.abc import Iterable
 
 from thresher.core.events import Event
-from thresher.log.chain import START, link
-from thresher.log.store import Store
+from thresher.log.store import START, Store, link
 
 
 def append(store: Store, study: str, events: Iterable[Event], *, lease: float | None = None) -> list[Event]:

@@ -16,8 +16,7 @@ from .core.policies import Policy
 from .core.spec import Spec, differences
 from .core.state import State
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
-from .log.chain import chained
-from .log.store import Storage, Store, open_store
+from .log.store import Storage, Store, chained, open_store
 from .study import LEASE, Study, accept, peek
 from .text.files import read_text
 
@@ -124,10 +123,10 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
                 store.flush()  # also after an append whose reply was lost: it may not be on the disk
                 break
             except (Conflict, Interrupted) as error:
-                found = store.read(name, 0, 1)
-                if isinstance(error, Interrupted) and (not found or attempt == ATTEMPTS):
+                first = store.read(name, 0, 1)
+                if isinstance(error, Interrupted) and (not first or attempt == ATTEMPTS):
                     raise
-                if not found or found[0].key != event.key:
+                if not first or first[0].key != event.key:
                     return False
     return True
 

@@ -1,8 +1,9 @@
 """A study: ask which arm to pull, tell the reward, read the verdict."""
 
-import contextlib
 import importlib
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -16,17 +17,18 @@ from .core.hard_cases import CaseRow, hardest
 from .core.pulls import Pull, PullRow, Pulls, id_in, id_of, pull_of, pulls_in
 from .core.state import State
 from .core.verdict import Verdict, verdict_of
-from .errors import AlreadyTold, CannotGoOn, InvalidInput, OutsideBounds, lacks
+from .errors import CannotGoOn, InvalidInput, OutsideBounds, lacks
 from .log import commands
 from .log.commands import Keys, Telling, marked
 from .log.journal import Answer, Draft, Journal
-from .log.leases import Keeper
+from .log.locks import renewed
 from .log.store import Store
 from .text.phrasing import plural
 
 __all__ = ["LEASE", "SWEEP", "Pull", "PullRow", "Pulls", "Study"]
 
 LEASE = 60.0  # seconds after which the pulls of a process whose heartbeat stopped count as lost
+BEATS = 3  # renewals in the time of one lease: two may fail, or come late
 SWEEP = 1.0  # seconds between two checks of a busy agent for lost pulls
 
 
@@ -161,17 +163,19 @@ class Study(AbstractContextManager["Study"]):
 
         A study renews the pulls that it handed out itself. Pulls that are no longer pending are left alone.
         """
-        given = [pulls] if isinstance(pulls, Pull | int | str) else list(pulls)
-        peek(self, lambda ledger: [ledger.state_of(id_in(ledger, pull)) for pull in given])
-        self.store.renew(self.name, [id_of(pull) for pull in given], checks.seconds("lease", seconds))
+        named = [pulls] if isinstance(pulls, Pull | int | str) else list(pulls)
+        numbers = peek(self, lambda ledger: [id_in(ledger, pull) for pull in named])
+        self.store.renew(self.name, numbers, checks.seconds("lease", seconds))
 
     def sweep(self) -> int:
         """Drop the pulls whose agents' heartbeat stopped, with cause ``"lost"``. Returns how many."""
         self._next_sweep = time.monotonic() + SWEEP
         if not self.store.leased:
             return 0
-        for pull in peek(self, lambda ledger: [each for each in self._keeper.held if ledger.state_of(each) != PENDING]):
-            self._keeper.let_go(pull)  # another process has told or dropped it
+        held = self._keeper.held
+        ended = peek(self, lambda ledger: [pull for pull in held if ledger.state_of(pull) != PENDING])
+        for pull in ended:  # told or dropped by another process
+            self._keeper.let_go(pull)
         lost = [pull for pull in self.store.expired(self.name) if not self._keeper.holds(pull)]
         return self._journal.commit(commands.drop_lost, lost) if lost else 0
 
@@ -259,6 +263,81 @@ class Study(AbstractContextManager["Study"]):
         return self.verdict()._repr_html_()
 
 
+# -- Leases: this process renews those of the pulls that it handed out, as long as it lives ----------------------------
+
+
+class Keeper:
+    """Renews leases from one daemon thread, which exists only while this process has pending pulls.
+
+    The thread holds its keeper by a weak reference: when a study is garbage-collected, its leases run out.
+    A forked child renews none of its parent's pulls; the parent does.
+    """
+
+    def __init__(self, store: Store, study: str, seconds: float) -> None:
+        self.store, self.study, self.seconds = store, study, seconds
+        self._forgotten = threading.Event()
+        weakref.finalize(self, self._forgotten.set).atexit = False
+        self._begin()
+        _KEEPERS.add(self)
+
+    def _begin(self) -> None:
+        self._pulls: set[int] = set()
+        self._lock = threading.Lock()
+        self._beating = False  # whether there is a thread
+
+    def hold(self, pulls: Iterable[int]) -> None:
+        """Renew these pulls from now on."""
+        with self._lock:
+            self._pulls.update(pulls)
+            if self._pulls and not self._beating:
+                self._beating = True
+                beat = (weakref.ref(self), self._forgotten, self.seconds / BEATS)
+                threading.Thread(target=_beat, args=beat, name="thresher-leases", daemon=True).start()
+
+    def let_go(self, pull: int) -> None:
+        with self._lock:
+            self._pulls.discard(pull)
+
+    def let_go_of_all(self) -> None:
+        """Stop renewing all pulls; their leases run out."""
+        with self._lock:
+            self._pulls.clear()
+
+    @property
+    def held(self) -> list[int]:
+        with self._lock:
+            return list(self._pulls)
+
+    def holds(self, pull: int) -> bool:
+        return pull in self._pulls
+
+    def beat(self) -> bool:
+        """Renew. Returns whether anything is left to renew."""
+        with self._lock:
+            pulls = sorted(self._pulls)
+            if not pulls:
+                self._beating = False  # the thread ends; the next pull starts another
+                return False
+        try:
+            self.store.renew(self.study, pulls, self.seconds)
+        except Exception as error:  # the next renewal may succeed
+            from .text.logs import log  # here: a command that asks or tells rarely needs it
+
+            log.warning(f"the leases of {plural(len(pulls), 'pull')} could not be renewed: {error}")
+        return True
+
+
+_KEEPERS = renewed(Keeper._begin)
+
+
+def _beat(keeper: "weakref.ref[Keeper]", forgotten: threading.Event, pause: float) -> None:
+    while not forgotten.wait(pause):
+        alive = keeper()
+        if alive is None or not alive.beat():
+            return
+        del alive
+
+
 # -- For thresher's own runners, adapters and services -----------------------------------------------------------------
 
 
@@ -343,18 +422,8 @@ def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, Outside
 
     A pull that another agent has dropped and told another reward since keeps that one.
     """
-
-    def plan(draft: Draft) -> dict[int, OutsideBounds]:
-        outside = {}
-        for reward in rewards:
-            with contextlib.suppress(AlreadyTold):
-                error = commands.tell(draft, *reward)
-                if error is not None:
-                    outside[id_of(reward.pull)] = error
-        return outside
-
     try:
-        return study._journal.commit(plan)
+        return study._journal.commit(commands.tell_all, rewards)
     finally:  # if it cannot be written, the leases run out
         for reward in rewards if study.store.leased else ():
             study._keeper.let_go(id_of(reward.pull))

@@ -66,8 +66,8 @@ def test_cases_without_names_are_numbered(tmp_path: Path, name: str, data: str) 
 
 
 def test_a_case_may_have_parameters_of_any_name(tmp_path: Path) -> None:
-    found = cases_of(tmp_path, "x.json", '{"1": {"arm": "x", "name": "y"}}')
-    assert found == {"1": {"arm": "x", "name": "y"}}
+    cases = cases_of(tmp_path, "x.json", '{"1": {"arm": "x", "name": "y"}}')
+    assert cases == {"1": {"arm": "x", "name": "y"}}
 
 
 def test_arms_may_be_json_lines_too(tmp_path: Path) -> None:
@@ -194,16 +194,16 @@ def test_a_command_gets_each_case_by_placeholder_and_by_environment(tmp_path: Pa
     (tmp_path / "x.jsonl").write_text("".join(f'{{"id": {i}, "says": {{"x": {i}}}}}\n' for i in range(9)))
     script = 'echo "$THRESHER_ARM $THRESHER_CASE $0 $1" >> seen; echo 0.$THRESHER_CASE'
     command = ["sh", "-c", script, "{case}", "{case.says}"]
-    found = verdict_of(run(*TWO, "--cases=x.jsonl", "--format=json", "--", *command, cwd=tmp_path))
+    rows = verdict_of(run(*TWO, "--cases=x.jsonl", "--format=json", "--", *command, cwd=tmp_path))
     seen = (tmp_path / "seen").read_text().splitlines()
-    assert len(set(seen)) == len(seen) == sum(row["cases"] for row in found.values())  # type: ignore[misc]
+    assert len(set(seen)) == len(seen) == sum(row["cases"] for row in rows.values())  # type: ignore[misc]
     assert set(seen) <= {f'{arm} {i} {i} {{"x": {i}}}' for arm in "ab" for i in range(9)}
 
 
 def test_numbered_cases_count_from_0_and_end_by_themselves() -> None:
     args = ["--cases=4", "--confidence=off", "--bounds=0:9", "--format=json"]
-    found = verdict_of(run(*TWO, *args, "--", "echo", "{arm} {case}"))
-    assert [(row["cases"], row["exact"], row["mean"]) for row in found.values()] == [(4, True, 1.5)] * 2
+    rows = verdict_of(run(*TWO, *args, "--", "echo", "{arm} {case}"))
+    assert [(row["cases"], row["exact"], row["mean"]) for row in rows.values()] == [(4, True, 1.5)] * 2
 
 
 def test_another_content_makes_another_study(tmp_path: Path) -> None:
@@ -240,8 +240,8 @@ def test_another_content_makes_another_study(tmp_path: Path) -> None:
 def test_a_command_without_its_case_is_warned_about_once(tmp_path: Path, command: list[str], warned: list[str]) -> None:
     (tmp_path / "read.sh").write_text("echo $THRESHER_CASE\n")
     lines = run(*TWO, "--cases=3", "--", *command, cwd=tmp_path).err.splitlines()
-    found = [line for line in lines if "the command has no" in line]
-    for name, line in zip(warned, found, strict=True):
+    cautions = [line for line in lines if "the command has no" in line]
+    for name, line in zip(warned, cautions, strict=True):
         assert f"no {{{name}}}, so it runs the same for every {name} unless it reads" in line
 
 
@@ -258,9 +258,9 @@ def test_tries_guarantee_and_find_are_part_of_the_specification(tmp_path: Path) 
     pull = json.loads(thresher("ask", "rate", "--format=json", "--storage=sqlite:///x.db", cwd=tmp_path).out)
     assert (pull["case"] in range(9), pull["case_params"]) == (True, {})
     status = thresher("status", "rate", "--format=json", "--storage=sqlite:///x.db", cwd=tmp_path).out
-    found = json.loads(status)
-    assert (found["cases"], found["guarantee"], found["find"]) == (9, "rate", None)
-    assert found["pending_pulls"][0]["case"] == pull["case"]
+    summary = json.loads(status)
+    assert (summary["cases"], summary["guarantee"], summary["find"]) == (9, "rate", None)
+    assert summary["pending_pulls"][0]["case"] == pull["case"]
     line = thresher("ask", "find", "--storage=sqlite:///x.db", cwd=tmp_path).out.rstrip("\n").split("\t")
     assert len(line) == 5
     assert int(line[4]) in range(9)

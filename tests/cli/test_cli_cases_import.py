@@ -18,8 +18,8 @@ CASES = ["one", "two", " three", "=4"]
 
 
 def with_cases(workdir: Workdir, name: str, **more: object) -> library.Study:
-    given = {"arms": ["a", "b"], "at_least": 0.5, "cases": CASES, **more}
-    return library.create_study(name, storage=workdir.url, **given)  # type: ignore[arg-type]
+    question = {"arms": ["a", "b"], "at_least": 0.5, "cases": CASES, **more}
+    return library.create_study(name, storage=workdir.url, **question)  # type: ignore[arg-type]
 
 
 def known(study: library.Study) -> dict[tuple[str, str | int], float]:
@@ -163,10 +163,10 @@ def test_cases_are_printed_as_text_json_and_csv(workdir: Workdir) -> None:
         "",
         "2 cases with a reward; 2 of 4 have none.",
     ]
-    found = workdir.json("cases", "t")
-    assert (found["study"], found["cases"], found["seen"], found["at_least"]) == ("t", 4, 2, 0.5)
+    data = workdir.json("cases", "t")
+    assert (data["study"], data["cases"], data["seen"], data["at_least"]) == ("t", 4, 2, 0.5)
     counts = {"case": "two", "failed": 2, "passed": 0, "mean": 0.0}
-    assert found["rows"][0] == {**counts, "rewards": {"a": 0.0, "b": 0.0}, "failed_by": ["a", "b"], "missing_by": []}
+    assert data["rows"][0] == {**counts, "rewards": {"a": 0.0, "b": 0.0}, "failed_by": ["a", "b"], "missing_by": []}
     assert (
         workdir.good("cases", "t", "--format=csv")
         == "case,failed,passed,mean,a,b\ntwo,2,0,0.0,0.0,0.0\none,1,1,0.5,1.0,0.0\n"

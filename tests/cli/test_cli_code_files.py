@@ -37,9 +37,9 @@ def test_an_evaluator_that_was_mended_is_asked_again_and_the_old_answer_is_kept(
     second = ask(tmp_path, *command)
     since = f"thresher: ask.sh has changed since these {first['told']} rewards"
     assert f"{since}: starting over; the study so far is kept as" in second.err
-    found = json.loads(second.out)
-    assert (first["reached"], found["reached"], found["earlier"]) == ([], ["a"], 0)
-    (kept,) = (name for name in studies(tmp_path) if name != found["study"])
+    answer = json.loads(second.out)
+    assert (first["reached"], answer["reached"], answer["earlier"]) == ([], ["a"], 0)
+    (kept,) = (name for name in studies(tmp_path) if name != answer["study"])
     assert library.open_study(kept, storage=f"sqlite:///{tmp_path}/thresher.db").verdict().told == first["told"]
     os.utime(tmp_path / "ask.sh")
     assert "nothing is run" in ask(tmp_path, *command).err, "only its time has changed"

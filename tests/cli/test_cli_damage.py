@@ -37,9 +37,9 @@ def test_studies_lists_a_damaged_one_and_all_others(damaged: Workdir) -> None:
     )
     rows = json.loads(damaged("studies", "--format=json").out)["studies"]
     assert [(row["study"], row["damaged"] is None) for row in rows] == [("s", True), ("t", False)]
-    found = damaged("doctor")
-    assert found.status == 1
-    assert "! study 't'  is damaged, event 2" in found.out
+    checked = damaged("doctor")
+    assert checked.status == 1
+    assert "! study 't'  is damaged, event 2" in checked.out
 
 
 @pytest.mark.parametrize("command", ["ask", "status", "verdict", "log"])
@@ -62,11 +62,10 @@ def test_a_drop_of_several_drops_those_that_it_can(workdir: Workdir) -> None:
     assert "pulls [3, 99]: were not dropped, the first because: pull 3: was told 1.0 before" in words
     assert "the others were dropped: [2, 4]" in words
     assert [event.pull for event in workdir.study().events() if event.kind == "dropped"] == [2, 4]
-    found = workdir("drop", "s", "1", "3", "--format=json")
-    assert found.status == 2
-    assert [(found["dropped"], [row["pull"] for row in found["refused"]]) for found in [json.loads(found.out)]] == [
-        ([1], [3])
-    ]
+    result = workdir("drop", "s", "1", "3", "--format=json")
+    assert result.status == 2
+    data = json.loads(result.out)
+    assert (data["dropped"], [row["pull"] for row in data["refused"]]) == ([1], [3])
 
 
 @pytest.mark.parametrize("where", ["a full disk", "a reader that is gone", "closed"])

@@ -50,11 +50,11 @@ def on_terminal(workdir: Workdir, *args: str) -> str:
 
 
 def _all_of(file: int) -> bytes:
-    found = b""
+    data = b""
     with contextlib.suppress(OSError):  # how Linux says that the other side was closed
         while part := os.read(file, 65536):
-            found += part
-    return found
+            data += part
+    return data
 
 
 FORMATS = [["verdict", "s", f"--format={style}"] for style in ("csv", "json", "markdown", "table")]

@@ -125,11 +125,12 @@ def test_a_length_of_time_is_shown_to_two_units() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "found"), [("thresher st", {"status", "studies"}), ("thresher run --at", {"--at-least", "--at-most"})]
+    ("words", "completions"),
+    [("thresher st", {"status", "studies"}), ("thresher run --at", {"--at-least", "--at-most"})],
 )
-def test_a_shell_completes_commands_and_options(words: str, found: set[str]) -> None:
+def test_a_shell_completes_commands_and_options(words: str, completions: set[str]) -> None:
     count = str(len(words.split()) - 1)
     asked = {"_THRESHER_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": count}
     program = [sys.executable, "-m", "thresher"]
     done = subprocess.run(program, env={**os.environ, **asked}, capture_output=True, text=True, check=False)
-    assert {line.partition(",")[2] for line in done.stdout.splitlines()} == found
+    assert {line.partition(",")[2] for line in done.stdout.splitlines()} == completions

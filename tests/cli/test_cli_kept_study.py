@@ -36,10 +36,10 @@ def verdict(result: Result, status: int = 0) -> Any:
 
 
 def test_a_study_is_kept_here_under_a_name_made_from_the_question(tmp_path: Path) -> None:
-    found = verdict(run(tmp_path, "--budget=8", "--format=json", *ECHO))
+    answer = verdict(run(tmp_path, "--budget=8", "--format=json", *ECHO))
     study = only_study(tmp_path)
     assert study.name.startswith("run-")
-    assert (found["study"], study.verdict().told) == (study.name, 8)
+    assert (answer["study"], study.verdict().told) == (study.name, 8)
 
 
 def test_the_same_command_again_says_that_the_study_is_finished(tmp_path: Path) -> None:
@@ -96,8 +96,8 @@ def test_starting_over_does_not_meet_again_what_was_mended(tmp_path: Path) -> No
     (tmp_path / "failed").touch()
     for _ in range(8):
         (tmp_path / "mended").write_text((tmp_path / "failed").read_text())
-        found = verdict(Result(*FORKED.run(command, stdin=b"", cwd=tmp_path, env=HERE, patience=PATIENCE)))
-        assert found["missed"] == ["a"]
+        answer = verdict(Result(*FORKED.run(command, stdin=b"", cwd=tmp_path, env=HERE, patience=PATIENCE)))
+        assert answer["missed"] == ["a"]
 
 
 def test_another_question_is_another_study_unless_it_has_a_name(tmp_path: Path) -> None:
@@ -154,9 +154,9 @@ def test_a_run_that_for_ends_says_so_and_how_to_continue(tmp_path: Path, storage
     done = run(
         tmp_path, *where, "--for=200ms", "--budget=999", "--format=json", "--", "sh", "-c", "sleep 0.05; echo 1 # {arm}"
     )
-    found = verdict(done)
-    assert not found["done"]
-    rest = f"of study {found['study']!r}, and the same command resumes it"
+    answer = verdict(done)
+    assert not answer["done"]
+    rest = f"of study {answer['study']!r}, and the same command resumes it"
     if storage == "memory":
         rest = ", and nothing was stored: a new run starts over"
     said = f"thresher: stopped, because the time of --for is over; this is the verdict so far {rest}\n"
@@ -170,10 +170,10 @@ def test_after_kill_9_the_same_command_resumes_and_no_pull_runs_twice(tmp_path: 
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     (tmp_path / "go").touch()
-    found = verdict(run(tmp_path, *held(tmp_path)))
-    assert found["issued"] == 40
-    assert found["told"] + found["pending"] == 40
-    assert found["pending"] <= 2, "what the dead one had pending, until its lease is over"
+    answer = verdict(run(tmp_path, *held(tmp_path)))
+    assert answer["issued"] == 40
+    assert answer["told"] + answer["pending"] == 40
+    assert answer["pending"] <= 2, "what the dead one had pending, until its lease is over"
     assert set(noted(tmp_path)) == {".\n"}
 
 

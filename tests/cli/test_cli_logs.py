@@ -13,8 +13,8 @@ from thresher.study import accept, record_files
 
 
 def log_of(workdir: Workdir, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(workdir.good("export", name, "json"))
-    return found
+    log: dict[str, Any] = json.loads(workdir.good("export", name, "json"))
+    return log
 
 
 def study_with_every_event(workdir: Workdir) -> None:

@@ -92,8 +92,8 @@ def test_the_same_words_in_another_folder_are_another_command(tmp_path: Path) ->
         folder.mkdir()
         (folder / "ev.sh").write_text(f"#!/bin/sh\necho {answer}\n")
         (folder / "ev.sh").chmod(0o755)
-        found = checked(folder, shared, "--", "./ev.sh", "{arm}")
-        assert found.status == 1 - answer, found.err
+        result = checked(folder, shared, "--", "./ev.sh", "{arm}")
+        assert result.status == 1 - answer, result.err
         study = checked(folder, shared, "--study=both", "--", "./ev.sh", "{arm}")
     assert f"measured by ./ev.sh '{{arm}}' (in {tmp_path}/one)" in complaint(study)
 
@@ -104,9 +104,9 @@ def test_a_verdict_says_which_rewards_are_from_other_agents(tmp_path: Path) -> N
     other = library.open_study("s", storage=storage)
     for agent in (study, other, other):
         agent.tell(agent.ask() or 0, 1)
-    found = study.verdict()
-    assert (found.others, found.earlier, found.told) == (2, 0, 3)
-    assert "2 of these 3 rewards are from other agents." in str(found)
+    verdict = study.verdict()
+    assert (verdict.others, verdict.earlier, verdict.told) == (2, 0, 3)
+    assert "2 of these 3 rewards are from other agents." in str(verdict)
 
 
 def test_imported_rewards_are_not_from_earlier_runs(tmp_path: Path) -> None:
@@ -129,8 +129,8 @@ def test_results_that_an_agent_imports_are_not_of_another_agent(tmp_path: Path) 
     study = library.create_study("s", arms=["a"], at_least=0.5, budget=9, storage=storage)
     library.open_study("s", storage=storage).add("a", 1)
     study.tell(study.ask() or 0, 1)
-    found = study.verdict()
-    assert (found.imported, found.others, found.earlier, found.origin) == (1, 0, 0, None)
+    verdict = study.verdict()
+    assert (verdict.imported, verdict.others, verdict.earlier, verdict.origin) == (1, 0, 0, None)
 
 
 def test_csv_says_on_standard_error_what_is_from_earlier_runs(tmp_path: Path) -> None:

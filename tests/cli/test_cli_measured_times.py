@@ -19,7 +19,7 @@ def test_times_are_measured_one_after_the_other_unless_workers_are_given(tmp_pat
         return thresher("run", *TIMES, "--format=json", *more, *ALONE, cwd=tmp_path, env=HERE, first=first)
 
     alone, crowded, together = measure(), measure(loads="[1, 2.5, 9]"), measure("--workers=3")
-    assert [json.loads(found.out)["rows"][0]["failures"] for found in (alone, crowded)] == [0, 0]
+    assert [json.loads(result.out)["rows"][0]["failures"] for result in (alone, crowded)] == [0, 0]
     assert "busy" not in alone.err
     assert crowded.err.count("warning: the machine is busy (a load of 2.5 on 2 cores), so times are longer;") == 1
     assert together.err.count("warning: the machine is busy (a load of 0.5 and 3 more workers on 2 cores)") == 1
@@ -27,9 +27,9 @@ def test_times_are_measured_one_after_the_other_unless_workers_are_given(tmp_pat
 
 def test_finished_times_are_never_the_answer_to_a_new_run(tmp_path: Path) -> None:
     for times in range(1, 3):
-        found = thresher("run", *TIMES, "--format=json", *ALONE, cwd=tmp_path, env=HERE)
-        assert json.loads(found.out)["earlier"] == 0
+        result = thresher("run", *TIMES, "--format=json", *ALONE, cwd=tmp_path, env=HERE)
+        assert json.loads(result.out)["earlier"] == 0
         assert len(open_store(f"sqlite:///{tmp_path}/thresher.db").studies()) == times
-    assert "times are measured again by every new run: starting over; the study so far is kept as" in found.err
+    assert "times are measured again by every new run: starting over; the study so far is kept as" in result.err
     more = ["--budget=8" if word == "--budget=6" else word for word in TIMES]
     assert "resumes after 6 pulls" in thresher("run", *more, *ALONE, cwd=tmp_path, env=HERE).err

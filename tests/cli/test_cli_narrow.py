@@ -84,10 +84,10 @@ def test_label_tick_and_name_are_whole(which: str, cases: int | None, width: int
 @pytest.mark.parametrize("width", range(8, 40))
 @pytest.mark.parametrize("which", NAMES)
 def test_short_names_fit_and_differ(which: str, width: int) -> None:
-    found = distinct(tuple(NAMES[which]), width)
-    assert [*found] == NAMES[which]
-    assert len({*found.values()}) == len(found)
-    assert all(cell_len(line) <= width for text in found.values() for line in text.split("\n"))
+    short = distinct(tuple(NAMES[which]), width)
+    assert [*short] == NAMES[which]
+    assert len({*short.values()}) == len(short)
+    assert all(cell_len(line) <= width for text in short.values() for line in text.split("\n"))
 
 
 def test_a_further_line_of_the_question_takes_the_place_of_an_arm() -> None:

@@ -53,10 +53,10 @@ def test_a_usual_run_is_not_warned_about(kind: str) -> None:
 
 
 def test_rewards_that_are_all_equal_are_warned_about_in_their_unit() -> None:
-    found = cautions(study_of(lambda pull: 0.01, at_most=0.5, share=0.95, unit="s"))
-    assert found == {"same": "all 40 rewards are 10 ms; check that each evaluation depends on its arm and seed"}
-    found = cautions(study_of(lambda pull: (1, 1), baseline="a", margin=0.1))
-    assert found["same"].startswith("all 80 rewards are 1; ")
+    said = cautions(study_of(lambda pull: 0.01, at_most=0.5, share=0.95, unit="s"))
+    assert said == {"same": "all 40 rewards are 10 ms; check that each evaluation depends on its arm and seed"}
+    said = cautions(study_of(lambda pull: (1, 1), baseline="a", margin=0.1))
+    assert said["same"].startswith("all 80 rewards are 1; ")
 
 
 def test_equal_rewards_of_arms_alone_are_fine_if_the_baseline_differs() -> None:
@@ -64,8 +64,8 @@ def test_equal_rewards_of_arms_alone_are_fine_if_the_baseline_differs() -> None:
 
 
 def test_bounds_far_wider_than_both_sides_of_pairs_are_warned_about() -> None:
-    found = cautions(study_of(pairs(0.2, 0.8), baseline="a", bounds=(-1000, 1000)))
-    assert "lie from 0.2 to 0.8, far inside the bounds (-1000, 1000)" in found["bounds"]
+    said = cautions(study_of(pairs(0.2, 0.8), baseline="a", bounds=(-1000, 1000)))
+    assert "lie from 0.2 to 0.8, far inside the bounds (-1000, 1000)" in said["bounds"]
     assert "bounds" not in cautions(study_of(pairs(0.2, 0.8), baseline="a", bounds=(0, 1000))), "0.2 is near 0"
 
 

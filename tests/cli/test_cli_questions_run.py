@@ -108,5 +108,4 @@ def test_a_requirement_asks_nothing_of_the_baseline() -> None:
     study = library.create_study("s", arms=["a", "b", "c"], baseline="a", budget=4, confidence=None)
     while pull := study.ask():
         study.tell(pull, (0.75, 0.5))
-    given = [RequirementType().convert("reached=all", None, None)]
-    assert are_met(study.verdict(), given)
+    assert are_met(study.verdict(), [RequirementType().convert("reached=all", None, None)])

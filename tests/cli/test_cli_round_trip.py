@@ -91,11 +91,11 @@ def test_an_import_of_an_export_has_every_reward_and_every_charge(
         copy = library.create_study("clipped", **question, clip=True, storage=store)
     cli.main([*command, copy.name], standalone_mode=False)
     copy.ask()
-    found = peek(copy, lambda ledger: ledger)
+    imported_ledger = peek(copy, lambda ledger: ledger)
     for arm in range(len(ARMS)):
-        assert (found.docket.committed[arm], found.docket.charged[arm]) == owed(ledger, arm)
+        assert (imported_ledger.docket.committed[arm], imported_ledger.docket.charged[arm]) == owed(ledger, arm)
         if not ledger.outside and not ledger.docket.waiting[arm] and not ledger.is_certified(arm):
-            assert not found.is_certified(arm)
+            assert not imported_ledger.is_certified(arm)
     store.close()
 
 

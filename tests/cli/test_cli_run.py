@@ -150,8 +150,8 @@ def test_without_bounds_any_reward_is_accepted(spelling: list[str]) -> None:
 
 
 def test_confidence_policy_and_seed_reach_the_study() -> None:
-    given = json.loads(run(*TWO_ARMS, "--confidence=0.9", "--policy=ap-evt", "--format=json", *ECHO).out)
-    assert (given["confidence"], given["policy"]) == (0.9, "ap-evt")
+    certified = json.loads(run(*TWO_ARMS, "--confidence=0.9", "--policy=ap-evt", "--format=json", *ECHO).out)
+    assert (certified["confidence"], certified["policy"]) == (0.9, "ap-evt")
     without = json.loads(run(*TWO_ARMS, "--confidence=off", "--format=json", *ECHO).out)
     assert (without["confidence"], without["policy"]) == (None, "anytime-evt")
 

@@ -144,10 +144,10 @@ def test_drop_drops_pulls_by_id_or_by_age(workdir: Workdir) -> None:
 def test_status_says_who_works_on_what(workdir: Workdir) -> None:
     workdir.good("ask", "s", "-n", "2")
     workdir.good("tell", "s", "1", "1")
-    found = workdir.json("status", "s")
-    assert (found["issued"], found["told"], found["pending"], found["budget"]) == (2, 1, 1, 40)
-    assert [(pull["pull"], pull["arm"]) for pull in found["pending_pulls"]] == [(2, "b")]
-    assert [(agent["asked"], agent["told"]) for agent in found["agents"]] in ([(2, 0), (0, 1)], [(0, 1), (2, 0)])
+    status = workdir.json("status", "s")
+    assert (status["issued"], status["told"], status["pending"], status["budget"]) == (2, 1, 1, 40)
+    assert [(pull["pull"], pull["arm"]) for pull in status["pending_pulls"]] == [(2, "b")]
+    assert [(agent["asked"], agent["told"]) for agent in status["agents"]] in ([(2, 0), (0, 1)], [(0, 1), (2, 0)])
     text = workdir.good("status", "s")
     assert "pending    pull 2 of b" in text
     assert "pending    1" in text
@@ -172,8 +172,8 @@ def test_a_misspelled_study_gets_a_suggestion(workdir: Workdir) -> None:
 
 def test_studies_and_status_show_the_command(workdir: Workdir) -> None:
     workdir.good("run", "--study=r", "--at-least=0.5", "--arm=0.2", "--arm=0.8", "--budget=4", "--", "echo", "{arm}")
-    found = workdir.json("studies")["studies"][0]
-    assert (found["question"], found["command"]) == ("Which of 2 arms reach 0.5?", "echo '{arm}'")
+    row = workdir.json("studies")["studies"][0]
+    assert (row["question"], row["command"]) == ("Which of 2 arms reach 0.5?", "echo '{arm}'")
     assert workdir.good("studies").splitlines()[0].endswith("\techo '{arm}'")
     assert "command    echo '{arm}'" in workdir.good("status", "r")
 

@@ -29,9 +29,9 @@ def test_verify_says_that_lsa_repeats_on_the_same_machine_only(workdir: Workdir)
 
 def test_the_head_of_the_log_is_shown_wherever_two_people_may_compare(workdir: Workdir) -> None:
     workdir.good("tell", "s", workdir.good("ask", "s").split()[0], "1")
-    found = workdir.json("verify", "s")
-    head = found["head"]
-    assert (found["events"], len(head)) == (3, 32)
+    report = workdir.json("verify", "s")
+    head = report["head"]
+    assert (report["events"], len(head)) == (3, 32)
     line = f"Head of the log: event 3, {head}"
     assert workdir.good("verify", "s").splitlines()[1] == line
     assert head not in workdir.good("verdict", "s")

@@ -26,9 +26,9 @@ class Workdir:
         return result.out
 
     def json(self, *args: str) -> Any:
-        found = json.loads(self.good(*args, "--format", "json"))
-        assert found["format"] == 1
-        return found
+        data = json.loads(self.good(*args, "--format", "json"))
+        assert data["format"] == 1
+        return data
 
     def study(self, name: str = "s") -> library.Study:
         return library.open_study(name, storage=self.url)

@@ -7,9 +7,8 @@ import pytest
 
 import thresher
 from thresher.core.events import Event
-from thresher.log.chain import SIZE, START, chained, link
 from thresher.log.reader import pages
-from thresher.log.store import MemoryStore
+from thresher.log.store import SIZE, START, MemoryStore, chained, link
 from thresher.study import peek
 
 FULL = Event(

@@ -17,12 +17,11 @@ import thresher
 from thresher.core.events import Event
 from thresher.errors import Conflict, InvalidInput, StoreFailed
 from thresher.log import postgres_schema
-from thresher.log.chain import START, chained, link
 from thresher.log.journal import plain
-from thresher.log.leases import Keeper
 from thresher.log.reader import pages
 from thresher.log.sqlite import SqliteStore
-from thresher.log.store import MemoryStore, open_store
+from thresher.log.store import START, MemoryStore, chained, link, open_store
+from thresher.study import Keeper
 
 
 def a_study(store: Any, name: str = "s") -> thresher.Study:

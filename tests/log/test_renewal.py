@@ -9,9 +9,8 @@ import pytest
 import thresher
 from thresher.core.state import State
 from thresher.errors import StoreFailed
-from thresher.log.leases import Keeper
 from thresher.log.store import MemoryStore
-from thresher.study import peek
+from thresher.study import Keeper, peek
 
 
 class FailingOnce(MemoryStore):

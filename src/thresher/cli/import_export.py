@@ -13,7 +13,7 @@ import click
 
 from ..core import certificate
 from ..core import ledger as ledgers
-from ..core.checks import MAX_NAME, finite, number, of_percent, whole
+from ..core.checks import MAX_NAME, finite, number, percent_hint, whole
 from ..core.checks import name as checked_name
 from ..core.events import DROPPED, LATE, NO_EVENT, ONCE, OUTSIDE, STATES, TOLD, Event, Remarks, remarks_of, to_json
 from ..core.pulls import pull_of
@@ -21,9 +21,9 @@ from ..core.results import CANCELLED, LOST, OF_ONE_ARM, ORIGINS, SHAPES, SPARE, 
 from ..core.spec import Spec
 from ..core.state import State
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
-from ..log.chain import Head, chained
 from ..log.commands import Result, checked_result
 from ..log.journal import plain, storable
+from ..log.store import Head, chained
 from ..study import Study, import_pulls, peek
 from ..text.escapes import cell, remark
 from ..text.files import read_text
@@ -239,7 +239,7 @@ def checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
             _, reward, late, number, origin = checked_result(spec, result)
             yield Result(arm, reward, late, None if number is None else spec.case_name(number), origin)
         except ThresherError as error:
-            remedy = "" if error.remedy or error.what != "reward" else of_percent(error.value) or WRITE_REWARD
+            remedy = "" if error.remedy or error.what != "reward" else percent_hint(error.value) or WRITE_REWARD
             raise InvalidInput(f"{location}: {in_options(error)}", remedy=remedy) from None
 
 

@@ -167,10 +167,10 @@ class PolicyName(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The policy; a plain name stays as it is, for the library to look up."""
-        return imported(value) if isinstance(value, str) and ":" in value else value
+        return import_policy(value) if isinstance(value, str) and ":" in value else value
 
 
-def imported(text: str) -> Policy:
+def import_policy(text: str) -> Policy:
     """The policy at module:name, which is imported now: only what a command line names is ever imported."""
     module, _, name = text.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):

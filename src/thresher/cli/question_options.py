@@ -1,4 +1,4 @@
-"""The options that say what a study asks: arms, the bar, a share, a baseline, certificates; and their meaning."""
+"""The options that define a study's question, and the specification that they make."""
 
 import re
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
 
 
 def _instead(file: str) -> str:
-    """What to do about a file of arms that cannot be read. Perhaps names were meant."""
+    """The remedy for a file of arms that cannot be read. Perhaps names were meant."""
     names = [name.strip() for name in file.split(",") if name.strip()]
     if len(names) > 1:
         return f"--arms takes a file; for names write --arm {' --arm '.join(names)}"
@@ -73,7 +73,7 @@ def _instead(file: str) -> str:
 
 
 def cases_given(file_or_count: str | None) -> Cases | None:
-    """What ``--cases`` names: how many cases there are, or the names and parameters in a file."""
+    """The value of ``--cases``: how many cases there are, or the names and parameters in a file."""
     if file_or_count is None:
         return None
     if re.fullmatch(r"[+-]?[0-9]{1,18}", file_or_count.strip()):
@@ -85,8 +85,8 @@ def cases_given(file_or_count: str | None) -> Cases | None:
     return cases if any(cases.values()) else list(cases)
 
 
-def question(arms: dict[str, Params], options: dict[str, Any], *, evaluator: str | None = None) -> Spec:
-    """What `arm_options` ask, once their files are read. An error names the option."""
+def specification(arms: dict[str, Params], options: dict[str, Any], *, evaluator: str | None = None) -> Spec:
+    """The specification from the values of `arm_options`. An error names the option."""
     measured, share = options.get("reward") in MEASURED, _share(options)
     of_shares = share is not None or options["ratio"] is not None
     _check_bounds(options)

@@ -19,7 +19,6 @@ from ..core.events import Event, moment, remarks_of, to_json
 from ..core.hard_cases import CaseRow, hardest, seen_cases
 from ..core.parameters import BARS
 from ..core.replay import verify as verified
-from ..core.spec import Spec
 from ..core.state import State
 from ..errors import DamagedStudy, ThresherError, UnknownStudy, shown
 from ..log.reader import event_at, pages
@@ -50,7 +49,6 @@ SHOWN = (  # the fields of a status for people
     "study", "storage", "question", "created", "command", "arms", "cases", *BARS, "share", "baseline", "margin",
     "ratio", "policy", "guarantee", "find", "budget", "issued", "told", "pending", "retired",
 )  # fmt: skip
-QUESTION_FIELDS = ("lower_is_better", "share", "baseline", "ratio", "unit")  # of a specification
 POLL = 0.25  # seconds between two reads of --follow
 
 
@@ -118,11 +116,6 @@ def _in_words(key: str, summary: dict[str, Any]) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def question_fields(spec: Spec) -> dict[str, Any]:
-    """The fields of a specification that say what it asks about an arm."""
-    return {**sentences.wording_of(spec).bars, **{name: getattr(spec, name) for name in QUESTION_FIELDS}}
-
-
 def summary_of(study: Study) -> dict[str, Any]:
     """How far a study is."""
 
@@ -133,7 +126,7 @@ def summary_of(study: Study) -> dict[str, Any]:
             "study": study.name,
             "arms": len(spec.arms),
             "question": sentences.question_of(spec),
-            **question_fields(spec),
+            **sentences.wording_of(spec).asked,
             "policy": str(spec.policy),
             "cases": spec.case_count or None,
             "guarantee": spec.guarantee if ledger.certifies else None,
@@ -279,7 +272,13 @@ def cases(study: Study, everything: bool, style: str) -> None:
     rows, seen, arms, missing = peek(study, lambda ledger: _case_table(ledger, most))
     spec = study.spec
     if style == "json":
-        head = {"format": 1, "study": study.name, "cases": spec.case_count, "seen": seen, **question_fields(spec)}
+        head = {
+            "format": 1,
+            "study": study.name,
+            "cases": spec.case_count,
+            "seen": seen,
+            **sentences.wording_of(spec).asked,
+        }
         lines = iter([json.dumps({**head, "rows": [row.to_dict() for row in rows]}, indent=2, ensure_ascii=False)])
     elif style == "csv":
         lines = (line.removesuffix("\n") for line in _csv(rows, spec.arms))

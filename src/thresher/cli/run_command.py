@@ -28,7 +28,7 @@ from .import_export import baseline_results
 from .live_table import watching
 from .options import FORMATS, Duration, Whole, address_of, format_option, is_kept, option, storage_option, store_at
 from .output import print_verdict, say
-from .question_options import ARMS_OF_COMMANDS, arm_options, arms_given, cases_given, question, reward_of_failure
+from .question_options import ARMS_OF_COMMANDS, arm_options, arms_given, cases_given, reward_of_failure, specification
 from .resumable_study import ResumableStudy, evaluator_of, pulls_made
 from .run_checks import (
     Cautions,
@@ -316,7 +316,7 @@ def run(command: tuple[str, ...], **options: Any) -> int:
         codes = check_exits(reward, options["passing"], options["failing"])
         evaluate = Command(argv, reward, options["timeout"], *codes)
     failure, here = reward_of_failure(options["failure"]), not elsewhere and files.are_here
-    spec = question(arms, options, evaluator=evaluator_of(evaluate, failure=failure, here=here))
+    spec = specification(arms, options, evaluator=evaluator_of(evaluate, failure=failure, here=here))
     evaluate = evaluate.for_study(spec)
     files.fill_in(spec)
     check_requirements(options["require"], arms=spec.contenders)

@@ -28,7 +28,7 @@ from .options import (
     study_or_damage,
 )
 from .output import put, say, say_done
-from .question_options import arm_options, arms_given, cases_given, question
+from .question_options import arm_options, arms_given, cases_given, specification
 from .read_commands import summary_of
 
 arm_argument = click.argument("arm", metavar="ARM")
@@ -84,7 +84,7 @@ def create(name: str, storage: str | None, **options: Any) -> None:
       thresher create rivals --baseline current --arms prompts.txt --cases 500
     """
     options["cases"] = cases_given(options["cases"])
-    spec, store = question(arms_given(options["file"], options["names"]), options), store_at(storage)
+    spec, store = specification(arms_given(options["file"], options["names"]), options), store_at(storage)
     results = baseline_results(options, spec)
     try:
         study = create_new(name, spec, storage=store)

@@ -73,7 +73,7 @@ def number(name: str, value: object, low: float = -math.inf, high: float = math.
     """A finite number from ``low`` to ``high``; no bool."""
     amount = None if isinstance(value, bool) else as_float(value)
     if amount is None or math.isnan(amount) or math.isinf(amount):
-        raise InvalidInput(name, value, "must be a finite number", of_percent(value) or remedy)
+        raise InvalidInput(name, value, "must be a finite number", percent_hint(value) or remedy)
     if not low <= amount <= high:
         within = f"of at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
         raise InvalidInput(name, value, f"must be a number {within}", remedy)
@@ -95,13 +95,15 @@ def share(name: str, value: object, *, remedy: str = "") -> float:
     """A number strictly between 0 and 1."""
     amount = None if isinstance(value, bool) else as_float(value)
     if amount is None or not 0 < amount < 1:
-        remedy = f"write {amount / 100:g}" if amount is not None and 2 <= amount < 100 else of_percent(value) or remedy
+        remedy = (
+            f"write {amount / 100:g}" if amount is not None and 2 <= amount < 100 else percent_hint(value) or remedy
+        )
         raise InvalidInput(name, value, "must lie strictly between 0 and 1", remedy)
     return amount
 
 
-def of_percent(value: object) -> str:
-    """What to write instead of a percentage; empty for anything else."""
+def percent_hint(value: object) -> str:
+    """The remedy for a percentage that was given as text; empty for anything else."""
     amount = read_quantity(value.strip()) if isinstance(value, str) and value.rstrip().endswith(PERCENT) else None
     return "" if amount is None else f"write {amount:g}"
 
@@ -154,7 +156,7 @@ def unknown_arm(name: object, arms: Sequence[str]) -> UnknownArm:
 
 
 def nearest(name: object, known: Iterable[str]) -> str:
-    """The question whether one of the known names was meant; empty if none is near."""
+    """A remedy that asks whether a similar name was meant; empty if none is similar."""
     from difflib import get_close_matches  # here: only mistakes need it
 
     near = get_close_matches(name, list(known)) if isinstance(name, str) else []

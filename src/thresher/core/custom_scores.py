@@ -1,4 +1,4 @@
-"""Scores: functions that say which arm is pulled next. thresher's own are in `kernel.py`; users write theirs.
+"""Score functions of users. The arm with the smallest score is pulled next; thresher's own scores are in `kernel.py`.
 
 A log names a user's function and has a digest of the file that defines it. Nothing here imports what a log names: a
 function is known once the caller has passed it in.

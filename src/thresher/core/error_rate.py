@@ -38,7 +38,7 @@ class Ranking(NamedTuple):
     before: MutableSequence[int]  # ... and the previous one
     peak: MutableSequence[int]  # of a list: a tree with the largest sums below each node
     added: MutableSequence[int]  # of a list: what was added to everything below a node
-    found: MutableSequence[int]  # arms that the last update settled
+    newly_settled: MutableSequence[int]  # arms that the last update settled
     scratch: MutableSequence[float]  # a copy of one arm's capitals
 
 
@@ -142,7 +142,7 @@ def settle(ranking: Ranking, docket: Docket, which: int, arm: int, count: int) -
     if docket.settled[arm] != OPEN:
         return count
     docket.settled[arm] = which + 1
-    ranking.found[count] = arm
+    ranking.newly_settled[count] = arm
     for other in range(LISTS):
         if other != which:
             enter(ranking, other, arm, 0)
@@ -150,7 +150,7 @@ def settle(ranking: Ranking, docket: Docket, which: int, arm: int, count: int) -
 
 
 def settle_reached(ranking: Ranking, docket: Docket, arm: int, risen: int, first: int) -> int:
-    """After the arm rose in lists: settle every arm that they have reached; return how many are in ``found``.
+    """After the arm rose in lists: settle every arm that they have reached; return how many are in ``newly_settled``.
 
     Bit k of ``risen`` says that it rose in list k. Arms that a list reached before are settled already. Within the
     tolerance, both lists may reach the arm at once: then it belongs to the ``first``, on whose side its mean is.
@@ -181,7 +181,7 @@ def update(
     stakes: Stakes,
     counted: bool,
 ) -> int:
-    """The arm's pulls or rewards changed: rank it again; return how many arms this settled, with them in ``found``.
+    """The arm's pulls or rewards changed: rank it again; return how many arms are in ``newly_settled``.
 
     ``counted`` says that counting has just settled the arm, so that its label is certain.
     """

@@ -50,7 +50,7 @@ class Event(NamedTuple):
     key: str | None = None
     time: float | None = None  # seconds since 1970
     agent: str | None = None
-    digest: bytes | None = None  # of this event and all before it, see `chain`; None: not chained yet
+    digest: bytes | None = None  # of this event and all before it, see `log/store.py`; None: not chained yet
 
 
 def to_json(event: Event) -> dict[str, Any]:
@@ -95,11 +95,11 @@ def remarks_of(event: Event) -> Remarks | None:
     if text is None or event.cause == "failed":  # then it is why the pull failed
         return Remarks()
     try:
-        found = Remarks(**json.loads(text)) if text.startswith("{") else Remarks(baseline=float(text))
-        proper = found.text() == text and _are_proper(found)
+        remarks = Remarks(**json.loads(text)) if text.startswith("{") else Remarks(baseline=float(text))
+        proper = remarks.text() == text and _are_proper(remarks)
     except NO_EVENT:
         return None
-    return found if proper else None
+    return remarks if proper else None
 
 
 def _are_proper(remarks: Remarks) -> bool:
@@ -116,8 +116,8 @@ def other_of(event: Event) -> float:
     >>> other_of(Event(5, "told", 1, 0, 0.5, reason="0.25"))
     0.25
     """
-    found = remarks_of(event)
-    return math.nan if found is None or found.baseline is None else found.baseline
+    remarks = remarks_of(event)
+    return math.nan if remarks is None or remarks.baseline is None else remarks.baseline
 
 
 def total_cost(costs: Iterable[float]) -> float:
@@ -149,8 +149,8 @@ def moment(seconds: float | None) -> str | None:
     >>> moment(0.0)
     '1970-01-01T00:00:00Z'
     """
-    found = when(seconds)
-    return None if found is None else found.strftime("%Y-%m-%dT%H:%M:%SZ")
+    date = when(seconds)
+    return None if date is None else date.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def when(seconds: float | None) -> datetime | None:

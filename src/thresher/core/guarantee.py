@@ -1,4 +1,4 @@
-"""What may be relied on, in a sentence with its assumptions, and what would help where arms are still open."""
+"""The guarantee, in a sentence with its assumptions, and hints where arms are still open."""
 
 import math
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ SIDE = "an answer only says on which side of the bar the {} is"
 
 
 class Words(NamedTuple):
-    """What the readers of a guarantee call things."""
+    """The words for arms and rewards that fit the readers of a guarantee."""
 
     arms: str = "arms"
     rewards: str = "an arm's rewards"
@@ -31,7 +31,7 @@ USUAL = Words()
 
 
 def guarantee(ledger: State, words: Words = USUAL) -> str:
-    """What may be relied on, in one sentence with its assumptions."""
+    """The guarantee, in one sentence with its assumptions."""
     spec = ledger.spec
     if spec.confidence is None:
         lacking = "a confidence" if spec.limits else "bounds, which certificates need"
@@ -80,7 +80,7 @@ def _promise(ledger: State, words: Words, sure: str, risk: str) -> str:
 
 
 def _assumed(ledger: State, rewards: str) -> str:
-    """What the certificates rest on."""
+    """The assumptions of the certificates."""
     spec = ledger.spec
     within = ""
     if spec.bounds is not None:
@@ -104,7 +104,7 @@ def named(ledger: State, arms: list[int]) -> str:
 
 
 def _caveats(ledger: State) -> str:
-    """What else a reader of the guarantee must know, each in a sentence."""
+    """Further facts that limit the guarantee, a sentence each."""
     sentences = []
     if ledger.repeatable:
         sentences.append(
@@ -233,7 +233,7 @@ def _is_counted(ledger: State, arm: int, retried: set[int]) -> bool:
     return label == BELOW and not is_above(high, ledger.cases.count, spec.high_reach)
 
 
-# -- hints: what would help a finished study that still has open arms ----------------------------------------------
+# -- hints ---------------------------------------------------------------------------------------------------------
 
 IS_OUTSIDE = "returned a reward outside the bounds"
 NEW_STUDY = "a new study needs the bounds that rewards can really take"
@@ -241,7 +241,7 @@ WIDEST = 0.5  # the widest tolerance that a hint proposes, as a share of the way
 
 
 def hints(ledger: State) -> tuple[str, ...]:
-    """What would help a finished study with open arms, in a sentence each; every hint names its arms."""
+    """How to go on after a study that ended with open arms, a sentence each; every hint names its arms."""
     if not ledger.certifies or not ledger.done:
         return ()
     arms = range(len(ledger.spec.arms))

@@ -1,4 +1,4 @@
-"""The cases of an eval set, the hardest first: what people who build eval sets want to see next."""
+"""The cases of an eval set, the hardest first."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

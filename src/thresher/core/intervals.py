@@ -51,7 +51,7 @@ class Side:
 
 
 class Interval:
-    """Both ends for one arm, and how far the arm's committed pulls have been fed in."""
+    """Both ends of one arm's interval, up to the last committed pull that was fed in."""
 
     __slots__ = ("fed", "high", "low", "sums")
 
@@ -74,7 +74,7 @@ class Interval:
 
 
 class Commit(NamedTuple):
-    """A pull that is in its arm's capitals, what the claims from above and from below see of it, and their bars."""
+    """A pull that is in its arm's capitals: the reward and the bar for the claim from below, and those from above."""
 
     pull: int
     low: float
@@ -87,7 +87,7 @@ class Commit(NamedTuple):
 
 
 class Sums:
-    """What `committed` has passed: the number of places, and the sums that their rewards add to the imported ones."""
+    """Running totals while `committed` walks an arm's pulls: how many cases, and the sums of their rewards."""
 
     __slots__ = ("high", "low", "places")
 
@@ -122,7 +122,7 @@ def committed(study: State, arm: int, *, after: int = 0, sums: Sums | None = Non
 
 
 def _against(study: State, arm: int, pull: int, low: float, high: float, sums: Sums) -> Commit:
-    """A committed place, against what the cases that were left would have needed."""
+    """A committed case. Its bars are the means that the cases which were left needed to reach."""
     cases, left, stakes = study.sheet.cases, study.sheet.places[arm] - sums.places, study.stakes
     known = study.imported_sum(arm)
     low_seen, high_seen = known + sums.low, known + study.lacking + sums.high
@@ -156,7 +156,7 @@ def interval(study: State, arm: int, mean: float | None) -> Span:
 
 
 def _counted_interval(study: State, arm: int, mean: float | None) -> Span:
-    """The same on the scale of what counts."""
+    """The interval on the scale of what counts."""
     spec, label = study.spec, study.docket.settled[arm]
     sequence = study.intervals.get(arm)
     if sequence is None:

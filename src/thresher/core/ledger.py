@@ -436,7 +436,7 @@ def _rank(state: State, arm: int, *, counted: bool = False) -> None:
     ranking, capital = state.ranking, _capital(state, arm)
     columns = (state.docket, state.board, state.sheet)
     for at in range(error_rate.update(ranking, *columns, arm, capital, state.stakes, counted)):
-        other = ranking.found[at]
+        other = ranking.newly_settled[at]
         _settle(state, other)
         _score_later(state, other)
     _shut(state, arm)

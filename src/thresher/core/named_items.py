@@ -28,7 +28,7 @@ Rows = Iterable[tuple[str, Any, Params]]  # location, name, parameters
 
 
 class Kind(NamedTuple):
-    """What has names."""
+    """Arms or cases: what has names."""
 
     noun: str
     keys: tuple[str, ...]  # that may hold the name, the best first
@@ -168,7 +168,7 @@ def checked_names(named: Iterable[tuple[str, Any, Params]], kind: Kind) -> dict[
 
 
 def _not_names(data: object, kind: Kind) -> InvalidInput:
-    """The error for what holds no names, or holds them in no order."""
+    """The error for data without names, or with names in no order."""
     number = ", a Path or a number" if kind.noun == "case" else " or a Path"
     rule = f"must be a list of names or of dicts, {{name: parameters}}, a pandas DataFrame{number}"
     remedy = ""
@@ -306,7 +306,7 @@ def _no_column(columns: list[str], where: str, kind: Kind) -> InvalidInput:
 
 
 def _how_to_head(columns: list[str], kind: Kind) -> str:
-    """What to do about a header in which no column holds the name."""
+    """The remedy for a header in which no column holds the name."""
     for separator, called in SEPARATORS.items():
         if len(columns) == 1 and any(cell.strip().lower() in kind.keys for cell in columns[0].split(separator)[:-1]):
             return f"separate the columns with commas instead of {called}; names are in a column {either(kind.keys)}"
@@ -318,7 +318,7 @@ def _how_to_head(columns: list[str], kind: Kind) -> str:
 
 
 def _how_to_name(kind: Kind, style: str) -> str:
-    """What to write into a file that names nothing."""
+    """The remedy for a file that names nothing."""
     return {
         "json": SHAPES,
         "jsonl": f'write one object per line, such as {{"{kind.keys[0]}": "a"}}',

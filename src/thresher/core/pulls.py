@@ -51,7 +51,7 @@ class Pull(NamedTuple):
         >>> import thresher
         >>> study = thresher.create_study("times", arms=["old", "new"], baseline="old", lower_is_better=True)
         >>> pull = study.ask()
-        >>> seconds = {one.arm: 0.2 if one.arm == "new" else 0.25 for one in pull.both()}
+        >>> seconds = {side.arm: 0.2 if side.arm == "new" else 0.25 for side in pull.both()}
         >>> study.tell(pull, (seconds["new"], seconds["old"]))
         """
         alone = self._replace(baseline=None, baseline_params=NO_PARAMS, baseline_first=False)
@@ -69,15 +69,15 @@ def pull_of(ledger: State, pull: int) -> Pull:
         case = ledger.cases.pull_case[pull - 1]
     seed, tag = seed_of(arm, number, spec, case), ledger.pull_tag[pull - 1]
     fields = (pull, spec.arms[arm], number, params, seed, None, NO_PARAMS, None, NO_PARAMS, False, tag)
-    found = _tuple(Pull, fields)
+    plain = _tuple(Pull, fields)
     if case is not None:
         case_params = NO_PARAMS if spec.case_params is None else spec.case_params[case]
-        return found._replace(case=spec.case_name(case), case_params=case_params)
+        return plain._replace(case=spec.case_name(case), case_params=case_params)
     if spec.baseline is not None:
         base = NO_PARAMS if spec.params is None else spec.params[spec.base]
-        first = bool(mixed(found.seed, 1) & 1)
-        return found._replace(baseline=spec.baseline, baseline_params=base, baseline_first=first)
-    return found
+        first = bool(mixed(seed, 1) & 1)
+        return plain._replace(baseline=spec.baseline, baseline_params=base, baseline_first=first)
+    return plain
 
 
 def pull_json(pull: Pull) -> dict[str, Any]:
@@ -120,8 +120,8 @@ def id_in(ledger: State, pull: "Pull | int | str", remedy: str = "pass what ask 
         return number
     if not _is_same(ledger, pull, number - 1):
         rule = "was not issued by this study as it is now, but by another one or before the store was set back"
-        given = pull.id if isinstance(pull, Pull) else pull
-        raise UnknownPull("pull", given, rule, "drop this work, and ask again")
+        named = pull.id if isinstance(pull, Pull) else pull
+        raise UnknownPull("pull", named, rule, "drop this work, and ask again")
     return number
 
 

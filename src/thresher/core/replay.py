@@ -88,7 +88,7 @@ def _report(ledger: State | None, wrong: str | None) -> Report:
 
 
 def _wrongly_decided(ledger: State, event: Event) -> str | None:
-    """What the decision should have been, if it differs. The ledger checks whether the event is valid at all."""
+    """The decision that the rule makes, in words, if the event has another. Whether it is valid, the ledger checks."""
     names = ledger.spec.arms
     if event.seq != ledger.seq + 1:
         return f"has the number {event.seq}: there is a gap"

@@ -1,4 +1,4 @@
-"""Results as people and `thresher export NAME csv` write them: rows of CSV or JSON, each with its location."""
+"""Results in files: rows of CSV or JSON as people or `thresher export NAME csv` write them, with their locations."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple

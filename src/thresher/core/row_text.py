@@ -1,4 +1,7 @@
-"""Rows as text: the table that people read, CSV, Markdown, HTML. Names and reasons are shown and never obeyed."""
+"""Rows as text: the columns that tables of arms show, and the table, CSV, Markdown and HTML.
+
+Names and reasons come from others, so they are escaped.
+"""
 
 import html as escaping
 import importlib

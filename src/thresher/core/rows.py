@@ -9,7 +9,7 @@ from . import forecast, intervals, kernel
 from .certificate import ABOVE, OPEN
 from .state import State
 
-MOST = 1e300  # a ratio to a baseline of 0, which JSON can hold
+MOST = 1e300  # stands for an infinite ratio, because JSON has no infinity
 Standing = Literal["baseline", "reaches", "misses", "open", "retired"]
 ORDER: tuple[Standing, ...] = ("baseline", "reaches", "misses", "open", "retired")  # as people read them
 
@@ -51,7 +51,7 @@ class Row:
 
     @property
     def qualifier(self) -> str:
-        """What is said after "certified", or nothing."""
+        """The words after "certified", if there are any."""
         return "exact" if self.exact else "interval disagrees" if self.interval_disagrees else ""
 
 
@@ -84,7 +84,7 @@ def _standing(ledger: State, arm: int, reached: bool | None) -> Standing:
 
 
 def row_of(ledger: State, arm: int) -> Row:
-    """What is known about one arm."""
+    """The row of one arm."""
     board, spec = ledger.board, ledger.spec
     seen = len(_base_rewards(ledger)) if arm == ledger.base else board.seen[arm]
     counted = (board.total[arm] + board.residue[arm]) / seen if seen else None
@@ -115,7 +115,7 @@ def row_of(ledger: State, arm: int) -> Row:
 
 
 def _values(ledger: State, arm: int, counted: float | None) -> dict[str, Any]:
-    """The numbers of a row if what counts is not the reward itself."""
+    """The row's further numbers where the question is about a share or a baseline."""
     spec = ledger.spec
     if arm == ledger.base:
         return {"mean": _mean(_base_rewards(ledger))}

@@ -1,7 +1,7 @@
 """The question and the answer in words, and sentences about an arm and about where rewards came from."""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ..errors import shown
 from ..text.escapes import visible
@@ -55,15 +55,16 @@ class Wording(NamedTuple):
         return edges(self.bar, self.tolerance)
 
     @property
-    def bars(self) -> dict[str, float | None]:
-        """The stated bar, by the name that users give it; None by the other names.
+    def asked(self) -> dict[str, Any]:
+        """The question as data: the stated bar by the name that users give it, and None by the other names; the rest.
 
-        >>> Wording(0.05, lower_is_better=True).bars, Wording(0.0, baseline="a").bars
-        ({'at_least': None, 'at_most': 0.05, 'margin': None}, {'at_least': None, 'at_most': None, 'margin': 0.0})
+        >>> Wording(0.05, lower_is_better=True).asked["at_most"], Wording(0.0, baseline="a").asked["at_least"]
+        (0.05, None)
         """
         name = "margin" if self.baseline is not None else "at_most" if self.lower_is_better else "at_least"
         bar = None if self.ratio is not None else self.stated_bar
-        return {**dict.fromkeys((*BARS, "margin")), name: bar}
+        names = ("lower_is_better", "share", "baseline", "ratio", "unit", "tolerance")
+        return {**dict.fromkeys((*BARS, "margin")), name: bar, **{name: getattr(self, name) for name in names}}
 
     @property
     def draws(self) -> str:
@@ -79,7 +80,7 @@ class Wording(NamedTuple):
         return amount(value, self.unit, exact=exact)
 
     def estimate(self, value: float | None, *, exact: bool = False) -> str:
-        """What is asked about: a mean, a share in percent, or a difference with its sign.
+        """A mean, a share in percent, or a difference with its sign, whichever the question is about.
 
         >>> Wording(0.2, share=0.95).estimate(0.975), Wording(0.0, baseline="a").estimate(0.03)
         ('97.5 %', '+0.03')
@@ -196,7 +197,7 @@ def _times(wording: Wording, ratio: float, base: str) -> str:
 
 
 def question(wording: Wording, arms: int) -> str:
-    """What a study asks about so many arms.
+    """The question about this number of arms.
 
     >>> question(Wording(0.9), 3), question(Wording(0.9), 1)
     ('Which of 3 arms reach 0.9?', 'Does the arm reach 0.9?')
@@ -220,7 +221,7 @@ def _leeway(wording: Wording) -> str:
 
 
 def question_of(spec: Spec) -> str:
-    """What a study of this specification asks."""
+    """The question of a study with this specification."""
     return question(wording_of(spec), spec.contenders)
 
 

@@ -154,10 +154,10 @@ class Spec:
         """The argument that gives the bar."""
         return "margin" if self.baseline is not None else "at_most" if self.lower_is_better else "at_least"
 
-    # -- on the scale of what counts ----------------------------------------------------------------------------
+    # -- counted rewards: what each reward counts as for the question -------------------------------------------
 
     def counted(self, reward: float, other: float = 0.0) -> float:
-        """What a reward counts as; ``other`` is the baseline's."""
+        """What a reward counts as; ``other`` is the baseline's reward."""
         return question.count(self.measure, reward, other)
 
     def clipped(self, reward: float) -> float:
@@ -170,7 +170,7 @@ class Spec:
         return self.scale(self.bar)
 
     def scale(self, counted: float) -> float:
-        """What counts, on the scale of the kernel: [0, 1], or as it is where there are no bounds."""
+        """A counted reward on the scale of the kernel: [0, 1], or unchanged where there are no bounds."""
         if self.limits is None:
             return counted
         low, high = self.limits
@@ -178,7 +178,7 @@ class Spec:
 
     @property
     def span(self) -> tuple[float, float]:
-        """The lowest and the highest that can count; (0, 1) where there are no bounds."""
+        """The range of counted rewards; (0, 1) where there are no bounds."""
         return self.limits or (0.0, 1.0)
 
     @property
@@ -187,12 +187,12 @@ class Spec:
         return self.bounds and self.bounds[self.lower_is_better]
 
     def unscale(self, value: float) -> float:
-        """A number on the scale of the kernel on that of what counts."""
+        """The inverse of `scale`."""
         low, high = self.span
         return low + value * (high - low)
 
     def shown(self, counted: float) -> float:
-        """A mean of what counts as people see it: a mean, a share, or the difference from the baseline."""
+        """A mean of counted rewards as people see it: a mean, a share, or the difference from the baseline."""
         return counted if self.share is not None or not self.lower_is_better else 0.0 - counted
 
     def arm(self, name: object) -> int:
@@ -510,8 +510,7 @@ def from_json(data: object) -> Spec:
 # -- how two specifications differ: a study resumes only with its original specification ---------------------------
 
 # The arms are compared one by one, and a budget may grow. The settling constant follows from the rest, but through a
-# logarithm whose last digit may differ between machines. A study keeps the rule it was created with. A study may
-# accept several evaluators; the ledger knows which.
+# logarithm whose last digit may differ between machines. A study may accept several evaluators; its log has them.
 Named = tuple[tuple[str, ...], tuple[Params, ...] | None]
 LEFT_OUT = ("arms", "params", "cases", "case_params", "budget", "settling_constant", "evaluator")
 

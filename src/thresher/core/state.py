@@ -131,7 +131,7 @@ def aim_of(stakes: certificate.Stakes, *, finds: bool) -> tuple[float, float]:
 def sheet(arms: int, cases: int, pulls: int = 0, zeros: Zeros = zeros, table: Table = table) -> places.Sheet:
     """A sheet on which every place is free. Without cases it is empty."""
     some = arms if cases else 0
-    found = places.Sheet(
+    empty = places.Sheet(
         cases=cases,
         places=zeros("q", some),
         lowest=zeros("q", some),
@@ -142,14 +142,14 @@ def sheet(arms: int, cases: int, pulls: int = 0, zeros: Zeros = zeros, table: Ta
         place=zeros("q", pulls + 1 if cases else 0),
     )
     for arm in range(some):
-        found.places[arm] = cases
-    return found
+        empty.places[arm] = cases
+    return empty
 
 
 def ranking(arms: int, level: float, zeros: Zeros = zeros) -> error_rate.Ranking:
     """Empty lists; a level of 0 means that arms are not ranked."""
     some, nodes, lists = (arms, tree_size(arms), error_rate.LISTS) if level else (0, 0, 0)
-    found = error_rate.Ranking(
+    empty = error_rate.Ranking(
         level=level,
         arms=arms,
         rank=zeros("q", lists * some),
@@ -159,12 +159,12 @@ def ranking(arms: int, level: float, zeros: Zeros = zeros) -> error_rate.Ranking
         before=zeros("q", lists * some),
         peak=zeros("q", lists * nodes),
         added=zeros("q", lists * nodes),
-        found=zeros("q", some),
+        newly_settled=zeros("q", some),
         scratch=zeros("d", 2 * certificate.BETS if level else 0),
     )
     if level:
-        error_rate.clear(found)
-    return found
+        error_rate.clear(empty)
+    return empty
 
 
 # The cases of a live study: which case a pull evaluates, and what became of each place.

@@ -220,8 +220,6 @@ def verdict_of(study: str, ledger: State, words: Words = USUAL) -> Verdict:
     """The verdict of a ledger, its guarantee in these words."""
     spec = ledger.spec
     wording = wording_of(spec)
-    asked: dict[str, Any] = {**wording._asdict(), **wording.bars}
-    del asked["stated_bar"], asked["tolerance"]
     return Verdict(
         study=study,
         bounds=spec.bounds,
@@ -237,11 +235,12 @@ def verdict_of(study: str, ledger: State, words: Words = USUAL) -> Verdict:
         rows=tuple(row_of(ledger, arm) for arm in range(len(spec.arms))),
         left=left(ledger),
         full_run=full_run(ledger),
-        tolerance=spec.tolerance,
         outside=tuple(spec.arms[arm] for arm in range(len(spec.arms)) if ledger.is_outside(arm)),
         cost=ledger.cost,
         imported=ledger.told - ledger.own_told,
         events=ledger.seq,
         head=ledger.head,
-        **asked,
+        cases=wording.cases,
+        find=wording.find,
+        **wording.asked,
     )

@@ -205,7 +205,7 @@ def learned(
     if RANKS:
         counted = was_open and proof.docket.settled[arm] != 0
         for index in range(rank(board, proof, arm, counted)):
-            rescore_both(board, other, proof.ranking.found[index], rule, other_rule)
+            rescore_both(board, other, proof.ranking.newly_settled[index], rule, other_rule)
 
 
 def begin_row(seed: int, row: int, boards: Boards, rules: Rules, arms: Arms, state: Words, proof: Proof) -> None:

@@ -336,7 +336,7 @@ def rank(board: Board, proof: Proof, arm: int, counted: bool) -> int:
     """Rank the arm again; return how many arms this settled."""
     count = update(proof.ranking, proof.docket, board, proof.sheet, arm, proof.capitals[arm], proof.stakes, counted)
     for index in range(count):
-        settled(board, proof, proof.ranking.found[index])
+        settled(board, proof, proof.ranking.newly_settled[index])
     reconsider(board, proof, arm)
     return count
 

@@ -1,4 +1,4 @@
-"""What to simulate: a policy on arms of a family, with a delay, all checked."""
+"""A setup says what to simulate: a question, arms of a family, and a delay."""
 
 import math
 from collections.abc import Sequence
@@ -254,7 +254,7 @@ bernoulli, beta, normal, clipped, constant
 
     @property
     def counts(self) -> bool:
-        """Whether a reward counts as something else than itself."""
+        """Whether a reward counts as something other than itself."""
         return self.spec.measure != PLAIN
 
     def but(self, **changes: Any) -> "Setup":

@@ -3,6 +3,7 @@
 Asking, telling and dropping, results that are known already, and the keys by which repeated calls find their pulls.
 """
 
+import contextlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -23,7 +24,7 @@ from ..core.events import (
     EventCause,
     Remarks,
 )
-from ..core.pulls import Pull, id_in, pull_of
+from ..core.pulls import Pull, id_in, id_of, pull_of
 from ..core.spec import Spec
 from ..core.state import State
 from ..errors import AlreadyTold, DamagedStudy, InvalidInput, OutsideBounds
@@ -147,6 +148,20 @@ def tell(
     arm = ledger.pull_arm[pull - 1]
     draft.write("told", pull=pull, arm=arm, reward=values[0], late=late, cause=cause, reason=reason)
     return None
+
+
+def tell_all(draft: Draft, rewards: Iterable[Telling]) -> dict[int, OutsideBounds]:
+    """Record the rewards of several pulls; return the errors of those outside the bounds, by pull.
+
+    A pull that was told another reward meanwhile keeps that one.
+    """
+    outside = {}
+    for telling in rewards:
+        with contextlib.suppress(AlreadyTold):
+            error = tell(draft, *telling)
+            if error is not None:
+                outside[id_of(telling.pull)] = error
+    return outside
 
 
 def _retire_for_bounds(draft: Draft, pull: int, reward: object, remarks: Remarks) -> OutsideBounds | None:

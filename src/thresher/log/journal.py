@@ -27,10 +27,9 @@ from ..errors import (
     UnknownStudy,
 )
 from ..text.masking import masked
-from .chain import link
 from .locks import renewed
 from .reader import damaged, event_at, is_there, pages, unknown
-from .store import Store
+from .store import Store, link
 
 Answer = TypeVar("Answer")
 Arguments = TypeVarTuple("Arguments")

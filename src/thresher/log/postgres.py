@@ -23,10 +23,9 @@ from ..core.events import Event
 from ..errors import UNSAID, Interrupted, StoreFailed
 from ..text.masking import masked
 from . import postgres_schema as schema
-from .chain import Head
 from .locks import BUSY_WITHOUT_TURN, HURRY, TURN, Patience, in_a_hurry, leave_to_parent, renewed
 from .reader import unreadable
-from .store import beaten, begun_and_over, from_row, taken, to_row
+from .store import Head, beaten, begun_and_over, from_row, taken, to_row
 
 Answer = TypeVar("Answer")
 PATIENCE = 60.0  # seconds to wait for a server to come up, or for a lock on its tables

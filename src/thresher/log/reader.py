@@ -9,8 +9,7 @@ from itertools import chain, islice
 
 from ..core.events import NO_EVENT, Event
 from ..errors import DamagedStudy, UnknownStudy
-from .chain import START, Head, link
-from .store import Store
+from .store import START, Head, Store, link
 
 PAGE = 4000  # events that are read at once: a long log need not fit into memory
 

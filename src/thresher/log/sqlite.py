@@ -18,11 +18,10 @@ import apsw
 
 from ..core.events import Event
 from ..errors import StoreFailed
-from .chain import Head
 from .locks import TURN, FileLock, Patience, renewed
 from .reader import unreadable
 from .sqlite_file import DAMAGED, SQLITE, OpenFile, beside, create, is_missing
-from .store import COLUMNS, beaten, begun_and_over, from_row, queries, taken, to_row
+from .store import COLUMNS, Head, beaten, begun_and_over, from_row, queries, taken, to_row
 
 BUSY = 60.0  # seconds to wait for another writer, who usually holds the file for a millisecond
 PAUSES = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.05, 0.1)  # seconds between two tries
@@ -117,9 +116,15 @@ class SqliteStore:
                     self._bring_to_disk(file)
 
     def _bring_to_disk(self, file: OpenFile) -> None:
-        patience, waited_for = Patience(TURN), f"another process to finish reading {self.path}"
+        patience: Patience | None = None
+
+        def pause() -> bool:
+            nonlocal patience
+            patience = patience or Patience(TURN)
+            return patience.pause(PAUSES[3], f"another process to finish reading {self.path}")
+
         try:
-            file.flush(lambda: patience.pause(PAUSES[3], waited_for))
+            file.flush(pause)
             self._raise_if_lost(file.problem())
         except OSError as error:
             raise self._fail(*_broken(error)) from None

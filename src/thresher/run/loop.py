@@ -29,7 +29,7 @@ from . import signals
 from .command.protocol import Noted, remarks_of
 from .command.reward import TimedOut
 from .engines import AnyExecutor, open_engine
-from .engines.engine import Engine, Evaluate, EvaluateSharing
+from .engines.local import Engine, Evaluate, EvaluateSharing
 from .evaluator_errors import is_refused, is_transient, log_first, same_error
 from .evaluators import Sharing
 from .failures import OUTSIDE, WINDOW, Failure, NoWorkers, Suspects, Watch, WorkerLost
@@ -339,7 +339,7 @@ class Rewards:
 
 def _telling(evaluation: Evaluation, value: object) -> Telling:
     note, cost = remarks_of(value) if isinstance(value, Noted | tuple) else (None, None)
-    return Telling(evaluation.pull.id, value, evaluation.was_busy, note, cost)
+    return Telling(evaluation.pull, value, evaluation.was_busy, note, cost)
 
 
 # -- The run ----------------------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def replacing(out: str | Path, kind: Kind, *, force: bool = False) -> Iterator[P
         os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666))  # less the umask
         try:
             yield partial
-            settle(partial, target)
+            put_in_place(partial, target)
         finally:
             partial.unlink(missing_ok=True)
 
@@ -61,7 +61,7 @@ def check(out: str | Path, kind: Kind, *, force: bool = False) -> None:
             raise InvalidInput("file", str(out), rule, Naming("name another file, or overwrite it with {force=True}"))
 
 
-def settle(partial: Path, target: Path) -> None:
+def put_in_place(partial: Path, target: Path) -> None:
     """Move a finished file into place, over an old one if there is one; a power cut loses neither."""
     target = _target(target)
     with contextlib.suppress(FileNotFoundError):

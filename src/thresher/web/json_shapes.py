@@ -60,10 +60,10 @@ def short(value: float | None) -> float | None:
 
 def asked_json(wording: Wording) -> dict[str, Any]:
     """The question as data, and as pages show it: texts, headings, axes."""
-    names = ("lower_is_better", "share", "baseline", "ratio", "unit", "asks", "bar")
     return {
-        **wording.bars,
-        **{name: getattr(wording, name) for name in names},
+        **wording.asked,
+        "asks": wording.asks,
+        "bar": wording.bar,
         "bar_text": wording.estimate(wording.bar, exact=True),
         "estimate_head": OF_ARMS["estimate"].head(wording),
         "details": further(wording),

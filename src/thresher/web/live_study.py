@@ -15,7 +15,7 @@ from ..core import certificate, sentences
 from ..core import guarantee as guarantees
 from ..core.certificate import BETS, Stakes
 from ..core.events import BLAMED, DROPPED, LATE, OUTSIDE, PENDING, STATES, Event
-from ..core.intervals import Commit, Interval, committed, way
+from ..core.intervals import Commit, Interval, committed, share_of_level
 from ..core.row_text import DETAILS, cells
 from ..core.rows import LABELS, MOST, Row, row_of
 from ..core.sentences import Wording
@@ -302,7 +302,7 @@ def _evidence(commits: list[Commit], stakes: Stakes, spec: Spec) -> Iterator[dic
         certificate.bet(capital, stakes, commit.low, commit.high, *bars)
         interval.feed(commit, stakes.bar)
         ends = sorted(spec.shown(spec.unscale(side.end)) for side in (interval.low, interval.high))
-        reaching, missing = (short(way(capital, side, stakes.level)) for side in (0, BETS))
+        reaching, missing = (short(share_of_level(capital, side, stakes.level)) for side in (0, BETS))
         above, below = (missing, reaching) if spec.lower_is_better else (reaching, missing)
         span = {"low": short(ends[0]), "high": short(ends[1])}
         yield {"number": commit.pull, "above": above, "below": below, **span}

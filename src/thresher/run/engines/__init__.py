@@ -14,8 +14,7 @@ from ...text.machine import available_cores
 from ...text.naming import Naming
 from ...text.phrasing import either
 from ..evaluators import Shared, Sharing, Wrapped, WrappedCoroutine, is_coroutine, read_shared
-from .engine import Engine, Evaluate, EvaluateSharing
-from .local import Processes, Threads
+from .local import Engine, Evaluate, EvaluateSharing, Processes, Threads
 from .resources import read_resources
 
 HERE, CLUSTERS = ("threads", "processes"), ("dask", "ray")

@@ -39,7 +39,7 @@ from ...text.logs import log
 from ...text.phrasing import plural
 from .. import signals
 from ..failures import WorkerLost
-from .engine import Engine, Evaluate, outcome, unpack_outcome
+from .local import Engine, Evaluate, outcome, unpack_outcome
 from .resources import fits, with_queue, worker_with
 
 LOOK = 0.25  # seconds between two looks at the cluster

@@ -13,7 +13,7 @@ from typing import Any
 from ...errors import CannotGoOn, InvalidInput, told_of
 from ...study import Pull
 from ..failures import WorkerLost
-from .engine import Engine, Evaluate, outcome, unpack_outcome
+from .local import Engine, Evaluate, outcome, unpack_outcome
 
 
 class Adapter(Engine):

@@ -26,7 +26,7 @@ from ...study import Pull
 from ...text.logs import log
 from .. import signals
 from ..failures import WorkerLost
-from .engine import Engine, Evaluate, outcome, unpack_outcome
+from .local import Engine, Evaluate, outcome, unpack_outcome
 from .resources import fits, in_words, with_queue, worker_with
 
 PATIENCE = 20.0  # seconds for an answer
