@@ -99,15 +99,13 @@ def bet(
     cap_up = cap_down = UNREACHED
     first_up, first_down = 1.0 + all_up * gain, 1.0 + all_down * loss
     if low_bar > 0.0:
-        cap_up = 0.98 / low_bar
-        if all_up >= 1.0 / low_bar:  # so that the worst possible reward makes it exactly 0
-            all_up = 1.0 / low_bar
-            first_up = low / low_bar
+        cap_up, most_up = 0.98 / low_bar, 1.0 / low_bar
+        if all_up >= most_up:  # so that the worst possible reward makes it exactly 0
+            all_up, first_up = most_up, low / low_bar
     if room > 0.0:
-        cap_down = 0.98 / room
-        if all_down >= 1.0 / room:
-            all_down = 1.0 / room
-            first_down = (1.0 - high) / room
+        cap_down, most_down = 0.98 / room, 1.0 / room
+        if all_down >= most_down:
+            all_down, first_down = most_down, (1.0 - high) / room
     above = grow(capital, 0, bets, cap_up, first_up, gain)
     below = grow(capital, BETS, bets, cap_down, first_down, loss)
     if above >= stakes.alone:
