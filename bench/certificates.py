@@ -96,8 +96,8 @@ def questions() -> Iterator[Figure]:
         result = simulate(rated.but(delay=delay), repetitions=4000, seed=1).certificates
         assert result is not None
         for label, (share, _) in result.false_shares.items():
-            what = f"baseline with cases, rate, {words}: wrong labels {label}"
-            yield Figure(what, share, "", RISK, at_most=True)
+            title = f"baseline with cases, rate, {words}: wrong labels {label}"
+            yield Figure(title, share, "", RISK, at_most=True)
 
 
 def on_the_bar() -> Iterator[Figure]:
@@ -113,10 +113,10 @@ def on_the_bar() -> Iterator[Figure]:
         confidence=1 - risk,
     )
     rough = setup.but(delay="workers:16:failures:5", lost=(0.5, 0.05), hung=0.002)
-    for words, each in (("swift", setup.but(delay="workers:4:failures:5")), ("rough", rough)):
-        what = f"given cases on the bar, {words}: studies with a wrong settled label"
-        yield Figure(what, wrong(each, 10_000), "", risk, at_most=True)
-        result = simulate(each.but(guarantee="rate"), repetitions=10_000, seed=1).certificates
+    for words, hard in (("swift", setup.but(delay="workers:4:failures:5")), ("rough", rough)):
+        title = f"given cases on the bar, {words}: studies with a wrong settled label"
+        yield Figure(title, wrong(hard, 10_000), "", risk, at_most=True)
+        result = simulate(hard.but(guarantee="rate"), repetitions=10_000, seed=1).certificates
         assert result is not None
         for label, (share, _) in result.false_shares.items():
             yield Figure(f"the same, rate: wrong labels {label}", share, "", risk, at_most=True)
@@ -133,7 +133,7 @@ def settling() -> Iterator[Figure]:
         "100 arms U(0, 1), bar .5": [Setup(arms=100, family="bernoulli", means=(0.0, 1.0), at_least=0.5)],
     }
     for name, setups in problems.items():
-        found = {}
+        shares = {}
         for policy in ("balanced", "uniform"):
             settled, mistaken = [], []
             for setup in setups:
@@ -142,8 +142,8 @@ def settling() -> Iterator[Figure]:
                 measures = simulate(played, repetitions=1000 // len(setups), seed=1).measures
                 settled.append(measures.settled.mean() / setup.arms)
                 mistaken.append(measures.wrong.mean() / setup.arms)
-            found[policy] = float(np.mean(settled)), float(np.mean(mistaken))
-        (mine, errs), (theirs, their_errs) = found["balanced"], found["uniform"]
+            shares[policy] = float(np.mean(settled)), float(np.mean(mistaken))
+        (mine, errs), (theirs, their_errs) = shares["balanced"], shares["uniform"]
         yield Figure(f"{name}: arms settled by balanced", mine, "", theirs)
         yield Figure(f"{name}: arms mislabelled by balanced", errs, "", their_errs, at_most=True)
 

@@ -87,13 +87,13 @@ def cost(mean: float, bar: float, arms: int) -> float:
 
 def ratios() -> Iterator[Figure]:
     """Pulls until one arm is settled, as a ratio to what the theory needs at least."""
-    found = [cost(mean, bar, 40) for bar, means in CASES.items() for mean in means]
-    what = f"{len(found)} Bernoulli arms, K = 40: pulls / (ln(K/risk) / KL)"
-    yield Figure(f"{what}, on average", float(np.mean(found)), "times", 1.31, at_most=True)
-    yield Figure(f"{what}, the worst", max(found), "times")
+    ratios = [cost(mean, bar, 40) for bar, means in CASES.items() for mean in means]
+    title = f"{len(ratios)} Bernoulli arms, K = 40: pulls / (ln(K/risk) / KL)"
+    yield Figure(f"{title}, on average", float(np.mean(ratios)), "times", 1.31, at_most=True)
+    yield Figure(f"{title}, the worst", max(ratios), "times")
     for bar, most in ((0.9, 1.31), (0.95, 1.31), (0.99, 1.31), (0.5, None)):  # .5: 13 pulls, where 9.6 are needed
-        what = f"an arm that never fails against {bar:g}: the same"
-        yield Figure(what, cost(1.0, bar, 40), "times", most, at_most=True)
+        title = f"an arm that never fails against {bar:g}: the same"
+        yield Figure(title, cost(1.0, bar, 40), "times", most, at_most=True)
 
 
 def rates() -> Iterator[Figure]:

@@ -96,13 +96,13 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
     used, still, wrong = (np.zeros((repetitions, 1), np.int64) for _ in range(3))
     columns = (np.zeros(setup.arms, np.int64), np.zeros(setup.arms), np.zeros(setup.arms, np.int64))
     rule, risk, arms = RIVALS[name], 1 - setup.confidence, blank_arms(setup)
-    found, state = (used, still, wrong), np.zeros(4, np.uint64)
-    aside(lambda: run(seed, 0, repetitions, rule, risk, setup.budget, arms, *columns, *found, state))
+    columns_played, state = (used, still, wrong), np.zeros(4, np.uint64)
+    aside(lambda: run(seed, 0, repetitions, rule, risk, setup.budget, arms, *columns, *columns_played, state))
     return used, still, wrong
 
 
-def table(found: list[dict[str, Any]]) -> str:
-    repetitions = found[0]["repetitions"]
+def table(rows: list[dict[str, Any]]) -> str:
+    repetitions = rows[0]["repetitions"]
     text = [
         "# Pulls until every arm is settled",
         "",
@@ -115,7 +115,7 @@ def table(found: list[dict[str, Any]]) -> str:
         listed = ", ".join(f"{mean:g}" for mean in means)
         text += ["", f"## Benchmark {number}: means {listed}; bar {bar:g}", ""]
         text += ["| algorithm | pulls | wrong |", "|---|---:|---:|"]
-        for row in found:
+        for row in rows:
             if row["benchmark"] == number:
                 error = "" if row["pulls_se"] is None else f" ± {row['pulls_se']:,.0f}"
                 wrong = f"{round(row['wrong'] * repetitions):,} of {repetitions:,}"

@@ -34,14 +34,14 @@ def differing() -> int:
 
     @settings(max_examples=FUNCTIONS, database=None, deadline=None, suppress_health_check=list(HealthCheck))
     @given(expressions(), st.sampled_from(FAMILIES), st.integers(0, 999))
-    def each(text: str, family: str, seed: int) -> None:
+    def compare(text: str, family: str, seed: int) -> None:
         setup = Setup(policy=custom(scored(text)), family=family, arms=7, budget=200, spreads=0.15)
         try:
             live(setup, trace(setup, seed=seed))
         except AssertionError:
             wrong.append(text)
 
-    each()
+    compare()
     return len(wrong)
 
 
@@ -66,7 +66,7 @@ def figures() -> Iterator[Figure]:
     own, mine = fastest(ask_and_tell(100, 5000, policy=evt()), ask_and_tell(100, 5000, policy=again))
     yield Figure("scores: ask and tell of a live study with EVT", 1e6 * own, "µs")
     yield Figure("scores: the same with a score of one's own", mine / own, "× EVT", 1.5, at_most=True)
-    what = f"scores: of {FUNCTIONS} functions, those that choose otherwise compiled"
-    yield Figure(what, float(differing()), "functions", 0.0, at_most=True)
-    what = "scores: policies written again, at once and delayed, that choose otherwise"
-    yield Figure(what, float(rewritten_otherwise()), "of 22", 0.0, at_most=True)
+    title = f"scores: of {FUNCTIONS} functions, those that choose otherwise compiled"
+    yield Figure(title, float(differing()), "functions", 0.0, at_most=True)
+    title = "scores: policies written again, at once and delayed, that choose otherwise"
+    yield Figure(title, float(rewritten_otherwise()), "of 22", 0.0, at_most=True)

@@ -47,14 +47,14 @@ Rows = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 def play(policy: str, way: int, times: int, pool: tuple[int, int, int], repetitions: int, *, certifies: bool) -> Rows:
     """A row for each repetition. Every rule meets the same rewards and service times, pull by pull."""
-    count, workers, each = pool
+    count, workers, pulls = pool
     setup = Setup(
         policy=policy,
         family="bernoulli",
         arms=count,
         means=(0.7, 0.99),
         at_least=0.9,
-        budget=count * each,
+        budget=count * pulls,
         confidence=0.95 if certifies else None,
         common=True,
     )
@@ -102,12 +102,12 @@ def compared(policy: str, times: int, pool: tuple[int, int, int], *, certifies: 
         }
 
 
-def line(found: dict[str, Any], times: int, pool: tuple[int, int, int], *, certifies: bool) -> str:
+def line(row: dict[str, Any], times: int, pool: tuple[int, int, int], *, certifies: bool) -> str:
     """A row of a table."""
-    shares = [f"{found[name][0]:.4f} ± {found[name][1]:.4f}" for name in ("wrong", "any", "settled")[: 2 + certifies]]
-    change = f"{found['change'][0]:+.4f} ± {found['change'][1]:.4f}"
-    cells = [TIMES[times], *map(str, pool), found["rule"], shares[0], change, *shares[1:]]
-    return f"| {' | '.join(cells)} | {found['time']:.0f} | {found['issued']:.0f} | {found['hung']:.1f} |"
+    shares = [f"{row[name][0]:.4f} ± {row[name][1]:.4f}" for name in ("wrong", "any", "settled")[: 2 + certifies]]
+    change = f"{row['change'][0]:+.4f} ± {row['change'][1]:.4f}"
+    cells = [TIMES[times], *map(str, pool), row["rule"], shares[0], change, *shares[1:]]
+    return f"| {' | '.join(cells)} | {row['time']:.0f} | {row['issued']:.0f} | {row['hung']:.1f} |"
 
 
 def geometric_mean(ratios: list[float]) -> float:
@@ -125,10 +125,10 @@ def tables(policy: str, lines: list[str]) -> Iterator[Figure]:
         hung = dict.fromkeys(RULES, 0.0)
         for pool in CERTIFIED if certifies else POOLS:
             today, *others = compared(policy, times, pool, certifies=certifies)
-            for found in (today, *others):
-                lines.append(line(found, times, pool, certifies=certifies))
-                ratios[found["way"]].append(found["wrong"][0] / today["wrong"][0])
-                hung[found["way"]] = max(hung[found["way"]], found["hung"] / pool[1])
+            for row in (today, *others):
+                lines.append(line(row, times, pool, certifies=certifies))
+                ratios[row["way"]].append(row["wrong"][0] / today["wrong"][0])
+                hung[row["way"]] = max(hung[row["way"]], row["hung"] / pool[1])
         for way in RULES:
             if ratios[way]:
                 name = f"{policy}, {TIMES[times]}, rule {way}: "

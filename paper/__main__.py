@@ -118,9 +118,9 @@ def main(words: Sequence[str] | None = None) -> int:
     options.add_argument(
         "--policy", dest="policies", action="append", default=[], help="add a policy, or module:function; repeatable"
     )
-    given = vars(options.parse_args(words))
+    arguments = vars(options.parse_args(words))
     try:
-        for name in write(given.pop("parts"), given.pop("out"), **given):
+        for name in write(arguments.pop("parts"), arguments.pop("out"), **arguments):
             print(name)
     except ThresherError as error:
         print(f"paper: error: {error}", file=sys.stderr)

@@ -111,11 +111,11 @@ def added_41(rows: Sequence[Row], added: Iterable[str]) -> list[str]:
 def added_42(rows: Sequence[Row], added: Iterable[str]) -> list[str]:
     """A user's policies against AP-EVT, with delayed rewards."""
     table = _by(rows, "delta", "tau")
-    found = []
+    verdicts = []
     for name, delta in product(added, DELTAS):
         pulls, _, text = _race(table, name, "AP-EVT", delta)
-        found.append(f"That {name} outperforms AP-EVT at δ = {delta:g} **{_spoken(pulls)}**, by pulls. {text}")
-    return found
+        verdicts.append(f"That {name} outperforms AP-EVT at δ = {delta:g} **{_spoken(pulls)}**, by pulls. {text}")
+    return verdicts
 
 
 def _by(rows: Sequence[Row], *columns: str) -> dict[Any, Row]:
@@ -127,9 +127,9 @@ def _spoken(verdict: str) -> str:
     return f"is {verdict}" if verdict == OPEN else verdict
 
 
-def _duel(table: dict[tuple[str, str, int], Row], one: str, other: str, measure: str) -> tuple[str, str]:
+def _duel(table: dict[tuple[str, str, int], Row], first: str, other: str, measure: str) -> tuple[str, str]:
     """One algorithm against another over all settings and numbers of pulls: the verdict, and the text."""
-    pairs = {key: (table[key[0], one, key[1]], table[key[0], other, key[1]]) for key in product(SPREADS_41, PULLS_41)}
+    pairs = {key: (table[key[0], first, key[1]], table[key[0], other, key[1]]) for key in product(SPREADS_41, PULLS_41)}
     tally = judged(_difference(*pair, measure) for pair in pairs.values())
     examples = [
         f"{setting} {_share(first, measure)} against {_share(second, measure)}"
@@ -138,7 +138,7 @@ def _duel(table: dict[tuple[str, str, int], Row], one: str, other: str, measure:
     ]
     words = {"success": "all arms right", "accuracy": "share of arms right"}[measure]
     text = (
-        f"{one} against {other}, {words}: better at {tally.better}, worse at {tally.worse}, even at {tally.even} of "
+        f"{first} against {other}, {words}: better at {tally.better}, worse at {tally.worse}, even at {tally.even} of "
         f"{tally.points} points; at n = 20,000: {'; '.join(examples)}."
     )
     return tally.verdict, text
@@ -153,7 +153,7 @@ def _advantage(table: dict[tuple[str, str, int], Row]) -> Claim:
         means[setting] = sum(gap for gap, _ in pairs) / len(pairs)
         errors[setting] = sum(error for _, error in pairs) / len(pairs)
     others = ("median", "large")
-    tally = judged((means["small"] - means[one], math.hypot(errors["small"], errors[one])) for one in others)
+    tally = judged((means["small"] - means[spread], math.hypot(errors["small"], errors[spread])) for spread in others)
     figures = "; ".join(f"{setting} {means[setting]:+.3f} ± {errors[setting]:.3f}" for setting in SPREADS_41)
     words = "The advantage of EVT_pf over ATP is more obvious when the variance is small."
     text = f"Difference in the share of runs with all arms right, mean over n: {figures}."
@@ -189,8 +189,8 @@ def _nice(table: Speeds) -> Claim:
 def _rivals(table: Speeds) -> Claim:
     lines, verdicts = [], []
     for delta in DELTAS:
-        *found, text = _race(table, "AP-EVT", "AP-EVT_pf", delta)
-        verdicts += found
+        *verdicts_of_race, text = _race(table, "AP-EVT", "AP-EVT_pf", delta)
+        verdicts += verdicts_of_race
         lines.append(text)
     return Claim("4.2", "AP-EVT overall outperforms AP-EVT_pf.", joined(verdicts), tuple(lines))
 
@@ -198,10 +198,11 @@ def _rivals(table: Speeds) -> Claim:
 def _race(table: Speeds, name: str, other: str, delta: float) -> tuple[str, str, str]:
     """One algorithm against another over all settings and τ: the verdicts by pulls and by speed-up, and the text."""
     pairs = [
-        tuple(table[setting, each, delta, tau] for each in (name, other)) for setting, tau in product(SPREADS_42, TAUS)
+        tuple(table[setting, algorithm, delta, tau] for algorithm in (name, other))
+        for setting, tau in product(SPREADS_42, TAUS)
     ]
-    pulls = judged((_gap(_pulls(two), _pulls(one)), _hypot(one, two, "pulls_to_95_se")) for one, two in pairs)
-    speeds = judged((_gap(_speed(one), _speed(two)), _hypot(one, two, "speedup_se")) for one, two in pairs)
+    pulls = judged((_gap(_pulls(rival), _pulls(own)), _hypot(own, rival, "pulls_to_95_se")) for own, rival in pairs)
+    speeds = judged((_gap(_speed(own), _speed(rival)), _hypot(own, rival, "speedup_se")) for own, rival in pairs)
     text = (
         f"δ = {delta:g}, {name} against {other}: by pulls to 95 % better at {pulls.better}, worse at "
         f"{pulls.worse}, even at {pulls.even} of {pulls.points} points; by speed-up better at {speeds.better}, "
@@ -233,24 +234,24 @@ def joined(verdicts: Sequence[str]) -> str:
     return OPEN if OPEN in verdicts else verdicts[0]
 
 
-def _difference(one: Row, other: Row, measure: str) -> tuple[float, float]:
+def _difference(row: Row, other: Row, measure: str) -> tuple[float, float]:
     """The difference and its error; shares of 0 or 1 have an error too, of about one repetition."""
-    least = 1.0 / one["repetitions"] if measure == "success" else 0.0
-    error = math.hypot(one[f"{measure}_se"], other[f"{measure}_se"])
-    return one[measure] - other[measure], least if math.isnan(error) else max(error, least)
+    least = 1.0 / row["repetitions"] if measure == "success" else 0.0
+    error = math.hypot(row[f"{measure}_se"], other[f"{measure}_se"])
+    return row[measure] - other[measure], least if math.isnan(error) else max(error, least)
 
 
 def _share(row: Row, measure: str) -> str:
     return f"{row[measure]:.3f} ± {row[f'{measure}_se']:.3f}"
 
 
-def _gap(one: float, other: float) -> float:
+def _gap(value: float, other: float) -> float:
     """A difference; two lines that never reach the level are even."""
-    return 0.0 if one == other else one - other
+    return 0.0 if value == other else value - other
 
 
-def _hypot(one: Row, other: Row, column: str) -> float:
-    return math.hypot(one[column] or 0.0, other[column] or 0.0)
+def _hypot(row: Row, other: Row, column: str) -> float:
+    return math.hypot(row[column] or 0.0, other[column] or 0.0)
 
 
 def _speed(row: Row) -> float:

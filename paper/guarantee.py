@@ -87,15 +87,15 @@ def growth(seed: int, run: int) -> Growth:
     setup = setup.but(delay="workers:1")  # the same as no delay, in machine code that exists already
     stakes = setup.but(confidence=0.95).stakes._replace(level=LEVEL)
     capital = certificate.fresh(stakes)
-    found = Growth([1.0], [1.0])
+    growth = Growth([1.0], [1.0])
     played = trace(setup, repetition=run, seed=seed)
     for reward in played.reward[::2]:  # every reward is in the trace twice: asked, told
         label = certificate.commit(capital, stakes, reward, reward)
-        found.above.append(certificate.mean_of(capital, 0))
-        found.below.append(certificate.mean_of(capital, certificate.BETS))
+        growth.above.append(certificate.mean_of(capital, 0))
+        growth.below.append(certificate.mean_of(capital, certificate.BETS))
         if label != certificate.OPEN:
             break
-    return found
+    return growth
 
 
 def draw(rows: Sequence[dict[str, Any]], runs: Sequence[Growth], path: Path) -> None:
@@ -126,8 +126,8 @@ def _orders(axis: Any, rows: Sequence[dict[str, Any]]) -> None:
     axis.minorticks_off()
     axis.set(ylim=(-0.11, 1.04), yticks=[0, 0.25, 0.5, 0.75, 1.0])
     axis.yaxis.set_major_formatter(percent())
-    what = "workers, all on one arm of mean 0.45 against 0.5"
-    axis.set(xlabel=what, title='Studies that wrongly settle on "above"')
+    label = "workers, all on one arm of mean 0.45 against 0.5"
+    axis.set(xlabel=label, title='Studies that wrongly settle on "above"')
 
 
 def _growth(axis: Any, runs: Sequence[Growth]) -> None:

@@ -119,10 +119,10 @@ def table1(rows: Sequence[Row], path: Path) -> None:
                     axis.plot(row["hardness"], high, marker="|", markersize=11, markeredgewidth=2, color=colour)
                 if row["rounds_corrected"]:
                     axis.plot(row["rounds_corrected"], high, marker="D", markersize=5, color=colour)
-                found = row["rounds_simulated"] or row["most_pulls"]
+                rounds = row["rounds_simulated"] or row["most_pulls"]
                 full = colour if row["rounds_simulated"] else "white"
                 mark = "o" if row["rounds_simulated"] else ">"
-                axis.plot(found, high, marker=mark, markersize=6, color=colour, markerfacecolor=full)
+                axis.plot(rounds, high, marker=mark, markersize=6, color=colour, markerfacecolor=full)
         axis.set_xscale("log")
         axis.set_yticks(range(len(groups)), [f"{section} {setting}" for section, setting in groups])
         axis.invert_yaxis()

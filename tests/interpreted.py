@@ -35,7 +35,7 @@ def loop(kind: compiler.Kind) -> Callable[..., None]:
     """The loop for a policy that thresher has; one with a user's score is compiled."""
     if kind.digest is not None:
         return COMPILED(kind)
-    found = namespace(kind)["run_delayed" if kind.delayed else "run_at_once"]
+    function = namespace(kind)[kind.function]
 
     def run(*arguments: Any) -> None:
         _, begin, end, _, _, _, measures, *_ = arguments
@@ -45,30 +45,30 @@ def loop(kind: compiler.Kind) -> Callable[..., None]:
             return
         columns: dict[int, tuple[Any, list[Any]]] = {}
         with np.errstate(over="ignore"):  # words of 64 bits wrap around
-            found(*(listed(argument, columns) for argument in arguments))
+            function(*(listed(argument, columns) for argument in arguments))
         for array, column in columns.values():
             array[:] = column
 
     return run
 
 
-def listed(given: Any, columns: dict[int, tuple[Any, list[Any]]]) -> Any:
+def listed(argument: Any, columns: dict[int, tuple[Any, list[Any]]]) -> Any:
     """Columns as a live study has them: products of numpy's whole numbers would overflow."""
-    if isinstance(given, tuple):
-        parts = [listed(part, columns) for part in given]
-        return type(given)(*parts) if hasattr(given, "_fields") else tuple(parts)
-    if not isinstance(given, np.ndarray) or given.ndim != 1 or given.dtype == np.uint64:
-        return given
-    return columns.setdefault(id(given), (given, given.tolist()))[1]
+    if isinstance(argument, tuple):
+        parts = [listed(part, columns) for part in argument]
+        return type(argument)(*parts) if hasattr(argument, "_fields") else tuple(parts)
+    if not isinstance(argument, np.ndarray) or argument.ndim != 1 or argument.dtype == np.uint64:
+        return argument
+    return columns.setdefault(id(argument), (argument, argument.tolist()))[1]
 
 
 def drawer() -> Callable[..., None]:
     """Draws the arms of one repetition."""
-    found = namespace(compiler.Kind())["draw_instance"]
+    function = namespace(compiler.Kind())["draw_instance"]
 
     def draw(*arguments: Any) -> None:
         with np.errstate(over="ignore"):
-            found(*arguments)
+            function(*arguments)
 
     return draw
 

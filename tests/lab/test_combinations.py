@@ -149,9 +149,9 @@ def check_labels(study: thresher.Study, asked: Combination) -> None:
     if asked.against is not None:
         assert verdict["arm 0"].label == "baseline"
     if asked.find is not None and peek(study, lambda ledger: ledger.issued) < PULLS:
-        found = sum(bool(row.reached and row.certified) for row in verdict)
+        reached = sum(bool(row.reached and row.certified) for row in verdict)
         left = sum(not row.certified and row.label != "baseline" for row in verdict)
-        assert found >= asked.find or found + left < asked.find
+        assert reached >= asked.find or reached + left < asked.find
 
 
 def test_every_combination_works_in_memory_or_is_refused_in_one_line() -> None:

@@ -22,25 +22,14 @@ WORDS = ("compare", "--arms=8", "--budget=400", "--checkpoints=100,400", "--repe
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 
-def rewards(setup: Setup) -> dict[tuple[int, int], float]:
-    """By arm and the number of the pull within the arm."""
-    played, found = trace(setup, seed=9), {}
-    numbers = [0] * setup.arms
-    for pull, arm, reward in zip(played.pull, played.arm, played.reward, strict=True):
-        if pull < 0:
-            numbers[arm] += 1
-            found[arm, numbers[arm]] = reward
-    return found
-
-
 def test_the_nth_pull_of_an_arm_gives_every_policy_the_same_reward() -> None:
     setup = Setup(policy="evt", common=True, arms=8, budget=400)
-    one, two = rewards(setup), rewards(setup.but(policy="uniform"))
-    both = one.keys() & two.keys()
-    assert one.keys() != two.keys()
+    first, second = issued(setup), issued(setup.but(policy="uniform"))
+    both = first.keys() & second.keys()
+    assert first.keys() != second.keys()
     assert len(both) > 200
-    assert len(set(one.values())) == 400  # and no two pulls the same
-    assert all(one[key] == two[key] for key in both)
+    assert len(set(first.values())) == 400  # and no two pulls the same
+    assert all(first[key] == second[key] for key in both)
 
 
 @pytest.mark.parametrize(
@@ -53,41 +42,42 @@ def test_the_nth_pull_of_an_arm_gives_every_policy_the_same_reward() -> None:
 )
 def test_draws_are_common_and_never_repeated_whatever_happens_to_pulls(more: dict[str, Any]) -> None:
     setup = Setup(**more, policy="balanced", common=True, arms=8, budget=400)
-    one, two = (issued(found) for found in (setup, setup.but(policy=balanced(warmup=20))))
-    assert len(one.keys() & two.keys()) > 100
-    assert all(one[key] == two[key] for key in one.keys() & two.keys())
-    assert len(set(one.values())) == len(one)
+    first, second = issued(setup), issued(setup.but(policy=balanced(warmup=20)))
+    both = first.keys() & second.keys()
+    assert len(both) > 100
+    assert all(first[key] == second[key] for key in both)
+    assert len(set(first.values())) == len(first)
 
 
 def issued(setup: Setup) -> dict[tuple[int, int], tuple[float, float]]:
     """The rewards that pulls drew, lost ones too, by arm and the number of the pull within the arm."""
-    played, found = trace(setup, seed=9), {}
+    played, drawn = trace(setup, seed=9), {}
     numbers = [0] * setup.arms
-    for pull, arm, *drawn in zip(played.pull, played.arm, played.reward, played.other, strict=True):
+    for pull, arm, reward, other in zip(played.pull, played.arm, played.reward, played.other, strict=True):
         if pull > 0:
             numbers[arm] += 1
-            found[arm, numbers[arm]] = (drawn[0], drawn[1])
-    return found
+            drawn[arm, numbers[arm]] = (reward, other)
+    return drawn
 
 
 def test_a_policy_differs_from_itself_by_nothing() -> None:
     same = custom(rewritten.evt_again, pending_weight=0.0)
-    (found,) = compare([evt(), same], kinds=["uniform"], repetitions=20, **SMALL)
+    (comparison,) = compare([evt(), same], kinds=["uniform"], repetitions=20, **SMALL)
     for measure in ("accuracy", "success"):
-        apart = found.difference(same.label, measure)
+        apart = comparison.difference(same.label, measure)
         assert apart.mean.tolist() == apart.error.tolist() == [0.0, 0.0]
 
 
 def test_errors_of_differences_are_those_of_paired_repetitions() -> None:
-    (found,) = compare(["evt", "uniform"], kinds=["uniform"], repetitions=50, seed=3, **SMALL)
+    (comparison,) = compare(["evt", "uniform"], kinds=["uniform"], repetitions=50, seed=3, **SMALL)
     alone = [
         simulate(Setup(policy=name, common=True, **SMALL), repetitions=50, seed=3).shares for name in ("evt", "uniform")
     ]
     apart = alone[1] - alone[0]
-    difference = found.difference("uniform", "accuracy")
+    difference = comparison.difference("uniform", "accuracy")
     assert difference.mean == pytest.approx(apart.mean(axis=0))
     assert difference.error == pytest.approx(np.std(apart, axis=0, ddof=1) / 50**0.5)
-    rows = list(found.rows())
+    rows = list(comparison.rows())
     assert [row["policy"] for row in rows] == ["evt", "evt", "uniform", "uniform"]
     assert rows[0]["accuracy_difference"] == 0.0
     assert rows[3]["accuracy_difference"] == pytest.approx(rows[3]["accuracy"] - rows[1]["accuracy"])
@@ -104,7 +94,7 @@ def test_policies_are_compared_at_the_same_numbers_of_pulls_however_long_they_wa
 
 
 def test_the_command_prints_a_table_and_draws_a_picture(tmp_path: Path) -> None:
-    picture = tmp_path / "found.png"
+    picture = tmp_path / "compared.png"
     out = run(*WORDS, "--policy=evt", "--policy=uniform", f"--picture={picture}")
     assert "uniform arms: arms right" in out
     assert "uniform − evt" in out
@@ -137,11 +127,11 @@ def test_what_cannot_be_compared_is_refused_in_one_line(words: tuple[str, ...], 
 
 
 def test_stars_say_how_many_chance_would_give_and_need_enough_repetitions() -> None:
-    given = ("--policy=evt", "--policy=uniform", "--policy=ap-evt")
-    few = " ".join(run(*WORDS, *given).split())
+    policies = ("--policy=evt", "--policy=uniform", "--policy=ap-evt")
+    few = " ".join(run(*WORDS, *policies).split())
     assert "nothing is marked * below 100 repetitions" in few
     assert "%*" not in few
-    many = " ".join(run(*WORDS, *given, "--repetitions=100").split())
+    many = " ".join(run(*WORDS, *policies, "--repetitions=100").split())
     assert "* marks differences of at least 3 standard errors" in many
     assert "0.011 of these 4 would be marked by chance" in many
 

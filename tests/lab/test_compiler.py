@@ -99,14 +99,14 @@ def test_another_process_compiles_what_it_is_told(ran: Ran, monkeypatch: pytest.
 
 def test_every_cached_function_has_one_signature(ran: Ran) -> None:
     """With two, processes that compile at the same time could give one file to both."""
-    found = {}
+    signatures = {}
     for path in ran.folder.rglob("*.nbi"):
         with path.open("rb") as file:
             pickle.load(file)  # numba's version
             _, overloads = pickle.load(file)
-            found[path.name] = len(overloads)
-    assert len(found) > 20
-    assert {*found.values()} == {1}
+            signatures[path.name] = len(overloads)
+    assert len(signatures) > 20
+    assert {*signatures.values()} == {1}
 
 
 @pytest.mark.parametrize("cores", [1, 2, 5])
@@ -128,10 +128,10 @@ def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkey
 
 
 def test_every_formula_of_the_kernel_has_a_number() -> None:
-    found = [
+    formulas = [
         name for name, function in vars(kernel).items() if [*getattr(function, "__annotations__", ())][:1] == ["gap"]
     ]
-    assert sorted(found) == sorted(scores.NAMES)
+    assert sorted(formulas) == sorted(scores.NAMES)
 
 
 @pytest.mark.parametrize("name", scores.NAMES)
@@ -148,11 +148,11 @@ def test_no_two_compiled_functions_have_the_same_name() -> None:
 
 
 def test_no_two_constants_of_compiled_functions_have_the_same_name() -> None:
-    found: dict[str, object] = {}
+    constants: dict[str, object] = {}
     for module in (*compiler.SHARED, *compiler.LOOPS):
         for name, value in vars(module).items():
             if name.isupper() and isinstance(value, int | float):
-                assert found.setdefault(name, value) == value, f"{name} of {module.__name__}"
+                assert constants.setdefault(name, value) == value, f"{name} of {module.__name__}"
 
 
 MOST = 4  # the certificates have another constant of this name

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 def simulated(*words: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run("simulate", *PROMPTS, *words, "--format", "json"))
-    return found
+    data: dict[str, Any] = json.loads(run("simulate", *PROMPTS, *words, "--format", "json"))
+    return data
 
 
 def test_simulate_with_cases_says_what_share_of_a_full_run_it_took() -> None:

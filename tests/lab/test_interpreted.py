@@ -28,15 +28,15 @@ def test_a_compiled_loop_is_the_interpreted_one(name: str, monkeypatch: pytest.M
     compiled = simulate(SETUPS[name], repetitions=4, seed=6).measures
     monkeypatch.setattr(compiler, "loop", interpreted.loop)
     plain = simulate(SETUPS[name], repetitions=4, seed=6).measures
-    for column, found, expected in zip(compiled._fields, plain, compiled, strict=True):
-        assert np.array_equal(found, expected), column
+    for column, own, expected in zip(compiled._fields, plain, compiled, strict=True):
+        assert np.array_equal(own, expected), column
 
 
 @pytest.mark.parametrize("family", ["uniform", "bernoulli"])
 def test_instances_are_the_same(family: str) -> None:
-    found = []
+    drawn = []
     for drawer in (compiler.instance_drawer(), interpreted.drawer()):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(compiler, "instance_drawer", lambda drawer=drawer: drawer)
-            found.append(instances(Setup(family=family, arms=7, budget=20), repetitions=3))
-    assert np.array_equal(found[0], found[1])
+            drawn.append(instances(Setup(family=family, arms=7, budget=20), repetitions=3))
+    assert np.array_equal(drawn[0], drawn[1])

@@ -104,8 +104,8 @@ def test_what_a_plan_from_a_small_pilot_says_covers_the_truth_most_of_the_time(m
     settled, random, covered = truth.certificates.used[0], np.random.default_rng(7), 0  # type: ignore[union-attr]
     for seed in range(5):
         rewards = [tuple(float(reward) for reward in random.random(20) < mean) for mean in MEANS]
-        found = plan(pilot_setup(Recorded(tuple("abcdef"), tuple(rewards)), **problem), seed=seed)
-        need = next(need for need in found.needs if need.target == ALL_SETTLED[0])
+        planned = plan(pilot_setup(Recorded(tuple("abcdef"), tuple(rewards)), **problem), seed=seed)
+        need = next(need for need in planned.needs if need.target == ALL_SETTLED[0])
         assert need.low is not None
         covered += need.low <= settled <= (need.high or need.beyond)
     assert covered >= 4
@@ -179,21 +179,21 @@ class Enough(Exception):
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[Setup]:
     """What a plan would be made for."""
-    found: list[Setup] = []
+    setups: list[Setup] = []
 
     def noted(setup: Setup, **_: Any) -> None:
-        found.append(setup)
+        setups.append(setup)
         raise Enough
 
     monkeypatch.setattr(planning, "plan", noted)
-    return found
+    return setups
 
 
 def test_a_plan_takes_a_guarantee(asked: list[Setup]) -> None:
     with pytest.raises(Enough):
         run("plan", "--at-least", "0.9", "--arms", "9", "--means", "0.7:0.99", "--guarantee", "rate")
-    found = {line.name: (line.setup.guarantee, line.setup.confidence) for line in planning.lines(asked[0])}
-    assert found == {"balanced": ("rate", 0.95), "uniform": ("all", None), "uniform, skips settled": ("rate", 0.95)}
+    questions = {line.name: (line.setup.guarantee, line.setup.confidence) for line in planning.lines(asked[0])}
+    assert questions == {"balanced": ("rate", 0.95), "uniform": ("all", None), "uniform, skips settled": ("rate", 0.95)}
 
 
 def test_a_pilot_of_an_eval_set_says_how_many_cases_there_are(tmp_path: Path, asked: list[Setup]) -> None:

@@ -129,7 +129,7 @@ def test_the_arguments_of_a_refused_score_are_those_it_had_where_pulls_were_lost
 
 def test_simulate_and_plan_take_a_score_of_one_s_own() -> None:
     words = ("--policy=rewritten:thirds", "--arms=4", "--at-least=0.5", "--means=0.2:0.8")
-    found = json.loads(run("simulate", *words, "--budget=400", "--repetitions=20", "--format=json"))
-    assert found["results"][-1]["accuracy"] > 0.8
+    simulated = json.loads(run("simulate", *words, "--budget=400", "--repetitions=20", "--format=json"))
+    assert simulated["results"][-1]["accuracy"] > 0.8
     planned = json.loads(run("plan", *words, "--format=json"))
     assert any("rewritten:thirds" in row["policy"] for row in planned["needs"])

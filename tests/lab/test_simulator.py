@@ -10,18 +10,18 @@ from thresher.lab import Result, Setup, simulate
 from thresher.lab.simulator import instances
 
 
-def same(one: Result, other: Result) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(one.measures, other.measures, strict=True))
+def same(first: Result, other: Result) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(first.measures, other.measures, strict=True))
 
 
 @pytest.mark.parametrize("delay", ["none", "workers:5:exponential"])
 def test_results_do_not_depend_on_the_number_of_threads(delay: str) -> None:
     setup = Setup(policy="evt", arms=20, budget=400, delay=delay, checkpoints=(100, 250, 400))
-    one, two, seven = (simulate(setup, repetitions=37, seed=5, threads=threads) for threads in (1, 2, 7))
-    assert same(one, two)
-    assert same(one, seven)
-    assert not same(one, simulate(setup, repetitions=37, seed=6, threads=2))
-    assert np.array_equal(one.measures.wrong[:11], simulate(setup, repetitions=11, seed=5).measures.wrong)
+    alone, two, seven = (simulate(setup, repetitions=37, seed=5, threads=threads) for threads in (1, 2, 7))
+    assert same(alone, two)
+    assert same(alone, seven)
+    assert not same(alone, simulate(setup, repetitions=37, seed=6, threads=2))
+    assert np.array_equal(alone.measures.wrong[:11], simulate(setup, repetitions=11, seed=5).measures.wrong)
 
 
 def test_one_worker_a_batch_of_one_and_no_slack_are_the_sequential_run() -> None:

@@ -28,8 +28,8 @@ def test_proposition_1() -> None:
     n = 400_000
     spare = n - 2 - 0.5 * 100
     expected = 5 * n * 2 * math.exp(-spare / 1312 / 8)
-    found = theory.error_bound(n, MEANS, SPREADS, BAR, pending_weight=0.5, pending_ratio=2.0, in_flight=100)
-    assert found == pytest.approx(expected, rel=1e-9)
+    bound = theory.error_bound(n, MEANS, SPREADS, BAR, pending_weight=0.5, pending_ratio=2.0, in_flight=100)
+    assert bound == pytest.approx(expected, rel=1e-9)
     # sequential: C₁ = 32, C₂ = 8√2 + 48
     hard = 32 * 4.25 + (8 * math.sqrt(2) + 48) * 6
     expected = 5 * n * 2 * math.exp(-(n - 2) / hard / 8)
@@ -41,8 +41,8 @@ def test_proposition_2_printed_and_corrected() -> None:
     n = 2_000_000
     printed = 5 * n * 2 * math.exp(-(n - 2) / (16 * 10.25) / 64)
     corrected = 5 * n * 2 * math.exp(-(n - 2) / (64 * 10.25) / 64)
-    found = [theory.error_bound(n, MEANS, SPREADS, BAR, "ap-evt-pf", corrected=fixed) for fixed in (False, True)]
-    assert found == pytest.approx([printed, corrected], rel=1e-9)
+    bounds = [theory.error_bound(n, MEANS, SPREADS, BAR, "ap-evt-pf", corrected=fixed) for fixed in (False, True)]
+    assert bounds == pytest.approx([printed, corrected], rel=1e-9)
 
 
 def test_rounds_are_the_first_that_satisfy_the_bound() -> None:

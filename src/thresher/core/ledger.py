@@ -89,20 +89,22 @@ def _asked(state: State, event: Event) -> None:
     state.board.pending[arm] += 1
     is_new = state.cases is None or _take_place(state, state.cases, arm, event)
     if state.certifies:
-        state.docket.following.append(0)
-        state.docket.outcome.append(certificate.PENDING)
-        state.docket.reward.append(0.0)
+        docket = state.docket
+        docket.following.append(0)
+        docket.outcome.append(certificate.PENDING)
+        docket.reward.append(0.0)
         if state.cases is None:
             state.unweighed = imported
         if is_new:
-            certificate.enqueue(state.docket, arm, pull)
+            certificate.enqueue(docket, arm, pull)
             state.first_pull[arm] = state.first_pull[arm] or pull
     if state.cases is not None:
         _shut(state, arm)
-    if state.ranking.level and error_rate.is_ranked(state.ranking, arm):  # a pending pull only lowers its arm
-        _rank(state, arm)
-    elif state.ranking.level:
-        _shut(state, arm)
+    if state.ranking.level:
+        if error_rate.is_ranked(state.ranking, arm):  # a pending pull only lowers its arm
+            _rank(state, arm)
+        else:
+            _shut(state, arm)
     if state.stale is not None:
         state.stale.add(arm)
     if state.rule.doubles and pull >= 2.0 * state.rule.exploration * len(state.asked):

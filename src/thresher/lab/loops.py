@@ -13,6 +13,7 @@ from ..core.kernel import (
     added,
     choose_for,
     is_above,
+    observe,
     rescore_asked,
     rescore_both,
     rescore_everything,
@@ -42,7 +43,6 @@ from .repetition import (
     rank,
     reconsider,
     saw,
-    saw_counted,
     start_pull,
     value_of_case,
     wipe,
@@ -174,9 +174,9 @@ def draw_counted(arms: Arms, arm: int, state: Words) -> float:
 
 
 def observed(board: Board, arms: Arms, arm: int, reward: float) -> None:
-    """Observe the value of a pull that counts."""
-    if COUNTS:
-        saw_counted(board, arms, arm, reward)
+    """Observe the value of a pull that counts, or a reward of the baseline."""
+    if COUNTS and arm == arms.base:
+        observe(board, arm, 0.0, reward)
     else:
         saw(board, arms, arm, reward)
 

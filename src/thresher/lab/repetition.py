@@ -416,14 +416,6 @@ def learn_baseline(board: Board, proof: Proof, arm: int, pull: int, lost: bool) 
     return True
 
 
-def saw_counted(board: Board, arms: Arms, arm: int, reward: float) -> None:
-    """Observe a value that counts, or a reward of the baseline."""
-    if arm == arms.base:
-        observe(board, arm, 0.0, reward)
-    else:
-        saw(board, arms, arm, reward)
-
-
 def case_of(arms: Arms, arm: int, place: int, cases: int) -> int:
     """The case at a place of an arm, in the order of a live study with this repetition's seed."""
     seed = arms.order[0]
