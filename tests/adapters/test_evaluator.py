@@ -130,7 +130,7 @@ def test_the_example_in_plain_sh_runs() -> None:
     evaluate = PersistentEvaluator(("sh", str(EXAMPLES / "stay.sh")))
     study = thresher.create_study("sh", arms=["odd", "even"], at_least=0.3, seed=0)
     verdict = thresher.run(study, evaluate, workers=2)
-    assert (verdict.above, verdict.below) == (["odd"], ["even"])
+    assert (verdict.reached, verdict.missed) == (["odd"], ["even"])
     with pytest.raises(thresher.ThresherError, match="there is no arm what"):
         evaluate(thresher.Pull(1, "what", 1, {}, 3))
     evaluate.stop()

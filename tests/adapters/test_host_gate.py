@@ -64,7 +64,7 @@ def test_an_arm_that_is_settled_begins_no_case_and_takes_back_what_is_held() -> 
             told += 1
     assert study.verdict()["a"].certified
     assert told < 25
-    assert gate.begin(order[28]) == "settled: above"
+    assert gate.begin(order[28]) == "settled: it reaches the bar"
     gate.end(finished=True)
     assert not study.pending()
     assert thresher.verify(study.events()).sound
@@ -218,10 +218,10 @@ def play(seed: int, *, hosted: bool) -> thresher.Row:
 
 
 @pytest.mark.parametrize("hosted", [False, True])
-def test_labels_are_right_whatever_outcomes_decide(hosted: bool) -> None:
+def test_answers_are_right_whatever_outcomes_decide(hosted: bool) -> None:
     studies = 60
     rows = [play(seed, hosted=hosted) for seed in range(studies)]
-    assert sum(row.certified and row.label == "above" for row in rows) <= most(studies, 0.05)
+    assert sum(row.certified and row.reached is True for row in rows) <= most(studies, 0.05)
 
 
 def test_the_adapter_loads_inspect_ai_only_when_it_is_used() -> None:

@@ -30,11 +30,19 @@ def test_each_task_stops_as_soon_as_it_is_settled(quiet: dict[str, Any]) -> None
     calls: list[int] = []
     good, bad = task("good", 1.0, calls, count=60), task("bad", 0.0, calls, count=60)
     verdict = sift([good, bad], at_least=0.5, **quiet)
-    assert (verdict.above, verdict.below) == (["good"], ["bad"])
+    assert (verdict.reached, verdict.missed) == (["good"], ["bad"])
     assert all(row.certified and row.pending == 0 for row in verdict)
     assert len(calls) < 50
     assert good.early_stopping is None
     assert [sample.id for sample in good.dataset][:2] == ["q0", "q1"]
+
+
+def test_within_the_tolerance_either_answer_is_right(quiet: dict[str, Any]) -> None:
+    calls: list[int] = []
+    verdict = sift(task("fair", 0.5, calls, count=60), at_least=0.5, tolerance=0.3, confidence=0.5, **quiet)
+    assert (verdict.edges, verdict.open) == ((0.2, 0.8), [])
+    assert len(calls) < 50
+    assert verdict.question == "Does the arm reach 50 % on 60 cases, give or take 30 points?"
 
 
 def test_one_task_with_several_models_resumes_and_runs_no_sample_twice(quiet: dict[str, Any], tmp_path: Path) -> None:
@@ -137,7 +145,7 @@ def test_a_score_that_is_no_number_is_an_error(quiet: dict[str, Any]) -> None:
 def test_it_can_be_awaited(quiet: dict[str, Any]) -> None:
     del quiet["display"]
     verdict = asyncio.run(asift([task("good", 1.0, [], count=10)], at_least=0.5, confidence=0.5, **quiet))
-    assert verdict.above == ["good"]
+    assert verdict.reached == ["good"]
 
 
 @pytest.mark.parametrize(
@@ -197,8 +205,8 @@ def test_those_who_build_their_own_task_stop_it_too(quiet: dict[str, Any]) -> No
     assert len(calls) < 40
     assert log.results is not None
     assert log.results.early_stopping is not None
-    assert log.results.early_stopping.early_stops[0].reason == "settled: above"
-    assert log.results.early_stopping.metadata["label"] == "above"
+    assert log.results.early_stopping.early_stops[0].reason == "settled: it reaches the bar"
+    assert log.results.early_stopping.metadata["reached"] is True
     assert "had shuffled them" in study.verdict().guarantee
     assert thresher.verify(study.events()).sound
 

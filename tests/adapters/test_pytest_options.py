@@ -27,6 +27,11 @@ def test_what_everybody_imports_is_light() -> None:
         (["--thresher=1"], "--thresher '1': must lie strictly between 0 and 1; no number of runs can prove*"),
         (["--thresher=high"], "--thresher 'high': is not a number; write 0.95 or 95%"),
         (["--thresher=95ms"], "--thresher '95ms': is not a number; write 0.95 or 95%"),
+        (["--thresher=.9", "--thresher-tolerance=x"], "--thresher-tolerance 'x': is not a number; write 0.02 or 2%"),
+        (["--thresher=.9", "--thresher-tolerance=-1%"], "--thresher-tolerance '-1%': must not be negative"),
+        (["--thresher=.9", "--thresher-tolerance=2"], "--thresher-tolerance '2': 90 % ± 200 points must lie *"),
+        (["--thresher=.9", "--thresher-tolerance=10%"], "--thresher-tolerance '10%': 90 % ± 10 points must lie *"),
+        (["--thresher-tolerance=2%"], "--thresher-tolerance: does nothing without --thresher; add --thresher 0.95"),
         (["--thresher=.9", "--thresher-for=1e3"], "--thresher-for '1e3': is not a length of time *"),
         (["--thresher=.9", "--thresher-budget=0"], "--thresher-budget '0': must be a whole number of at least 1"),
         (["--thresher=.9", "--thresher-budget=1"], "--thresher-budget 1: must be at least 2: 2 runs for each of 1 *"),
@@ -52,8 +57,13 @@ def test_a_wrong_option_is_one_line_and_exit_code_4(sifted: Sifted, options: lis
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("0.9", "the mark thresher(0.9) must name at_least only, as in thresher(at_least=0.9)"),
-        ("least=0.9", "the mark thresher(least=0.9) must name at_least only, as in thresher(at_least=0.9)"),
+        ("", "the mark thresher() must name at_least or tolerance, as in thresher(0.9, tolerance=0.02)"),
+        ("0.9, 0.02", "the mark thresher(0.9, 0.02) must name at_least or tolerance, as in *"),
+        ("0.9, at_least=0.9", "the mark thresher(0.9, at_least=0.9) must name at_least or tolerance, as in *"),
+        ("least=0.9", "the mark thresher(least=0.9) must name at_least or tolerance, as in *"),
+        ("tolerance=0.1", "tolerance 0.1: 90 % ± 10 points must lie strictly between 0 and 100 %; give a smaller one"),
+        ("tolerance=-0.1", "tolerance -0.1: must not be negative"),
+        ("tolerance='2s'", "tolerance '2s': is not a number; write 0.02 or 2%"),
         ("at_least=90", "at_least 90: must lie strictly between 0 and 1; write 0.95 or 95%"),
         ("at_least=True", "at_least True: is not a number; write 0.95 or 95%"),
     ],
@@ -78,17 +88,54 @@ def test_a_configuration_file_may_set_defaults(sifted: Sifted, pytester: pytest.
     assert sifted(PLAIN).ret == 0
 
 
+ON_THE_BAR = "def test_it(thresher_pull): assert thresher_pull.number % 10"  # 90 % of runs pass
+
+
+def test_with_a_tolerance_a_test_on_the_bar_is_settled(sifted: Sifted, pytester: pytest.Pytester) -> None:
+    seeded = (ON_THE_BAR, "--thresher=90%", "--thresher-study-seed=3")
+    result = sifted(*seeded, "--thresher-tolerance=5%")
+    result.stdout.fnmatch_lines(
+        [
+            "thresher: which tests reach 90 %, give or take 5 points? Confidence 95 %",
+            "* (1 of them flaky)*, 0 open. It took * runs.",
+            "With a probability of at least 95 %, none that reaches it is under 85 %, and none that misses it is *",
+        ]
+    )
+    pytester.makeini("[pytest]\nthresher_tolerance = 0.05")
+    assert _took(sifted(*seeded)) == _took(result)
+    sharp = sifted(*seeded, "--thresher-tolerance=0", "--thresher-budget=2000")
+    sharp.stdout.fnmatch_lines(["0 tests reach 90 %, 0 miss it, 1 open (1 of them flaky). It took 2,000 runs."])
+
+
+def _took(result: pytest.RunResult) -> str:
+    return next(line.partition("It took")[2] for line in result.outlines if "It took" in line)
+
+
+@pytest.mark.parametrize("arguments", ["0.9, tolerance=0.05", "at_least='90%', tolerance='5%'"])
+def test_a_mark_may_have_a_tolerance(sifted: Sifted, arguments: str) -> None:
+    source = f"@pytest.mark.thresher({arguments})\n{ON_THE_BAR}\ndef test_other(): pass"
+    result = sifted(source, "--thresher=80%", "-v")
+    result.stdout.fnmatch_lines(
+        [
+            "* the bar*, * (1 of them flaky)*, 0 open. It took *",
+            "80 %: With a probability of at least 97.5 %, the certified answer is right, *",
+            "90 %, give or take 5 points: With a probability of at least 97.5 %, none that reaches it is under 85 %*",
+            "Together, they hold with a probability of at least 95 %.",
+        ]
+    )
+
+
 def test_the_time_limit_ends_a_run(sifted: Sifted) -> None:
     result = sifted("import time\ndef test_it(): time.sleep(0.02)", "--thresher=0.999", "--thresher-for=100ms")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["0 steady, 0 failing too often, 1 open in *"])
+    result.stdout.fnmatch_lines(["0 tests reach 99.9 %, 0 miss it, 1 open. It took * runs."])
 
 
 @pytest.mark.parametrize("guarantee", ["all", "rate"])
 def test_both_guarantees(sifted: Sifted, guarantee: str) -> None:
     result = sifted(PLAIN, "--thresher=0.8", f"--thresher-guarantee={guarantee}")
-    said = "With probability at least 0.95 the certified label is right"
-    said = said if guarantee == "all" else "Of the tests certified above, at most 5 % are wrong"
+    said = "With a probability of at least 95 %, the certified answer is right"
+    said = said if guarantee == "all" else "Of the tests certified to reach it, at most 5 % are wrong"
     result.stdout.fnmatch_lines([f"{said}*provided that the outcomes of a test's runs are independent, *"])
 
 
@@ -110,10 +157,10 @@ def test_ctrl_c_shows_what_is_known_and_the_same_command_resumes(
     command = ("--thresher=0.8", "--thresher-storage=sqlite:///runs.db")
     result = sifted(INTERRUPTED.replace("{error}", error), *command)
     assert result.ret == 2
-    result.stdout.fnmatch_lines(["0 steady, 0 failing too often, 2 open in *"])
+    result.stdout.fnmatch_lines(["0 tests reach 80 %, 0 miss it, 2 open. It took * runs."])
     result = sifted("", *command)
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["2 steady, *", "*outcomes are from earlier runs*"])
+    result.stdout.fnmatch_lines(["2 tests reach 80 %, 0 miss it, *", "*outcomes are from earlier runs*"])
     numbers = [int(line) for line in (pytester.path / "runs").read_text().split()]
     assert len(set(numbers)) == len(numbers)  # no run twice
     study = thresher.open_study(_only_study(pytester), storage=f"sqlite:///{pytester.path}/runs.db")
@@ -124,7 +171,7 @@ def test_ctrl_c_shows_what_is_known_and_the_same_command_resumes(
     thresher.verify(study.events())
     study.close()
     result = sifted("", *command)
-    result.stdout.fnmatch_lines(["2 steady, *", "All outcomes are from earlier runs*"])
+    result.stdout.fnmatch_lines(["2 tests reach 80 %, 0 miss it, *", "All outcomes are from earlier runs*"])
     assert [int(line) for line in (pytester.path / "runs").read_text().split()] == numbers
 
 

@@ -36,18 +36,18 @@ def test_every_test_gets_one_report_with_its_status(reports: Reports) -> None:
         def test_arm(): pass
     """
     assert reports(dedent(source), "--thresher=0.8", "--thresher-study-seed=1", "-ppytest_randomly") == {
-        "test_steady": "steady",
-        "test_failing": "failing",
-        "test_often": "failing",
+        "test_steady": "reaches",
+        "test_failing": "misses",
+        "test_often": "misses",
         "test_late_skip": "skipped",
         "test_late_xfail": "skipped",
-        "test_exits": "failing",
-        "test_fails": "failing",
+        "test_exits": "misses",
+        "test_fails": "misses",
         "test_setup": "error",
         "test_teardown": "error",
-        "test_each[1]": "steady",
-        "test_each[2]": "steady",
-        "test_arm": "steady",
+        "test_each[1]": "reaches",
+        "test_each[2]": "reaches",
+        "test_arm": "reaches",
     }
 
 
@@ -90,12 +90,12 @@ def test_unittest_classes_subtests_coroutines_and_doctests_are_arms(reports: Rep
         "-oasyncio_default_fixture_loop_scope=function",
     )
     assert reports(dedent(source), *options) == {
-        "TestOld::test_state": "steady",
-        "TestOld::test_part": "failing",
-        "TestNew::test_self": "steady",
-        "test_parts": "failing",
-        "test_later": "steady",
-        "test_it.double": "steady",
+        "TestOld::test_state": "reaches",
+        "TestOld::test_part": "misses",
+        "TestNew::test_self": "reaches",
+        "test_parts": "misses",
+        "test_later": "reaches",
+        "test_it.double": "reaches",
     }
 
 
@@ -158,14 +158,14 @@ def test_a_test_may_record_a_number(reports: Reports) -> None:
             assert 0
     """
     assert reports(dedent(source), "--thresher=0.8") == {
-        "test_high": "steady",
-        "test_low": "failing",
-        "test_failed_after": "failing",
-        "test_twice": "failing",
+        "test_high": "reaches",
+        "test_low": "misses",
+        "test_failed_after": "misses",
+        "test_twice": "misses",
         "test_outside": "error",
         "test_nan": "error",
-        "test_tampers": "steady",
-        "test_late": "failing",
+        "test_tampers": "reaches",
+        "test_late": "misses",
     }
 
 
@@ -178,7 +178,7 @@ def test_a_shared_fixture_that_failed_once_is_set_up_again(reports: Reports) -> 
             if len(tried) < 3: raise ConnectionError("not yet")
         def test_it(database): pass
     """
-    assert reports(dedent(source), "--thresher=0.8") == {"test_it": "steady"}
+    assert reports(dedent(source), "--thresher=0.8") == {"test_it": "reaches"}
 
 
 def test_a_timeout_is_a_failure_of_the_run(reports: Reports) -> None:
@@ -192,7 +192,7 @@ def test_a_timeout_is_a_failure_of_the_run(reports: Reports) -> None:
 
 def test_other_plugins_cannot_repeat_a_run_that_failed(reports: Reports) -> None:
     source = "def test_often(): assert random.random() > 0.5\n"
-    assert reports(source, "--thresher=0.8", "-ppytest_rerunfailures", "--reruns=5") == {"test_often": "failing"}
+    assert reports(source, "--thresher=0.8", "-ppytest_rerunfailures", "--reruns=5") == {"test_often": "misses"}
 
 
 @pytest.mark.parametrize("randomly", [True, False])
@@ -242,7 +242,7 @@ def test_a_session_does_not_meet_again_what_was_mended_unless_its_seed_is_given(
         (pytester.path / name).touch()
     reports(RARELY, "--thresher=0.6", "--thresher-budget=80", *options)
     (pytester.path / "failed").rename(pytester.path / "mended")
-    assert reports(RARELY, "--thresher=0.9", *options) == {"test_it": "steady" if seeded else "failing"}
+    assert reports(RARELY, "--thresher=0.9", *options) == {"test_it": "reaches" if seeded else "misses"}
 
 
 def test_without_the_option_nothing_happens_and_the_fixture_works(sifted: Callable[..., pytest.RunResult]) -> None:
@@ -254,10 +254,10 @@ def test_without_the_option_nothing_happens_and_the_fixture_works(sifted: Callab
     """
     result = sifted(dedent(source), "--strict-markers")
     result.assert_outcomes(passed=1)
-    result.stdout.no_fnmatch_line("*steady*")
+    result.stdout.no_fnmatch_line("*reach*")
 
 
-def test_a_test_whose_outcome_decides_whether_there_is_a_reward_is_never_steady(reports: Reports) -> None:
+def test_a_test_whose_outcome_decides_whether_there_is_a_reward_never_reaches_the_bar(reports: Reports) -> None:
     source = """
         @pytest.fixture
         def bad():
@@ -280,7 +280,7 @@ def test_a_test_whose_outcome_decides_whether_there_is_a_reward_is_never_steady(
     """
     outcomes = reports(dedent(source), "--thresher=0.9", "--thresher-budget=400")
     assert len(outcomes) == 5
-    assert not {"steady", "failing"} & set(outcomes.values())
+    assert not {"reaches", "misses"} & set(outcomes.values())
 
 
 def test_a_test_that_a_plugin_retries_after_a_failure_is_not_certified(
@@ -305,7 +305,7 @@ def test_a_test_that_a_plugin_retries_after_a_failure_is_not_certified(
         def test_never_retried(): pass
     """
     outcomes = reports(dedent(source), "--thresher=0.9", "--thresher-budget=400")
-    assert outcomes.pop("test_never_retried") == "steady"
+    assert outcomes.pop("test_never_retried") == "reaches"
     assert outcomes["test_half"] in ("error", "open")
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from thresher.adapters.pytest_plugin import scheduling
 from thresher.adapters.pytest_plugin.repeating import Outcome
-from thresher.adapters.pytest_plugin.session_options import Options
+from thresher.adapters.pytest_plugin.session_options import Bar, Options
 
 Play = Callable[..., dict[int, Any]]
 
@@ -37,7 +37,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
         monkeypatch.setattr(scheduling, "nodeid_of", lambda _: "")
         monkeypatch.setattr(scheduling, "tear_down", lambda *_: None)
         try:
-            scheduling.Worker(config, Options(0.9)).pytest_runtestloop(session)
+            scheduling.Worker(config, Options(Bar(0.9))).pytest_runtestloop(session)
         except KeyboardInterrupt:
             answers[-9] = '"raised"'
         return {serial: json.loads(text) for serial, text in answers.items() if serial >= 0 or serial == -9}

@@ -13,9 +13,8 @@ import contextlib
 import threading
 from collections.abc import Iterable
 
-from ..core.certificate import OPEN
+from ..core.certificate import ABOVE, OPEN
 from ..core.events import Cause
-from ..core.rows import settled_label
 from ..core.state import State
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from ..study import Pull, Study, ask_for_cases, give_up, peek
@@ -117,7 +116,7 @@ class Gate:
         if arm in ledger.retired:
             return f"retired: {ledger.retired[arm]}"
         if ledger.certifies and ledger.docket.settled[arm] != OPEN:
-            return f"settled: {settled_label(ledger, arm)}"
+            return f"settled: it {'reaches' if ledger.docket.settled[arm] == ABOVE else 'misses'} the bar"
         return "enough arms are found" if find is not None and ledger.found >= find else None
 
     def _why_not(self, ledger: State, case: int) -> str:

@@ -25,6 +25,7 @@ from ..log.store import Storage
 from ..run.evaluator_errors import names_refusal
 from ..study import Study
 from ..text.phrasing import listed
+from ..text.quantities import PERCENT
 from .host_gate import Gate
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 # The reward in the scores of a sample.
 
 Value = Callable[[Any], float]  # turns a score's value into a reward
+SHARES = (0.0, 1.0)  # the bounds of scores that are shown in percent
 WORDS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
 
@@ -210,7 +212,7 @@ class Stopping:
         """Called by inspect_ai when all samples of the task have ended."""
         await self._call(lambda: self.gate.end(finished=True))
         row = self._study.verdict()[self._arm]
-        return {"study": self._study.name, "arm": self._arm, "label": row.label, "certified": row.certified}
+        return {"study": self._study.name, "arm": self._arm, "reached": row.reached, "certified": row.certified}
 
     def cleanup(
         self, own_cleanup: "Callable[[TaskState], Awaitable[None]] | None"
@@ -344,6 +346,7 @@ class Sifting:
             max_failures=None,  # fail_on_error says when errors end a task
             storage=storage,
             if_exists="join",
+            unit=PERCENT if question.get("bounds", SHARES) == SHARES else None,
             evaluator=identity(arms, samples, options, value, scorer),
             **question,
         )
@@ -414,10 +417,10 @@ def arms_of(tasks: Any, models: Any) -> "dict[str, Task]":
         if models is None:
             add(name or task.name, task)
             continue
-        for label, model in models.items():
+        for known_as, model in models.items():
             with_model = copy.copy(task)
             with_model.model = get_model(model)
-            add(f"{name or task.name}@{label}", with_model)
+            add(f"{name or task.name}@{known_as}", with_model)
     return arms
 
 
@@ -471,7 +474,21 @@ def _checked_options(options: Mapping[str, Any], arms: int) -> dict[str, Any]:
     return {"max_tasks": max(arms, 1), **options, "sample_shuffle": None}
 
 
-SIFT_ARGUMENTS = {"models", "scorer", "value", "bounds", "confidence", "guarantee", "budget", "storage", "name", "seed"}
+SIFT_ARGUMENTS = {
+    *(
+        "models",
+        "tolerance",
+        "scorer",
+        "value",
+        "bounds",
+        "confidence",
+        "guarantee",
+        "budget",
+        "storage",
+        "name",
+        "seed",
+    )
+}
 __all__ = ["Stopping", "asift", "sift", "stopping"]
 
 
@@ -502,10 +519,11 @@ def sift(
     tasks: "Sequence[Task] | Mapping[str, Task] | Task",
     *,
     at_least: float,
+    tolerance: float = 0.0,
     models: "Sequence[str | Model] | Mapping[str, str | Model] | None" = None,
     scorer: str | None = None,
     value: Value | None = None,
-    bounds: tuple[float, float] = (0.0, 1.0),
+    bounds: tuple[float, float] = SHARES,
     confidence: float = 0.95,
     guarantee: Guarantee = "all",
     budget: int | None = None,
@@ -522,11 +540,12 @@ def sift(
     The arguments:
         tasks: tasks with the same sample ids: a list, ``{name: task}``, or one task with several ``models``.
         at_least: the bar that the mean score over all samples must reach.
+        tolerance: within this of the bar, either answer is right; this saves most of the samples.
         models: evaluate every task with each of these: a list, or ``{name: model}``. Arms are named ``task@model``.
         scorer: the scorer whose score counts; needed if a task has several.
         value: turns the value of a score into a number within the bounds. By default C is 1, P is 0.5, I and N are 0.
         bounds: where these numbers can lie.
-        confidence: how sure all settled labels together must be.
+        confidence: how sure all certified answers together must be.
         guarantee: see `thresher.create_study`.
         budget: samples, over all tasks. None: until every task is settled.
         storage: where to keep the study, as ``"sqlite:///evals.db"``; the same call resumes it. None: in memory.
@@ -538,6 +557,7 @@ def sift(
     """
     question: dict[str, Any] = {
         "at_least": at_least,
+        "tolerance": tolerance,
         "bounds": bounds,
         "confidence": confidence,
         "guarantee": guarantee,

@@ -75,9 +75,11 @@ def _reached(ledger: State, arm: int) -> bool | None:
     return kernel.is_above(board.total[arm] + board.residue[arm], seen, ledger.spec.reach) if seen else None
 
 
-def _standing(ledger: State, arm: int, reached: bool | None) -> Standing:
+def standing(ledger: State, arm: int) -> Standing:
+    """Where an arm stands."""
     if arm == ledger.base:
         return "baseline"
+    reached = _reached(ledger, arm)
     if reached is not None and (ledger.is_certified(arm) or not (ledger.certifies or arm in ledger.retired)):
         return "reaches" if reached else "misses"
     return "retired" if arm in ledger.retired else "open"
@@ -109,7 +111,7 @@ def row_of(ledger: State, arm: int) -> Row:
         exact=ledger.is_exact(arm),
         missing=ledger.cases.missing[arm] if ledger.cases else 0,
         interval_disagrees=disagrees,
-        standing=_standing(ledger, arm, reached),
+        standing=standing(ledger, arm),
     )
     return replace(row, **_values(ledger, arm, counted)) if ledger.values and seen else row
 

@@ -209,14 +209,19 @@ def question(wording: Wording, arms: int) -> str:
     does, one, rest = claim(wording)
     if wording.cases and wording.share is None:
         rest += f" on {plural(wording.cases, 'case')}"
-    rest += f"{_leeway(wording)}?"
+    rest += f"{leeway(wording)}?"
     if arms == 1 or wording.find == 1:
         who = "the arm" if arms == 1 else f"any of {arms:,} arms"
         return f"Is {who} {rest}" if one == "is" else f"Does {who} {does} {rest}"
     return f"Which {f'{wording.find:,} ' if wording.find else ''}of {arms:,} arms {does} {rest}"
 
 
-def _leeway(wording: Wording) -> str:
+def leeway(wording: Wording) -> str:
+    """The tolerance, after the bar in a sentence.
+
+    >>> leeway(Wording(0.9, unit="%", tolerance=0.02)), leeway(Wording(0.9))
+    (', give or take 2 points', '')
+    """
     return f", give or take {wording.distance(wording.tolerance)}" if wording.tolerance else ""
 
 
@@ -269,17 +274,19 @@ def found(names: Sequence[str], find: int, missed: int, others: int, *, done: bo
     return f"{counts} so far{names_found}, {missed:,} {_fails('', missed)}, {others:,} open."
 
 
-def spent(issued: int, pending: int, budget: int | None, full: int | None, cost: float | None) -> str:
+def spent(
+    issued: int, pending: int, budget: int | None, full: int | None, cost: float | None, *, noun: str = "pull"
+) -> str:
     """What the answer took, next to a full run if there is one to compare with.
 
     >>> spent(1649, 0, None, 3600, None), spent(30, 3, 90, None, 1.5)
     ('It took 1,649 of 3,600 pulls (46 %).', 'It took 30 of at most 90 pulls, 3 pending, at a cost of 1.5.')
     """
-    took = plural(issued, "pull")
+    took = plural(issued, noun)
     if full is not None and issued < full:
-        took = f"{issued:,} of {full:,} pulls ({round(100 * issued / full)} %)"
+        took = f"{issued:,} of {full:,} {noun}s ({round(100 * issued / full)} %)"
     elif budget is not None and issued < budget:
-        took = f"{issued:,} of at most {budget:,} pulls"
+        took = f"{issued:,} of at most {budget:,} {noun}s"
     waits = f", {pending:,} pending" if pending else ""
     if cost is None:
         return f"It took {took}{waits}."
@@ -287,7 +294,7 @@ def spent(issued: int, pending: int, budget: int | None, full: int | None, cost:
     return f"It took {took}{waits}, at a cost of {cost:,.6g}{whole}."
 
 
-def remaining(left: int | None) -> str:
+def remaining(left: int | None, *, noun: str = "pull") -> str:
     """About how many pulls are left: an estimate, so with one or two digits.
 
     >>> remaining(347), remaining(12_345), remaining(4)
@@ -295,7 +302,7 @@ def remaining(left: int | None) -> str:
     """
     if left is None:
         return ""
-    return f"about {plural(int(float(f'{left:.2g}')), 'pull')} left"
+    return f"about {plural(int(float(f'{left:.2g}')), noun)} left"
 
 
 def standing_of(row: Row) -> str:

@@ -11,12 +11,13 @@ import pytest
 if TYPE_CHECKING:
     from .repeating import ThresherPull
 
-MARK = "thresher(at_least): the share of this test's runs that must pass, instead of the one given with --thresher"
+MARK = "thresher(at_least, *, tolerance): the bar and the tolerance of this test, instead of those of the options"
 OPTIONS = {  # option: metavar, help; a configuration file can set these, too
+    "tolerance": ("SHARE", "Within this of the bar, either answer is right: 0.02 or 2%%. It saves runs. Default: 0."),
     "budget": ("N", "Make at most this many runs, over all tests. Default: run until every test is settled."),
     "for": ("DURATION", "Start no run after this time, such as 90s, 10m or 2h."),
-    "guarantee": ("KIND", "all (default): no certified label is wrong. rate: few are; this suits many tests."),
-    "confidence": ("SHARE", "How sure all certified labels together must be. Default: 0.95."),
+    "guarantee": ("KIND", "all (default): no certified answer is wrong. rate: few are; this suits many tests."),
+    "confidence": ("SHARE", "How sure all certified answers together must be. Default: 0.95."),
     "isolation": ("SCOPE", "Each run sets up fixtures anew up to this scope: function (default), module or session."),
     "open": ("HOW", "Whether tests that are still open at the end pass (default) or fail (exit code 8)."),
     "storage": ("URL", "Keep the runs in this store, such as sqlite:///runs.db. The same command resumes them."),

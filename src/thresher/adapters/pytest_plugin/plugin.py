@@ -17,11 +17,11 @@ from _pytest.terminal import TerminalReporter
 from ...core.verdict import Verdict
 from ...errors import StoreFailed, ThresherError
 from ...text.phrasing import plural
-from ...text.quantities import number
+from ...text.quantities import percent
 from . import repeating, reports
 from .repeating import interruption, run_once, tear_down
 from .reports import Progress
-from .session_options import Options, bars, options_of, seed_of
+from .session_options import Bar, Options, bars, options_of, seed_of
 from .studies import Ask, Result, SessionStudies
 
 OPEN_LEFT = 8  # the exit code if tests are left open and --thresher-open is fail
@@ -76,7 +76,7 @@ class StudySession:
         self.results: list[Result] = []
         self.verdicts: list[Verdict] = []
 
-    def begin(self, tests: dict[str, float], version: str) -> SessionStudies:
+    def begin(self, tests: dict[str, Bar], version: str) -> SessionStudies:
         """Create the studies, or resume them."""
         self.progress = Progress(self.config)
         try:
@@ -102,8 +102,8 @@ class StudySession:
             hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
     def pytest_report_header(self) -> str:
-        bar, confidence = (number(share, exact=True) for share in (self.options.at_least, self.options.confidence))
-        return f"thresher: at least {bar} of runs must pass, confidence {confidence}"
+        confidence = percent(self.options.confidence, exact=True)
+        return f"thresher: which tests reach {self.options.bar}? Confidence {confidence}"
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
@@ -114,7 +114,7 @@ class StudySession:
         reports.add_to_junit(self.config, report)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        are_open = any(result.status in ("open", "flaky") for result in self.results)
+        are_open = any(result.status == "open" for result in self.results)
         if are_open and self.options.open_fails and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = OPEN_LEFT
         if self.results and os.environ.get(SUMMARY):
@@ -149,7 +149,7 @@ class SingleProcess:
 
     def __init__(self, session: StudySession) -> None:
         self._study_session = session
-        self._bars: dict[pytest.Item, float] = {}
+        self._bars: dict[pytest.Item, Bar] = {}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:

@@ -1,5 +1,6 @@
 """One report per test, for pytest and its plugins: the terminal, JUnit XML, the cache of failed tests."""
 
+import math
 import re
 import shlex
 import time
@@ -13,24 +14,23 @@ from _pytest._code.code import ReprFileLocation, TerminalRepr
 from _pytest._io import TerminalWriter
 from _pytest.terminal import TerminalReporter
 
-from ...core.sentences import origin
+from ...core.sentences import claim, origin, remaining, spent
 from ...core.verdict import Verdict
 from ...text.escapes import markdown, visible
 from ...text.phrasing import plural
-from ...text.quantities import duration, number
-from .session_options import Options
+from ...text.quantities import duration, number, percent
+from .session_options import Bar, Options
 from .studies import SKIPPED, Result, SessionStudies
 
 WORDS = {  # statuses, the worst first: the word of pytest's counts, the letter, and the word with -v
     "error": ("error", "E", "ERROR"),
-    "failing": ("failed", "F", "FAILING"),
-    "flaky": ("flaky", "~", "FLAKY"),
+    "misses": ("failed", "F", "MISSES"),
     "open": ("open", "?", "OPEN"),
     "skipped": ("skipped", "s", "SKIPPED"),
-    "steady": ("passed", ".", "STEADY"),
+    "reaches": ("passed", ".", "REACHES"),
 }
-STEADY_BUT_FLAKY = ("passed", "~", "STEADY, BUT FLAKY")
-BAD = ("failing", "error")
+FLAKY = {"open": ("open", "~", "OPEN, FLAKY"), "reaches": ("passed", "~", "REACHES, BUT FLAKY")}
+BAD = ("misses", "error")
 
 
 class Collected(NamedTuple):
@@ -38,7 +38,7 @@ class Collected(NamedTuple):
 
     nodeid: str
     position: int  # in the collection
-    bar: float
+    bar: Bar  # from a worker: its two numbers
     group: str | None  # with --dist loadgroup
     file: str
     line: int | None
@@ -97,7 +97,7 @@ def status_of(report: pytest.TestReport) -> tuple[str, str, str] | None:
     result: Result | None = getattr(report, "thresher", None)
     if result is None:
         return None
-    return STEADY_BUT_FLAKY if result.status == "steady" and result.flaky else WORDS[result.status]
+    return FLAKY.get(result.status, WORDS[result.status]) if result.flaky else WORDS[result.status]
 
 
 def add_to_junit(config: pytest.Config, report: pytest.TestReport) -> None:
@@ -122,9 +122,9 @@ def sentence(result: Result) -> str:
     first, row = result.tally.first, result.row
     if result.status == "error":
         return row.reason or (result.tally.errors[0] if result.tally.errors else "no reward")
-    rate = "no result" if row.mean is None else f"pass rate {row.mean:.3g}"
+    rate = "no result" if row.mean is None else f"pass rate {percent(row.mean)}"
     message = "" if first is None or not first.message else f": {first.message}"
-    return f"{rate} in {plural(row.seen, 'run')}, at least {number(result.at_least, exact=True)} required{message}"
+    return f"{rate} in {plural(row.seen, 'run')}; the bar is {result.bar}{message}"
 
 
 def traceback(result: Result) -> str:
@@ -152,7 +152,9 @@ def _properties(result: Result) -> list[tuple[str, object]]:
         "high": row.high,
         "runs": result.runs,
         "status": result.status,
-        "at_least": number(result.at_least, exact=True),
+        "flaky": str(result.flaky).lower(),
+        "at_least": number(result.bar.at_least, exact=True),
+        "tolerance": number(result.bar.tolerance, exact=True),
         "certified": str(row.certified).lower(),
         "seed": result.tally.seed,
     }
@@ -165,7 +167,7 @@ def _properties(result: Result) -> list[tuple[str, object]]:
 
 # The summary at the end: a table, tracebacks and the guarantee, on a terminal and in Markdown.
 
-HEADS = ("state", "pass rate", "interval", "runs", "test")
+HEADS = ("state", "pass rate", "between", "runs", "test")
 FEW = 10  # rows of open tests that never failed; there may be thousands, and -v shows all
 MOST = 100  # tracebacks in Markdown, because CI services limit the size of a page (GitHub: 1 MB)
 ORDER = list(WORDS)
@@ -173,15 +175,14 @@ ORDER = list(WORDS)
 
 def state(result: Result) -> str:
     """A test's status in words."""
-    if result.status == "steady" and result.flaky:
-        return "steady, but flaky"
-    return "failing too often" if result.status == "failing" else result.status
+    flaky = {"reaches": ", but flaky", "open": ", flaky"}.get(result.status, "") if result.flaky else ""
+    return f"{result.status}{flaky}"
 
 
 def notable(results: Sequence[Result]) -> list[Result]:
-    """The tests that are not plainly steady, the worst first."""
-    not_steady = [result for result in results if result.status != "steady" or result.flaky]
-    return sorted(not_steady, key=lambda result: (ORDER.index(result.status), result.row.mean or 0.0))
+    """The tests that do not plainly reach the bar, the worst first, and flaky ones before others."""
+    doubtful = [result for result in results if result.status != "reaches" or result.flaky]
+    return sorted(doubtful, key=lambda result: (ORDER.index(result.status), not result.flaky, result.row.mean or 0.0))
 
 
 def abridged(results: Sequence[Result]) -> tuple[list[Result], int]:
@@ -195,24 +196,26 @@ def abridged(results: Sequence[Result]) -> tuple[list[Result], int]:
 def cells(result: Result) -> tuple[str, ...]:
     """A row of the table."""
     row = result.row
-    mean = "" if row.mean is None else f"{row.mean:.3f}"
-    interval = "" if row.low is None or row.high is None else f"{row.low:.3f} to {row.high:.3f}"
+    wording = result.bar.wording
+    mean = "" if row.mean is None else wording.estimate(row.mean)
     words = ", ".join(filter(None, [state(result), row.qualifier if row.certified else ""]))
-    return words, mean, interval, f"{result.runs:,}", result.nodeid
+    return words, mean, wording.span(row.low, row.high), f"{result.runs:,}", result.nodeid
 
 
-def counted(results: Sequence[Result]) -> str:
-    """The number of tests of each status in one line. Flaky tests that are not certified are counted separately."""
+def answer(results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> str:
+    """How many tests reach the bar, miss it and are open, and how many runs that took."""
     count = Counter(result.status for result in results)
     flaky = Counter(result.status for result in results if result.flaky)
     notes = {status: f" ({many:,} of them flaky)" for status, many in flaky.items()}
-    words = [f"{count['steady']:,} steady{notes.get('steady', '')}"]
-    words += [f"{count['failing']:,} failing too often{notes.get('failing', '')}"]
-    if count["flaky"]:
-        words.append(f"{count['flaky']:,}{' more' if notes.keys() & {'steady', 'failing'} else ''} flaky")
-    words.append(f"{count['open']:,} open")
+    reach, miss = count["reaches"], count["misses"]
+    bar = claim(results[0].bar.wording).rest if len(verdicts) == 1 else "the bar"
+    words = [f"{plural(reach, 'test')} {'reaches' if reach == 1 else 'reach'} {bar}{notes.get('reaches', '')}"]
+    words += [f"{miss:,} {'misses' if miss == 1 else 'miss'} it{notes.get('misses', '')}"]
+    words += [f"{count['open']:,} open{notes.get('open', '')}"]
     words += [f"{count[name]:,} {name}" for name in ("error", "skipped") if count[name]]
-    return f"{', '.join(words)} in {plural(sum(result.runs for result in results), 'run')}."
+    runs, full = sum(result.runs for result in results), [verdict.full_run for verdict in verdicts]
+    whole = None if None in full else sum(filter(None, full))
+    return f"{', '.join(words)}. {spent(runs, 0, options.budget, whole, None, noun='run')}"
 
 
 def left_out(hidden: int) -> str:
@@ -221,16 +224,16 @@ def left_out(hidden: int) -> str:
 
 
 def guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
-    """The guarantees, and the origin of the outcomes."""
+    """The guarantees, the origin of the outcomes, and what would help open tests."""
     for verdict in verdicts:
         certified = any(row.certified for row in verdict.rows)
-        bar = "" if len(verdicts) == 1 else f"At least {number(verdict.at_least or 0.0, exact=True)}: "
+        bar = "" if len(verdicts) == 1 else f"{Bar(verdict.at_least or 0.0, verdict.tolerance)}: "
         yield f"{bar}{verdict.guarantee if certified else 'Nothing is certified yet.'}"
         if text := origin(verdict.earlier, verdict.told, verdict.since, verdict.others, noun="outcomes"):
             yield text
+        yield from verdict.hints
     if len(verdicts) > 1 and options.guarantee == "all":
-        confidence = number(options.confidence, exact=True)
-        yield f"All of these labels together are right with probability at least {confidence}."
+        yield f"Together, they hold with a probability of at least {percent(options.confidence, exact=True)}."
 
 
 def write(tr: TerminalReporter, results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> None:
@@ -249,7 +252,7 @@ def write(tr: TerminalReporter, results: Sequence[Result], verdicts: Sequence[Ve
         for result in notable(results):
             if style == "no" and result.status != "skipped" and (command := rerun(result)) is not None:
                 tr.write_line(f"rerun: {visible(command)}")
-    tr.write_line(counted(results), bold=True)
+    tr.write_line(answer(results, verdicts, options), bold=True)
     if verbosity >= -1:
         for line in guarantees(verdicts, options):
             tr.write_line(visible(line))
@@ -277,8 +280,7 @@ def _table(tr: TerminalReporter, lines: list[tuple[str, ...]]) -> None:
 
 def to_markdown(results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> str:
     """The summary for the page of a CI service."""
-    head = f"### thresher: does each test pass in at least {number(options.at_least, exact=True)} of runs?"
-    lines = [head, "", counted(results), ""]
+    lines = [f"### thresher: which tests reach {options.bar}?", ""]
     rows, hidden = abridged(results)
     if rows:
         lines += [f"| {' | '.join(HEADS)} |", "|---|---:|---|---:|---|"]
@@ -293,13 +295,14 @@ def to_markdown(results: Sequence[Result], verdicts: Sequence[Verdict], options:
         lines += ["<details>", summary, "", fence, traceback(result), fence, "", "</details>", ""]
     if len(failed) > MOST:
         lines += [f"Tracebacks of {len(failed) - MOST:,} more tests are in the log.", ""]
-    lines += [markdown(line) for line in guarantees(verdicts, options)]
+    lines += [f"**{answer(results, verdicts, options)}**", "", *map(markdown, guarantees(verdicts, options))]
     return "\n".join([*lines, "", ""])
 
 
 # Progress while tests run: a terminal has one line that is rewritten, a log gets a new line from time to time.
 
 LIVE, LOGGED = 0.2, 30.0  # seconds between two lines on a terminal, and in a log
+PAUSE = 20  # the next line waits so many times as long as this one took: the estimates of 10,000 tests take 0.2 s
 
 
 class Progress:
@@ -316,14 +319,20 @@ class Progress:
         now = time.monotonic()
         if now < self._next or self._tr is None or self._tr.verbosity < -1:
             return
-        self._next = now + self._every
         count = studies.counts()
-        states = f"{count['steady']:,} steady, {count['failing']:,} failing too often, {count['open']:,} open"
-        line = f"thresher: {studies.runs:,} runs, {states}, {duration(now - self._began)}"
+        states = f"{count['reaches']:,} reach the bar, {count['misses']:,} miss it, {count['open']:,} open"
+        elapsed, left = now - self._began, studies.left
+        line = f"thresher: {plural(studies.runs, 'run')}, {states}, {duration(elapsed)}"
+        if left:
+            pace = elapsed / studies.runs
+            left = math.ceil(min(left, max(0.0, studies.until - now) / pace))
+            line += f"; {remaining(left, noun='run')}, {duration(left * pace)}"
         if self._live:
             self._tr.rewrite(line, erase=True)
         else:
             self._tr.write_line(line)
+        took = time.monotonic() - now
+        self._next = now + max(self._every, PAUSE * took)
 
     def end(self) -> None:
         """Erase the line."""

@@ -29,7 +29,7 @@ from xdist.scheduler import LoadScheduling
 from .plugin import StudySession, fingerprint, ordinary_and_arms, refuse_errors, store_explained
 from .repeating import Outcome, interruption, run_once, tear_down
 from .reports import Collected
-from .session_options import Options, bars
+from .session_options import Bar, Options, bars
 from .studies import Ask, SessionStudies
 
 HELLO, LAST = -1, -2  # serial numbers of two other answers: the collected tests, and an error in the last teardown
@@ -425,7 +425,7 @@ class Controller:
         if hello.get("error"):
             raise pytest.UsageError(hello["error"])
         self._tests = {test.nodeid: test for test in hello["tests"]}
-        return self._study_session.begin({test.nodeid: test.bar for test in hello["tests"]}, hello["version"])
+        return self._study_session.begin({test.nodeid: Bar(*test.bar) for test in hello["tests"]}, hello["version"])
 
     def _await_answers(self) -> None:
         """After Ctrl-C, wait for the workers' answers. Press Ctrl-C again to stop waiting."""

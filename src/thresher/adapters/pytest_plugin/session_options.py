@@ -1,5 +1,6 @@
 """The options of the command line and the configuration file, and the bar of each test."""
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, NamedTuple, NoReturn, cast, get_args
 
@@ -7,18 +8,38 @@ import pytest
 
 from ...core.checks import MAX_SECONDS
 from ...core.parameters import MAX_SEED, Guarantee
+from ...core.sentences import Wording, leeway
 from ...errors import shown
 from ...text.phrasing import either
-from ...text.quantities import DURATIONS, read_quantity, seconds
+from ...text.quantities import DURATIONS, PERCENT, read_quantity, seconds
 
 Isolation = Literal["function", "module", "session"]
 MAX_RUN_SEED = 2**32 - 1
 
 
+class Bar(NamedTuple):
+    """The share of a test's runs that must pass.
+
+    >>> str(Bar(0.95)), str(Bar(0.95, 0.02))
+    ('95 %', '95 %, give or take 2 points')
+    """
+
+    at_least: float
+    tolerance: float = 0.0
+
+    @property
+    def wording(self) -> Wording:
+        """How sentences and tables say it."""
+        return Wording(self.at_least, unit=PERCENT, tolerance=self.tolerance)
+
+    def __str__(self) -> str:
+        return f"{self.wording.amount(self.at_least, exact=True)}{leeway(self.wording)}"
+
+
 class Options(NamedTuple):
     """The options after their checks."""
 
-    at_least: float
+    bar: Bar  # of tests without a mark
     budget: int | None = None
     seconds: float | None = None
     guarantee: Guarantee = "all"
@@ -33,7 +54,9 @@ class Options(NamedTuple):
 def options_of(config: pytest.Config) -> Options:
     """Read and check the options; raise `pytest.UsageError` if one is wrong."""
     return Options(
-        at_least=share("--thresher", config.getoption("thresher")),
+        bar=bar_of(
+            "--thresher", config.getoption("thresher"), "--thresher-tolerance", _text(config, "tolerance") or 0.0
+        ),
         budget=_read(config, "budget", _whole, None),
         seconds=_read(config, "for", _seconds, None),
         guarantee=_choice(config, "guarantee", "all", "rate"),
@@ -51,32 +74,53 @@ def seed_of(config: pytest.Config) -> int | None:
     return _seed(config, "--thresher-seed", MAX_RUN_SEED, "2³²")
 
 
-def bars(items: Iterable[pytest.Item], options: Options) -> dict[pytest.Item, float]:
+def bars(items: Iterable[pytest.Item], options: Options) -> dict[pytest.Item, Bar]:
     """The bar of every test, from its closest mark or from the command line."""
-    return {item: _bar(item, options.at_least) for item in items}
+    return {item: _bar(item, options.bar) for item in items}
 
 
-def _bar(item: pytest.Item, default: float) -> float:
+def _bar(item: pytest.Item, default: Bar) -> Bar:
     mark = item.get_closest_marker("thresher")
     if mark is None:
         return default
-    if mark.args or set(mark.kwargs) != {"at_least"}:
+    values = {**dict(zip(["at_least"], mark.args, strict=False)), **mark.kwargs}
+    if len(values) < len(mark.args) + len(mark.kwargs) or not values or values.keys() - set(Bar._fields):
         arguments = [*map(repr, mark.args), *(f"{name}={value!r}" for name, value in mark.kwargs.items())]
         written = f"thresher({', '.join(arguments)})"
-        rule = "must name at_least only, as in thresher(at_least=0.9)"
+        rule = "must name at_least or tolerance, as in thresher(0.9, tolerance=0.02)"
         raise pytest.UsageError(f"{item.nodeid}: the mark {written} {rule}")
-    return share(f"{item.nodeid}: at_least", mark.kwargs["at_least"])
+    at_least, tolerance = ({**default._asdict(), **values}[name] for name in Bar._fields)
+    return bar_of(f"{item.nodeid}: at_least", at_least, f"{item.nodeid}: tolerance", tolerance)
+
+
+def bar_of(name: str, at_least: object, tolerance_name: str, tolerance: object) -> Bar:
+    """The bar, if both of its edges lie strictly between 0 and 1."""
+    bar = Bar(share(name, at_least), _number(tolerance_name, tolerance, "0.02 or 2%"))
+    if not bar.tolerance >= 0:
+        refuse(tolerance_name, tolerance, "must not be negative")
+    low, high = bar.wording.edges
+    if not 0 < low <= high < 1:
+        around = f"{bar.wording.amount(bar.at_least, exact=True)} ± {bar.wording.distance(bar.tolerance)}"
+        refuse(tolerance_name, tolerance, f"{around} must lie strictly between 0 and 100 %; give a smaller one")
+    return bar
 
 
 def share(name: str, value: object) -> float:
     """A share strictly between 0 and 1."""
-    parsed = read_quantity(value) if isinstance(value, str) else value
-    if isinstance(parsed, bool) or not isinstance(parsed, int | float) or getattr(parsed, "unit", "%") != "%":
-        refuse(name, value, "is not a number; write 0.95 or 95%")
+    parsed = _number(name, value, "0.95 or 95%")
     if not 0 < parsed < 1:
         remedy = "no number of runs can prove that a test always passes" if parsed == 1 else "write 0.95 or 95%"
         refuse(name, value, f"must lie strictly between 0 and 1; {remedy}")
-    return float(parsed)
+    return parsed
+
+
+def _number(name: str, value: object, example: str) -> float:
+    """A finite number, perhaps written in percent."""
+    parsed = read_quantity(value) if isinstance(value, str) else value
+    is_number = isinstance(parsed, int | float) and not isinstance(parsed, bool) and math.isfinite(parsed)
+    if not is_number or getattr(parsed, "unit", PERCENT) != PERCENT:
+        refuse(name, value, f"is not a number; write {example}")
+    return float(cast("float", parsed))
 
 
 def refuse(name: str, value: object, rule: str) -> NoReturn:

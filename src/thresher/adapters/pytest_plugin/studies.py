@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from ...core.forecast import left
 from ...core.guarantee import Words
 from ...core.parameters import MAX_SEED
-from ...core.rows import Row, label_of
+from ...core.rows import Row, standing
 from ...core.state import State
 from ...core.verdict import Verdict
 from ...create import create_study
@@ -18,11 +19,11 @@ from ...errors import InvalidInput
 from ...log.commands import Telling
 from ...log.store import open_store
 from ...study import Study, give_up, peek, tell_together, verdict_in
+from ...text.quantities import PERCENT
 from .repeating import Outcome
-from .session_options import Options
+from .session_options import Bar, Options
 
-Status = Literal["steady", "failing", "flaky", "open", "error", "skipped"]
-STATES = {("above", True): "steady", ("below", True): "failing", ("retired", False): "retired"}  # by label, certified
+Status = Literal["reaches", "misses", "open", "error", "skipped"]
 SKIPPED = "skipped: "  # the start of the reason why a test that skips itself is retired
 LONGEST = 900  # characters of a test's name that are kept in the arm's name
 SLOW = 0.02  # seconds of a run after which its reward is written at once
@@ -44,7 +45,7 @@ class Result(NamedTuple):
     """The result of one test."""
 
     nodeid: str
-    at_least: float
+    bar: Bar
     status: Status
     flaky: bool  # both outcomes were seen
     row: Row
@@ -81,13 +82,13 @@ class Tally:
 class SessionStudies:
     """One study for each bar, with the tests that have this bar.
 
-    The risk is divided among the studies in proportion to their tests. So all labels together are right with the
-    confidence, and a label takes as much evidence as in one study of all tests.
+    The risk is divided among the studies in proportion to their tests. So all answers together are right with the
+    confidence, and an answer takes as many runs as in one study of all tests.
     """
 
     def __init__(
         self,
-        tests: Mapping[str, float],
+        tests: Mapping[str, Bar],
         options: Options,
         *,
         version: str = "",
@@ -115,18 +116,22 @@ class SessionStudies:
             self._count_earlier(study)
         self.until = math.inf  # the time limit counts from the first run
 
-    def _study(self, bar: float, index: int, version: str) -> Study:
+    def _study(self, bar: Bar, index: int, version: str) -> Study:
         # pytest's order of tests may be random
         members = sorted(nodeid for nodeid, own_bar in self.bars.items() if own_bar == bar)
         options, part = self.options, len(members) / len(self.bars)
         budget = None if options.budget is None else options.budget * len(members) // len(self.bars)
-        identity = (sorted(self.bars.items()), options.isolation, options.guarantee, options.confidence)
+        tests = sorted((nodeid, *own_bar) for nodeid, own_bar in self.bars.items())
+        identity = (tests, options.isolation, options.guarantee, options.confidence)
         digest = hashlib.sha256(repr((*identity, options.seed, version)).encode()).hexdigest()
-        short_bars = [f"{other:g}" for other in self._served]  # the name has the bar in full only if two look alike
-        shown = f"{bar:g}" if short_bars.count(f"{bar:g}") == 1 else repr(bar)
+        short_bars = [_shown(other, "{:g}".format) for other in self._served]
+        short = _shown(bar, "{:g}".format)  # the name has the bar in full only if two look alike
+        shown = short if short_bars.count(short) == 1 else _shown(bar, repr)
         question: dict[str, Any] = {
             "arms": [self._names[nodeid] for nodeid in members],
-            "at_least": bar,
+            "at_least": bar.at_least,
+            "tolerance": bar.tolerance,
+            "unit": PERCENT,
             "budget": budget,
             "confidence": 1 - (1 - options.confidence) * part if part < 1 else options.confidence,
             "guarantee": options.guarantee,
@@ -245,9 +250,14 @@ class SessionStudies:
         return sum(map(_open, self._up_to_date()))
 
     def counts(self) -> Counter[str]:
-        """How many tests are steady, failing, retired and open."""
-        labels = (label for study in self._up_to_date() for label in peek(study, _labels))
-        return Counter(STATES.get(label, "open") for label in labels)
+        """How many tests reach the bar, miss it, are open and are retired."""
+        return Counter(word for study in self._up_to_date() for word in peek(study, _standings))
+
+    @property
+    def left(self) -> int | None:
+        """About how many runs are left, an estimate; None: there is no telling."""
+        runs = [peek(study, left) for study in self._up_to_date()]
+        return None if None in runs else sum(filter(None, runs))
 
     @property
     def is_out_of_time(self) -> bool:
@@ -256,8 +266,8 @@ class SessionStudies:
 
     @property
     def failed_enough(self) -> bool:
-        """Whether as many tests are certified to fail too often as --maxfail allows."""
-        return 0 < self.options.maxfail <= self.counts()["failing"]
+        """Whether as many tests are certified to miss the bar as --maxfail allows."""
+        return 0 < self.options.maxfail <= self.counts()["misses"]
 
     def verdicts(self) -> list[Verdict]:
         """The verdict of each study, with its guarantee in the words of tests and runs."""
@@ -271,10 +281,10 @@ class SessionStudies:
     def _result(self, nodeid: str, verdict: Verdict) -> Result:
         row, tally = verdict[self._names[nodeid]], self.tallies[nodeid]
         flaky = tally.passes > 0 and tally.failures > 0
-        status: Status = "flaky" if flaky else "open"
-        if row.certified:
-            status = "steady" if row.label == "above" else "failing"
-        elif row.arm in verdict.outside or row.label == "retired":
+        status: Status = "open"
+        if row.standing == "reaches" or row.standing == "misses":
+            status = row.standing
+        elif row.arm in verdict.outside or row.retired:
             status = "skipped" if (row.reason or "").startswith(SKIPPED) else "error"
         return Result(nodeid, self.bars[nodeid], status, flaky, row, tally)
 
@@ -283,8 +293,12 @@ def _open(study: Study) -> int:
     return peek(study, lambda ledger: ledger.open)
 
 
-def _labels(ledger: State) -> list[tuple[str, bool]]:
-    return [label_of(ledger, arm) for arm in range(len(ledger.spec.arms))]
+def _standings(ledger: State) -> list[str]:
+    return [standing(ledger, arm) for arm in range(len(ledger.spec.arms))]
+
+
+def _shown(bar: Bar, show: Callable[[float], str]) -> str:
+    return "±".join(map(show, bar if bar.tolerance else bar[:1]))
 
 
 def arm_of(nodeid: str) -> str:
