@@ -15,6 +15,7 @@ PARTS = (
     "warmup",
     "durable",
     "certificates",
+    "forecast",
     "questions",
     "web",
     "clusters",

@@ -2,7 +2,7 @@
 
 ROW_NAMES = [
     "arm",
-    "label",
+    "reached",
     "certified",
     "mean",
     "low",
@@ -11,16 +11,17 @@ ROW_NAMES = [
     "pending",
     "charged",
     "failures",
-    "progress",
+    "left",
     "reason",
+    "retired",
     "cases",
     "exact",
     "missing",
-    "reached",
     "share",
     "difference",
     "baseline",
     "median",
     "quantile",
     "interval_disagrees",
+    "standing",
 ]

@@ -210,7 +210,7 @@ def test_scaling_the_rewards_changes_no_decision() -> None:
         reward = rng.randrange(0, 2**20) / 2**20  # scaled without rounding
         plain.tell(pull, reward)
         scaled.tell(pull.id, 4 * reward - 2)
-    assert plain.verdict().above == scaled.verdict().above
+    assert plain.verdict().reached == scaled.verdict().reached
 
 
 def test_a_larger_budget_changes_the_exploration_of_evt_at_once() -> None:

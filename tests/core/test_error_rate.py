@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import thresher
 from thresher.core import certificate, error_rate, state
-from thresher.core.certificate import ABOVE, BELOW, CLOSE, OPEN
+from thresher.core.certificate import ABOVE, BELOW, OPEN
 from thresher.core.events import Event
 from thresher.core.kernel import SKIPPED
 from thresher.core.ledger import apply, begun
@@ -31,8 +31,8 @@ class ByHand:
     def e_values(self, ledger: State, arm: int) -> list[float]:
         """Over the arm's places in order: told as told, everything else as the worst. Committed charges stay."""
         if arm not in ledger.capitals:
-            return [0.0, 0.0, 0.0]
-        capital, docket = certificate.fresh(ledger.stakes), ledger.docket
+            return [0.0, 0.0]
+        capital, docket = certificate.fresh(), ledger.docket
         low_sum = high_sum = ledger.imported_sum(arm)
         left = ledger.sheet.places[arm] if ledger.cases else 0
         pull = ledger.first_pull[arm]
@@ -40,28 +40,27 @@ class ByHand:
             if docket.outcome[pull] != certificate.LEFT_OUT:
                 told = docket.outcome[pull] == certificate.TOLD
                 low, high = (docket.reward[pull],) * 2 if told else (0.0, 1.0)
-                low_bar = high_bar = ledger.stakes.bar
-                tolerance = ledger.stakes.tolerance
+                low_bar, high_bar = ledger.stakes.low_edge, ledger.stakes.high_edge
                 if ledger.cases:
-                    needed = ledger.cases.count * ledger.stakes.bar
-                    low_bar, high_bar = (needed - low_sum) / left, (needed - high_sum) / left
-                    tolerance = ledger.cases.count * tolerance / left
-                certificate.bet(capital, ledger.stakes, low, high, low_bar, high_bar, tolerance)
+                    low_bar = (ledger.cases.count * low_bar - low_sum) / left
+                    high_bar = (ledger.cases.count * high_bar - high_sum) / left
+                certificate.bet(capital, ledger.stakes, low, high, low_bar, high_bar)
                 low_sum, high_sum, left = low_sum + low, high_sum + high, left - 1
             pull = docket.following[pull]
-        return [error_rate.e_value(capital, which, ledger.stakes) for which in range(3)]
+        return [certificate.mean_of(capital, start) for start in (0, certificate.BETS)]
 
     def follow(self, ledger: State) -> None:
         """Settle what is reached, list by list, until nothing more is."""
         for arm in range(self.arms):
             if arm not in self.kept and ledger.cases and ledger.board.seen[arm] and arm not in ledger.outside:
                 known, missing = ledger.board.total[arm], ledger.cases.count - ledger.board.seen[arm]
-                bar = self.spec.bar * ledger.cases.count
-                if known >= bar:
-                    self.kept[arm] = ABOVE, error_rate.CERTAIN
-                elif known + missing < bar:
-                    self.kept[arm] = BELOW, error_rate.CERTAIN
-        for which in (ABOVE, BELOW, CLOSE):
+                count, edges = ledger.cases.count, (self.spec.low_edge, self.spec.high_edge)
+                reaches, misses = known >= edges[0] * count, known + missing < edges[1] * count
+                if reaches or misses:
+                    mean_reaches = known >= self.spec.bar * ledger.board.seen[arm]
+                    label = ABOVE if reaches and (not misses or mean_reaches) else BELOW
+                    self.kept[arm] = label, error_rate.CERTAIN
+        for which in (ABOVE, BELOW):
             values = {arm: e for arm, (label, e) in self.kept.items() if label == which}
             for arm in range(self.arms):
                 if arm not in self.kept and arm not in ledger.outside:
@@ -135,7 +134,7 @@ def test_the_lists_are_those_of_brute_force(cases: int | None, tolerance: float)
 @given(st.lists(st.tuples(st.integers(0, 11), st.floats(0, 1e4)), max_size=60), st.sampled_from([12, 40]))
 def test_ranks_and_the_largest_list(changes: "list[tuple[int, float]]", level: int) -> None:
     """Any capitals that go up and down: the tree finds the same k as sorting."""
-    ranking, values = state.ranking(12, float(level), 32), [0.0] * 12
+    ranking, values = state.ranking(12, float(level)), [0.0] * 12
     for arm, value in changes:
         values[arm] = value
         rank = error_rate.rank_of(ranking, value)
@@ -144,7 +143,7 @@ def test_ranks_and_the_largest_list(changes: "list[tuple[int, float]]", level: i
         ranked = sorted(values, reverse=True)
         expected = max((k for k in range(1, 13) if ranked[k - 1] * k >= level), default=0)
         assert error_rate.largest(ranking, 1) == expected
-        assert error_rate.largest(ranking, 0) == error_rate.largest(ranking, 2) == 0
+        assert error_rate.largest(ranking, 0) == 0
     error_rate.leave(ranking, 3)
     values[3] = 0.0
     ranked = sorted(values, reverse=True)
@@ -179,7 +178,7 @@ def test_an_arm_that_only_waits_for_its_pending_pulls_is_skipped_while_another_c
     study.retire("b")
     assert not study.done
     assert [pull.arm for pull in study.ask_many(3)] == ["a"] * 3  # no worker idles
-    assert study.verdict().open == ["a"]
+    assert "a" in study.verdict().open
 
 
 def test_an_open_arm_outside_the_bounds_counts_for_no_other() -> None:
@@ -212,9 +211,9 @@ def listed(ranking: error_rate.Ranking, which: int, rank: int) -> list[int]:
 
 
 @pytest.mark.parametrize("gone", [0, 1, 2, 3])
-@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("which", [0, 1])
 def test_an_arm_that_leaves_its_rank_leaves_the_others_there(which: int, gone: int) -> None:
-    ranking = state.ranking(5, 20.0, 32)
+    ranking = state.ranking(5, 20.0)
     for arm in range(4):
         assert error_rate.enter(ranking, which, arm, 3)
     assert listed(ranking, which, 3) == [3, 2, 1, 0]

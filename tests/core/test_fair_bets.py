@@ -10,23 +10,25 @@ BARS = [0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999]
 
 def stakes(threshold: float, tolerance: float = 0.0) -> Stakes:
     levels = (40.0, certificate.UNREACHED)
-    return Stakes(threshold, tolerance, *levels, 2 * [*side_bets(threshold), *side_bets(1.0 - threshold)])
+    edges = threshold - tolerance, threshold + tolerance
+    bets = [*side_bets(edges[0], tolerance), *side_bets(1.0 - edges[1], tolerance)]
+    return Stakes(threshold, *edges, *levels, bets)
 
 
 def after(one: Stakes, reward: float, low_bar: float, high_bar: float) -> list[float]:
     """By how much each product grows with one reward; a product of 0 counts as 0."""
-    capital = certificate.fresh(one)
+    capital = certificate.fresh()
     before = list(capital)
-    bet(capital, one, reward, reward, low_bar, high_bar, one.tolerance)
+    bet(capital, one, reward, reward, low_bar, high_bar)
     return [new / old for new, old in zip(capital[: 2 * BETS], before[: 2 * BETS], strict=True)]
 
 
-@pytest.mark.parametrize("threshold", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize(("threshold", "tolerance"), [(0.1, 0.0), (0.5, 0.0), (0.9, 0.0), (0.5, 0.4999), (0.9, 0.0999)])
 @pytest.mark.parametrize("bar", BARS)
 def test_the_worst_reward_takes_all_but_a_fiftieth_at_most_and_a_fair_one_gives_nothing(
-    threshold: float, bar: float
+    threshold: float, tolerance: float, bar: float
 ) -> None:
-    one = stakes(threshold)
+    one = stakes(threshold, tolerance)
     lost, won = after(one, 0.0, bar, bar), after(one, 1.0, bar, bar)
     up, down = slice(1, BETS), slice(BETS + 1, None)
     assert min(lost[up]) >= 0.02 - 1e-12

@@ -11,26 +11,38 @@ from thresher.core.sentences import Wording
 LOOK = Wording(0.5)
 
 
-def row(arm: str, label: Any = "above", **given: Any) -> Row:
+def row(arm: str, standing: Any = "reaches", **given: Any) -> Row:
     settings: dict[str, Any] = {
-        "certified": False, "mean": 0.75, "low": 0.5, "high": 1.0, "seen": 1234, "pending": 0, "charged": 0,
-        "failures": 0, "progress": 0.25, "reason": None,
+        "reached": {"reaches": True, "misses": False}.get(standing), "certified": standing in ("reaches", "misses"),
+        "mean": 0.75, "low": 0.5, "high": 1.0, "seen": 1234, "pending": 0, "charged": 0,
+        "failures": 0, "left": 0, "reason": None,
     }  # fmt: skip
-    return Row(arm=arm, label=label, **settings | given)
+    return Row(arm=arm, standing=standing, **settings | given)
 
 
 def shown(rows: list[Row], wording: Wording = LOOK, width: int | None = None) -> list[str]:
     return ["".join(text for text, _ in line) for line in row_text.table(rows, wording, width)]
 
 
-def test_names_and_labels_are_at_the_left_and_numbers_at_the_right() -> None:
-    rows = [row("terse", certified=True), row("cot", "below", mean=0.25, seen=7, pending=12)]
+def test_names_and_answers_are_at_the_left_and_numbers_at_the_right() -> None:
+    rows = [row("cot", "open", mean=0.25, seen=7, pending=12, left=1234, reached=False), row("terse")]
     assert shown(rows) == [
-        "arm             certified  mean  between  pulls  pending",
-        "terse  ▲ above          ✓  0.75  0.5 – 1  1,234         ",
-        "cot    ▼ below        25%  0.25  0.5 – 1      7       12",
+        "arm                      mean  between  pulls     left  pending",
+        "terse  ✓ reaches         0.75  0.5 – 1  1,234                  ",
+        "cot    · open, so far ✗  0.25  0.5 – 1      7  ~ 1,200       12",
         "",
     ]
+
+
+def test_the_best_of_each_come_first_and_open_arms_last() -> None:
+    rows = [
+        row("gone", "retired"),
+        row("open", "open", mean=1.0),
+        row("out", "misses"),
+        row("in"),
+        row("best", mean=0.9),
+    ]
+    assert [line.split()[0] for line in shown(rows)[1:-1]] == ["best", "in", "out", "open", "gone"]
 
 
 def test_the_head_of_a_column_ends_where_its_numbers_end() -> None:
@@ -39,33 +51,30 @@ def test_the_head_of_a_column_ends_where_its_numbers_end() -> None:
 
 
 def test_a_column_without_anything_in_it_is_left_out() -> None:
-    assert list(row_text.columns([row("a")], LOOK)) == ["arm", "", "certified", "mean", "between", "pulls"]
-    bare = row("a", "retired", low=None, high=None, progress=0.5, mean=None, seen=0)
+    assert list(row_text.columns([row("a")], LOOK)) == ["arm", "", "mean", "between", "pulls"]
+    bare = row("a", "retired", low=None, high=None, left=5, mean=None, seen=0)
     assert list(row_text.columns([bare], LOOK)) == ["arm", "", "mean", "pulls"]
     full = row("a", pending=1, failures=2, charged=3, missing=4)
-    assert list(row_text.columns([full], LOOK))[6:] == ["pending", "failed", "charged", "missing"]
+    assert list(row_text.columns([full], LOOK))[5:] == ["pending", "failed", "charged", "missing"]
     assert row_text.columns([full], LOOK)["failed"] == [("2", "")]
 
 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"certified": True}, ("✓", "above")),
-        ({"certified": True, "exact": True}, ("✓ exact", "above")),
-        ({"progress": 0.123}, ("12%", "quiet")),
-        ({"progress": None}, ("", "quiet")),
-        ({"label": "retired"}, ("", "quiet")),
+        ({}, ("✓ reaches", "reaches")),
+        ({"exact": True}, ("✓ reaches, exact", "reaches")),
+        ({"interval_disagrees": True}, ("✓ reaches, interval disagrees", "reaches")),
+        ({"standing": "misses"}, ("✗ misses", "misses")),
+        ({"standing": "open"}, ("· open", "open")),
+        ({"standing": "open", "reached": True}, ("· open, so far ✓", "open")),
+        ({"standing": "open", "reached": False}, ("· open, so far ✗", "open")),
+        ({"standing": "retired", "reached": True}, ("✕ retired", "retired")),
+        ({"standing": "baseline"}, ("= baseline", "baseline")),
     ],
 )
-def test_a_label_is_certified_or_has_some_evidence(given: dict[str, Any], expected: tuple[str, str]) -> None:
-    assert row_text.cells([row("a", **given)], LOOK, ["certified"], keep=["certified"]) == {"certified": [expected]}
-
-
-@pytest.mark.parametrize(
-    ("label", "reached", "style"), [("above", None, "above"), ("above", False, "below"), ("below", True, "above")]
-)
-def test_the_style_says_whether_the_bar_is_reached(label: str, reached: bool | None, style: str) -> None:
-    assert row_text.columns([row("a", label, reached=reached)], LOOK)[""][0][1] == style
+def test_a_row_says_whether_the_arm_reaches_the_bar(given: dict[str, Any], expected: tuple[str, str]) -> None:
+    assert row_text.columns([row("a", **given)], LOOK)[""] == [expected]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +88,7 @@ def test_the_style_says_whether_the_bar_is_reached(label: str, reached: bool | N
     ],
 )
 def test_each_question_has_its_columns(wording: Wording, heads: list[str]) -> None:
-    assert list(row_text.columns([row("a")], wording))[3 : 3 + len(heads)] == heads
+    assert list(row_text.columns([row("a")], wording))[2 : 2 + len(heads)] == heads
 
 
 def test_the_baseline_is_compared_with_nothing() -> None:
@@ -106,10 +115,10 @@ def test_cases_are_counted_of_all() -> None:
 
 def test_wide_characters_take_two_columns_and_marks_none() -> None:
     names = ["abcd", "日本", "e\u0301"]
-    ends = [line.index("▲") for line in shown([row(name) for name in names])[1:-1]]
+    ends = [line.index("✓") for line in shown([row(name) for name in names])[1:-1]]
     assert [end - len(name) for end, name in zip(ends, names, strict=True)] == [2, 2, 5]
     head, first, rest, _ = shown([row("日本語日本語")], width=5)
-    assert (head[:12], first[:8], rest) == ("arm         ", "日本語日本  ▲", "語")
+    assert (head[:12], first[:8], rest) == ("arm         ", "日本語日本  ✓", "語")
 
 
 def test_on_a_narrow_screen_names_are_folded_but_never_to_less_than_ten_characters() -> None:
@@ -178,18 +187,18 @@ def test_twenty_retired_arms_are_explained(count: int, words: str | None) -> Non
 
 def test_markdown_has_a_sentence_a_table_and_remarks() -> None:
     rows = [
-        row("a|b", certified=True, exact=True, reached=True, failures=2),
-        row("c", "below", certified=True, reached=False, mean=None, low=None, high=None),
-        row("d", "undecided"),
+        row("a|b", exact=True, failures=2),
+        row("c", "misses", mean=None, low=None, high=None),
+        row("d", "open"),
     ]
     assert row_text.markdown(rows, LOOK, "first", ["last"]).splitlines() == [
         "first",
         "",
-        "| arm | reached | label | certified | mean | low | high | pulls | failures |",
-        "|---|---|---|---|---:|---:|---:|---:|---:|",
-        "| a\\|b | yes | above | yes, exact | 0.75 | 0.5 | 1 | 1,234 | 2 |",
-        "| c | no | below | yes |  |  |  | 1,234 | 0 |",
-        "| d |  | undecided | no | 0.75 | 0.5 | 1 | 1,234 | 0 |",
+        "| arm |  | mean | low | high | pulls | failures |",
+        "|---|---|---:|---:|---:|---:|---:|",
+        "| a\\|b | ✓ reaches, exact | 0.75 | 0.5 | 1 | 1,234 | 2 |",
+        "| c | ✗ misses |  |  |  | 1,234 | 0 |",
+        "| d | · open | 0.75 | 0.5 | 1 | 1,234 | 0 |",
         "",
         "last",
     ]
@@ -201,5 +210,5 @@ def test_markdown_has_a_sentence_a_table_and_remarks() -> None:
 def test_html_shows_names_and_never_obeys_them() -> None:
     page = row_text.html([row("<b>$x$")], LOOK, "which?", "a & b", ["note"])
     assert page.startswith("<div><p><strong>which?</strong> a &amp; b</p><table><thead><tr><th>arm</th><th></th>")
-    assert "<td>&lt;b&gt;<span>$</span>x<span>$</span></td><td>▲ above</td>" in page
+    assert "<td>&lt;b&gt;<span>$</span>x<span>$</span></td><td>✓ reaches</td>" in page
     assert page.endswith("</tbody></table><p>note</p></div>")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.core.sentences import Wording, claim, question, quoted
+from thresher.core.sentences import Wording, question, quoted
 from thresher.text.quantities import amount, percent
 
 
@@ -72,7 +72,7 @@ def test_medians_are_rewards_or_ratios() -> None:
         (Wording(-0.02, baseline="old"), "lose at most 0.02 to old"),
         (
             Wording(0.0, baseline="old", ratio=1.1, lower_is_better=True, share=0.5),
-            "stay within 1.1 times old in at least 50 % of pairs",
+            "are at most 1.1 times old in at least half of the pairs",
         ),
         (Wording(0.9, share=0.95), "reach 0.9 in at least 95 % of pulls"),
         (Wording(0.9, share=0.95, cases=500), "reach 0.9 in at least 95 % of 500 cases"),
@@ -80,11 +80,11 @@ def test_medians_are_rewards_or_ratios() -> None:
     ],
 )
 def test_what_is_asked_is_a_sentence(wording: Wording, words: str) -> None:
-    assert claim(wording) == words
-    assert question(wording, 1) == f"Does the arm {words}?"
     assert question(wording, 1200) == f"Which of 1,200 arms {words}?"
-    assert question(wording._replace(find=1), 5) == f"Does any of 5 arms {words}?"
     assert question(wording._replace(find=2), 5) == f"Which 2 of 5 arms {words}?"
+    does, rest = ("Is", words.removeprefix("are ")) if words.startswith("are ") else ("Does", words)
+    assert question(wording, 1) == f"{does} the arm {rest}?"
+    assert question(wording._replace(find=1), 5) == f"{does} any of 5 arms {rest}?"
     assert quoted("x" * 41) == "x" * 39 + "…"
 
 
@@ -95,7 +95,7 @@ def test_what_is_asked_is_a_sentence(wording: Wording, words: str) -> None:
         ({"at_least": 12345.6, "bounds": (0, 100_000)}, "reach 12345.6?"),
         ({"at_most": 0.0123456, "share": 0.99999, "unit": "s"}, "within 12.3456 ms in at least 99.999 % of pulls?"),
         ({"baseline": "a", "margin": 0.000012345}, "by 1.2345e-05?"),
-        ({"baseline": "a", "ratio": 1.0000001}, "reach 1.0000001 times a in"),
+        ({"baseline": "a", "ratio": 1.0000001}, "at least 1.0000001 times a in"),
     ],
 )
 def test_the_question_has_the_bar_as_it_was_given(asked: dict[str, Any], said: str) -> None:
@@ -105,4 +105,4 @@ def test_the_question_has_the_bar_as_it_was_given(asked: dict[str, Any], said: s
 
 def test_the_guarantee_has_the_confidence_as_it_was_given() -> None:
     study = thresher.create_study("s", arms=["a"], at_least=0.5, confidence=0.99999999)
-    assert "at most 1e-06 % of studies contain a wrong one" in study.verdict().guarantee
+    assert "with a probability of at least 99.999999 %" in study.verdict().guarantee

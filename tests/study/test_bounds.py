@@ -55,13 +55,13 @@ def test_the_arm_is_retired_and_the_error_has_the_remedy(reward: object) -> None
     pull = pull_of(study, "a")
     out_of_bounds(study, pull, reward)
     row = study.verdict()["a"]
-    assert (row.label, row.certified, row.pending) == ("retired", False, 0)
+    assert (row.standing, row.certified, row.pending) == ("retired", False, 0)
     assert "outside the bounds (0, 1)" in (row.reason or "")
     assert {study.ask_many(1)[0].arm for _ in range(10)} == {"b"}
     assert verify(study.events()).sound
 
 
-def test_a_label_settled_earlier_stays_a_label_but_is_certified_no_more() -> None:
+def test_an_answer_settled_earlier_stays_but_is_certified_no_more() -> None:
     study = make()
     late = pull_of(study, "a")
     settle(study, "a")
@@ -69,8 +69,8 @@ def test_a_label_settled_earlier_stays_a_label_but_is_certified_no_more() -> Non
     out_of_bounds(study, late)
     verdict = study.verdict()
     row = verdict["a"]
-    assert (row.label, row.certified, row.low, row.high) == ("above", False, None, None)
-    assert verdict.open == ["b"]
+    assert (row.reached, row.certified, row.low, row.high) == (True, False, None, None)
+    assert (verdict.open, verdict.retired) == (["a", "b"], ["a"])
     assert "Nothing is certified yet" in verdict.guarantee
 
 
@@ -81,10 +81,10 @@ def test_restoring_the_arm_does_not_lift_it() -> None:
     while pull := study.ask():
         study.tell(pull, 1.0)
     verdict = study.verdict()
-    assert (verdict["a"].label, verdict["a"].certified) == ("above", False)
+    assert (verdict["a"].reached, verdict["a"].certified) == (True, False)
     assert verdict["b"].certified
-    assert verdict.open == []
-    assert "the certified label is right" in verdict.guarantee
+    assert verdict.open == ["a"]
+    assert "the certified answer is right" in verdict.guarantee
 
 
 def test_a_late_reward_outside_the_bounds_proves_them_wrong_too() -> None:
@@ -130,13 +130,13 @@ def test_a_pull_that_was_told_keeps_its_reward_but_its_bounds_are_wrong_all_the_
     assert verify(study.events()).sound
 
 
-def test_an_arm_outside_the_bounds_shows_no_progress_and_is_not_counted() -> None:
+def test_an_arm_outside_the_bounds_has_no_estimate_and_is_not_counted() -> None:
     study = make()
     seen: list[thresher.Progress] = []
     late = pull_of(study, "a")
     settle(study, "a")
     out_of_bounds(study, late)
-    assert study.verdict()["a"].progress is None
+    assert study.verdict()["a"].left is None
     thresher.run(study, lambda pull: 1, on_progress=seen.append)
     assert seen[-1].settled == 1  # b
 

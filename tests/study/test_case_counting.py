@@ -15,7 +15,7 @@ from logs import append
 from studying import make
 
 import thresher
-from thresher.core.certificate import ABOVE, BELOW, CLOSE, settle_by_count
+from thresher.core.certificate import ABOVE, BELOW, OPEN, Ends, settle_by_count
 from thresher.core.events import Event
 from thresher.core.replay import verify
 from thresher.errors import ThresherError
@@ -32,45 +32,59 @@ def tell_next(study: Study, rewards: "list[float]") -> None:
         study.tell(study.ask() or pytest.fail("no pull"), reward)
 
 
-def label(study: Study) -> str | None:
+def reached(study: Study) -> bool | None:
+    """The certified answer."""
     row = study.verdict()["a"]
-    return row.label if row.certified else None
+    return row.reached if row.certified else None
 
 
 # -- certainty by counting ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("bar", "passes"), [(0.9, 9), (0.3, 3), (0.7, 7), (0.1, 1), (0.5, 5), (0.6, 6)])
-def test_a_mean_on_the_bar_is_above_as_soon_as_it_is_reached(bar: float, passes: int) -> None:
+def test_a_mean_on_the_bar_reaches_it_as_soon_as_it_is_certain(bar: float, passes: int) -> None:
     study = eval_set(at_least=bar, confidence=1 - 1e-9)
     tell_next(study, [0.0] * (10 - passes))
-    assert label(study) is None  # it can still be reached exactly
+    assert reached(study) is None  # it can still be reached exactly
     tell_next(study, [1.0] * (passes - 1))
-    assert label(study) is None
+    assert reached(study) is None
     tell_next(study, [1.0])
-    assert label(study) == "above"
+    assert reached(study) is True
 
 
 @pytest.mark.parametrize(
-    ("total", "label"), [(1.0, CLOSE), (3.0, CLOSE), (2.0, CLOSE), (0.999, BELOW), (3.001, ABOVE), (0.0, BELOW)]
+    ("before", "total", "after"),
+    [
+        (ABOVE, 1.0, ABOVE),  # exactly on the lower edge
+        (ABOVE, 0.999, BELOW),
+        (BELOW, 3.0, ABOVE),  # exactly on the upper edge, which a mean on it reaches
+        (BELOW, 2.999, BELOW),
+        (BELOW, 2.0, BELOW),
+        (OPEN, 0.999, BELOW),
+        (OPEN, 1.0, BELOW),  # within the tolerance, the side of the bar
+        (OPEN, 1.999, BELOW),
+        (OPEN, 2.0, ABOVE),
+        (OPEN, 3.0, ABOVE),
+    ],
 )
-def test_an_arm_that_bets_called_close_stays_so_unless_its_mean_lies_beyond_the_tolerance(
-    total: float, label: int
+def test_counting_corrects_an_answer_only_beyond_its_edge_and_gives_open_arms_their_true_side(
+    before: int, total: float, after: int
 ) -> None:
-    docket: Any = SimpleNamespace(settled=[CLOSE])
+    docket: Any = SimpleNamespace(settled=[before])
     board: Any = SimpleNamespace(total=[total], residue=[0.0], seen=[4])
     sheet: Any = SimpleNamespace(cases=4)
-    assert not settle_by_count(docket, board, sheet, 0, 0.0, 1.0, 0.5, 0.25)
-    assert docket.settled == [label]
+    ends = Ends(low=0.0, high=1.0, bar=0.5, low_edge=0.25, high_edge=0.75)
+    assert settle_by_count(docket, board, sheet, 0, ends) == (before == OPEN)
+    assert docket.settled == [after]
 
 
 @pytest.mark.parametrize(("bar", "passes"), [(0.9, 9), (0.3, 3), (0.7, 7)])
-def test_an_arm_is_below_with_the_first_case_too_many(bar: float, passes: int) -> None:
+def test_an_arm_misses_the_bar_with_the_first_case_too_many(bar: float, passes: int) -> None:
     study = eval_set(at_least=bar, confidence=1 - 1e-9)
     tell_next(study, [0.0] * (10 - passes))
-    assert label(study) is None
+    assert reached(study) is None
     tell_next(study, [0.0])
-    assert label(study) == "below"
+    assert reached(study) is False
     assert study.done
     assert study.ask() is None
 
@@ -82,18 +96,18 @@ def test_counting_uses_the_users_units(bounds: tuple[float, float], bar: float) 
     low, high = bounds
     study = eval_set(at_least=bar, bounds=bounds, confidence=1 - 1e-9, cases=4)
     tell_next(study, [low, high, low])
-    assert label(study) is None
+    assert reached(study) is None
     tell_next(study, [high])
-    assert label(study) == "above"
+    assert reached(study) is True
     assert study.verdict()["a"].exact
 
 
 def test_with_clip_a_reward_counts_as_the_bound() -> None:
     study = eval_set(cases=4, clip=True, confidence=1 - 1e-9)
     tell_next(study, [100.0, -7.0])
-    assert label(study) is None
+    assert reached(study) is None
     tell_next(study, [3.0])
-    assert label(study) == "above"
+    assert reached(study) is True
 
 
 @settings(max_examples=80, deadline=None)
@@ -109,10 +123,10 @@ def test_counting_never_says_what_the_full_set_does_not(rewards: "list[float]", 
     pulls, known = study.ask_many(len(rewards)), None
     for pull, reward in zip(pulls, rewards, strict=True):
         study.tell(pull, reward)
-        assert known is None or label(study) == known
-        known = label(study)
+        assert known is None or reached(study) == known
+        known = reached(study)
     mean = sum(Fraction(str(reward)) for reward in rewards) / len(rewards)
-    assert known == ("above" if mean >= Fraction(str(bar)) else "below")
+    assert known is (mean >= Fraction(str(bar)))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -149,9 +163,9 @@ def test_imported_cases_are_known_and_are_not_pulled() -> None:
     assert {pull.case for pull in pulls} == {1, 2, 4, 6, 7, 8}
     for pull in pulls[:3]:
         study.tell(pull, 1)
-    assert label(study) is None
+    assert reached(study) is None
     study.tell(pulls[3], 1)  # 7 of 10
-    assert label(study) == "above"
+    assert reached(study) is True
 
 
 @pytest.mark.parametrize("guarantee", ["all", "rate"])
@@ -161,7 +175,7 @@ def test_a_study_that_is_wholly_imported_is_exact_and_done(guarantee: Any) -> No
     assert study.done
     assert study.ask() is None
     verdict = study.verdict()
-    assert (verdict.above, verdict.below, verdict.pending) == (["a"], ["b"], 0)
+    assert (verdict.reached, verdict.missed, verdict.pending) == (["a"], ["b"], 0)
     assert all(row.certified and row.exact for row in verdict.rows)
     assert verify(study.events()).sound
 
@@ -171,10 +185,10 @@ def test_an_import_of_good_results_alone_certifies_nothing_about_the_others() ->
     for seed in range(20):
         study = eval_set(cases=200, at_least=0.55, seed=seed)
         study.add_many(("a", 1, case) for case in range(100))
-        assert label(study) is None
+        assert reached(study) is None
         while pull := study.ask():
             study.tell(pull, 0)
-        assert label(study) == "below"
+        assert reached(study) is False
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_a_broken_case_that_comes_first_ends_no_run() -> None:
     assert first is not None
     study.drop(first, cause="lost")
     verdict = thresher.run(study, broken_on(first.case), workers=1)
-    assert (verdict.above, verdict["a"].certified, verdict["a"].missing) == (["a"], True, 1)
+    assert (verdict.reached, verdict["a"].certified, verdict["a"].missing) == (["a"], True, 1)
 
 
 def test_an_evaluator_that_is_wrong_ends_the_run_after_three_cases_of_the_only_arm() -> None:
@@ -67,16 +67,20 @@ def test_bounds_far_from_zero_are_refused_where_sums_decide() -> None:
     thresher.create_study("t", arms=["a"], bounds=(1e5, 1e5 + 2), at_least=1e5 + 1, cases=10)
 
 
-def test_close_is_given_up_when_all_cases_show_otherwise() -> None:
-    """The order is chosen so that bets settle the arm as close first."""
-    for seed in range(200):
-        study = thresher.create_study("s", arms=["a"], at_least=0.5, tolerance=0.2, confidence=0.6, cases=20, seed=seed)
-        pulls = study.ask_many(20)
-        for number, pull in enumerate(pulls):
-            study.tell(pull, 0.5 if number < 9 else 1.0)
-        row = study.verdict()["a"]
-        assert row.exact
-        assert row.label == "above"  # the mean is 0.775
+@pytest.mark.parametrize(("rest", "reached"), [(1.0, True), (0.75, False), (0.5, False)])
+def test_a_settled_answer_is_given_up_only_when_all_cases_prove_it_wrong_beyond_its_edge(
+    rest: float, reached: bool
+) -> None:
+    """The order is chosen so that bets settle the arm as missing the bar first."""
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, tolerance=0.2, confidence=0.6, cases=20)
+    for number, pull in enumerate(study.ask_many(20)):
+        study.tell(pull, 0.0 if number < 5 else rest)
+        if number == 4:
+            assert study.verdict().missed == ["a"]
+    row = study.verdict()["a"]
+    assert row.exact
+    assert row.certified
+    assert row.reached is reached  # the mean is 0.75, 0.5625 or 0.375; the upper edge is 0.7
 
 
 def test_an_arm_that_proves_the_bounds_wrong_takes_its_strength_from_the_list() -> None:
@@ -84,7 +88,7 @@ def test_an_arm_that_proves_the_bounds_wrong_takes_its_strength_from_the_list() 
     study = thresher.create_study("s", arms=[*liars, *others], at_least=0.5, guarantee="rate", confidence=0.8)
 
     rng = random.Random(1)
-    while len(study.verdict().above) < 9 or not study.verdict()["other"].certified:
+    while len(study.verdict().reached) < 9 or not study.verdict()["other"].certified:
         pull = study.ask()
         if pull is None:
             break

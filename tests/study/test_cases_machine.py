@@ -10,6 +10,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from hypothesis.stateful import rule as step
 
 import thresher
+from thresher.core.certificate import ABOVE
 from thresher.core.events import Cause
 from thresher.core.kernel import is_above
 from thresher.core.ledger import fold
@@ -29,6 +30,7 @@ QUESTIONS = st.sampled_from(
         {"confidence": 0.5, "find": 1},
         {"confidence": 0.9, "find": 2},
         {"confidence": 0.9, "find": 3},
+        {"confidence": 0.5, "find": 2, "tolerance": 0.2},
     ]
 )
 
@@ -73,20 +75,20 @@ class CasesMachine(RuleBasedStateMachine):
         self.pending: set[int] = set()
         self.seeds: dict[tuple[str, int], int] = {}
         self.retired: set[str] = set()
-        self.labels: dict[str, str] = {}
+        self.answers: dict[str, bool] = {}
 
-    def settled(self) -> dict[str, str]:
-        names = {1: "above", 2: "below", 3: "close"}
-        found = peek(self.study, lambda ledger: list(ledger.docket.settled))
-        return {arm: names[label] for arm, label in zip(ARMS, found, strict=False) if label}
+    def settled(self) -> dict[str, bool]:
+        """Whether each settled arm reaches the bar."""
+        labels = peek(self.study, lambda ledger: list(ledger.docket.settled))
+        return {arm: label == ABOVE for arm, label in zip(ARMS, labels, strict=False) if label}
 
-    def counted(self, arm: str) -> str | None:
-        """The label that follows from what is known, whatever is missing."""
-        known = self.arms[arm].known.values()
-        if is_above(math.fsum(known), self.cases, 0.5):
-            return "above"
+    def counted(self, arm: str) -> set[bool]:
+        """The answers that are right whatever is missing; within the tolerance, both are."""
+        known, (low, high) = self.arms[arm].known.values(), self.study.verdict().edges
         missing = self.cases - len(known)
-        return None if is_above(math.fsum(known) + missing, self.cases, 0.5) else "below"
+        reaches = is_above(math.fsum(known), self.cases, low)
+        misses = not is_above(math.fsum(known) + missing, self.cases, high)
+        return {answer for answer, is_right in ((True, reaches), (False, misses)) if is_right}
 
     def free(self, arm: str) -> int:
         """How many cases of the arm may be tried."""
@@ -101,7 +103,7 @@ class CasesMachine(RuleBasedStateMachine):
         find = self.study.spec.find
         if find is None or not takes:
             return not takes
-        above = sum(label == "above" for label in settled.values())
+        above = sum(settled.values())
         waits = [arm for arm in ARMS if arm not in settled and not self.free(arm) and self.pulls_of(arm)]
         return above >= find or above + len(takes) + len(waits) < find
 
@@ -222,19 +224,27 @@ class CasesMachine(RuleBasedStateMachine):
         assert (verdict.issued, verdict.told, verdict.pending) == (self.issued, self.told, len(self.pending))
         assert verdict.done == self.study.done == self.done()
         assert set(verdict.retired) == self.retired - set(settled)
+        if self.study.spec.confidence is not None:
+            assert [*map(set, (verdict.reached, verdict.missed))] == [
+                {arm for arm, answer in settled.items() if answer == side} for side in (True, False)
+            ]
+            assert set(verdict.open) == set(ARMS) - settled.keys()
         for row in verdict.rows:
             state, counted = self.arms[row.arm], self.counted(row.arm)
             assert (row.seen, row.cases, row.missing) == (len(state.known), len(state.known), len(state.failed))
             assert row.exact == (len(state.known) == self.cases)
             assert row.certified == (row.arm in settled)
-            if self.study.spec.confidence is not None and settled.get(row.arm) != "close":
-                assert counted is None or settled[row.arm] == counted  # what is certain is settled
-            before = self.labels.get(row.arm)
-            assert before in (None, settled.get(row.arm)) or settled[row.arm] == counted
+            if self.study.spec.confidence is not None:
+                assert not counted or settled[row.arm] in counted  # what is certain is settled
+            before = self.answers.get(row.arm)
+            if before is not None and settled[row.arm] != before:  # only where it is proven wrong beyond its edge
+                assert counted == {settled[row.arm]}
+            if row.exact and row.certified and before is None:
+                assert settled[row.arm] in counted
             if row.low is not None and row.high is not None:
                 least = math.fsum(state.known.values()) / self.cases
                 assert least - 1e-9 <= row.low <= row.high <= least + 1 - len(state.known) / self.cases + 1e-9
-        self.labels = settled
+        self.answers = settled
 
     @invariant()
     def the_log_makes_the_same_state_and_is_sound(self) -> None:

@@ -41,7 +41,7 @@ def play(study: Study, good: str, *, workers: int = 1, seed: int = 0) -> threshe
 @pytest.mark.parametrize("workers", [1, 7])
 def test_a_study_ends_when_enough_arms_are_found(cases: int | None, workers: int) -> None:
     verdict = play(searching(cases=cases), "bcde", workers=workers)
-    certified = [row.arm for row in verdict.rows if row.certified and row.label == "above"]
+    certified = [row.arm for row in verdict.rows if row.certified and row.reached is True]
     assert len(certified) >= 2
     assert verdict.done
     assert verdict.find == 2
@@ -51,9 +51,9 @@ def test_a_study_ends_when_enough_arms_are_found(cases: int | None, workers: int
 @pytest.mark.parametrize("workers", [1, 7])
 def test_it_ends_when_there_cannot_be_that_many(cases: int | None, workers: int) -> None:
     verdict = play(searching(cases=cases), "c", workers=workers)
-    below = [row.arm for row in verdict.rows if row.certified and row.label == "below"]
+    below = [row.arm for row in verdict.rows if row.certified and row.reached is False]
     assert len(below) == 4
-    assert not verdict["c"].certified or verdict["c"].label == "above"
+    assert not verdict["c"].certified or verdict["c"].reached
 
 
 def test_it_does_not_end_while_pending_cases_may_still_decide() -> None:
@@ -76,7 +76,7 @@ def test_it_ends_with_more_found_than_sought_if_they_come_at_once() -> None:
     for pull in study.ask_many(100):
         study.tell(pull, 1)
     assert study.done
-    assert len(study.verdict().above) == 5
+    assert len(study.verdict().reached) == 5
 
 
 def test_find_takes_fewer_pulls_than_labelling_every_arm() -> None:
@@ -198,4 +198,4 @@ def test_an_arm_of_one_case_needs_no_warm_up() -> None:
     study = make(cases=1, budget=None)
     for pull in study.ask_many(9):
         study.tell(pull, pull.arm != "b")
-    assert (study.verdict().above, study.verdict().issued) == (["a", "c"], 3)
+    assert (study.verdict().reached, study.verdict().issued) == (["a", "c"], 3)

@@ -122,7 +122,7 @@ def test_a_study_can_be_verified_from_its_events() -> None:
 
 @pytest.mark.parametrize(
     ("of", "field", "one"),
-    [(thresher.Row, "label", "above"), (events.Event, "kind", "told"), (events.Event, "cause", "lost")],
+    [(thresher.Row, "standing", "reaches"), (events.Event, "kind", "told"), (events.Event, "cause", "lost")],
 )
 def test_fields_with_few_values_say_which(of: type, field: str, one: str) -> None:
     def values(hint: object) -> set[object]:

@@ -200,7 +200,7 @@ def test_a_failure_may_have_a_reward_and_then_retires_nobody() -> None:
     study.drop(1, cause="failed", reason="timed out")
     study.drop(2, cause="lost")
     verdict = study.verdict()
-    assert (verdict["a"].mean, verdict["a"].failures, verdict["a"].label) == (0.0, 1, "below")
+    assert (verdict["a"].mean, verdict["a"].failures, verdict["a"].reached) == (0.0, 1, False)
     assert verdict["a"].reason == "timed out"
 
 

@@ -154,9 +154,8 @@ def test_the_parts_of_a_verdict_part_the_arms() -> None:
         study.tell(pull, pull.arm in "ab")
     study.retire("c")
     verdict = study.verdict()
-    assert (verdict.above, verdict.below, verdict.retired, verdict.undecided) == (["a", "b"], ["d", "e"], ["c"], ["f"])
-    assert verdict.close == []
-    assert verdict.open == list("abdef")
+    assert (verdict.reached, verdict.missed, verdict.open, verdict.retired) == ([], [], list("abcdef"), ["c"])
+    assert [row.reached for row in verdict] == [True, True, False, False, False, None]
     assert not any(row.certified for row in verdict.rows)
     assert "Nothing is certified" in verdict.guarantee
 
@@ -166,7 +165,7 @@ def test_nine_passes_of_ten_are_above_nine_tenths_in_the_verdict() -> None:
         study = make(arms=["a"], at_least=0.9)
         for number in range(10):
             study.tell(study.ask() or 0, number != failing)
-        assert study.verdict().above == ["a"]
+        assert study.verdict()["a"].reached
         assert study.verdict()["a"].mean == 0.9
 
 
@@ -178,7 +177,7 @@ def test_a_verdict_in_json_and_csv_has_the_same_names() -> None:
     head, *rows = verdict.to_csv().splitlines()
     assert head.split(",") == ROW_NAMES
     assert len(rows) == 3
-    assert {*data["above"], *data["below"]} == {"a", "b", "c"}
+    assert {*data["reached"], *data["missed"], *data["open"]} == {"a", "b", "c"}
 
 
 def test_hostile_names_stay_text_in_markdown() -> None:
@@ -192,6 +191,6 @@ def test_rewards_without_bounds_are_taken_as_they_are() -> None:
     rng = random.Random(1)
     while pull := study.ask():
         study.tell(pull, rng.gauss({"a": -50, "b": -30, "c": -20}[pull.arm], 5))
-    assert (study.verdict().above, study.verdict().below) == (["b", "c"], ["a"])
+    assert (study.verdict().reached, study.verdict().missed) == (["b", "c"], ["a"])
     with pytest.raises(thresher.InvalidInput, match="scale the rewards"):
         make(bounds=None, confidence=None, at_least=1e200)

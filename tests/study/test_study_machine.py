@@ -40,8 +40,9 @@ class StudyMachine(RuleBasedStateMachine):
         budget=st.integers(8, 40),
         limit=st.integers(1, 3),
         confidence=st.sampled_from([None, 0.5]),
+        tolerance=st.sampled_from([0.0, 0.2, 0.4]),
     )
-    def create(self, policy: str | Policy, budget: int, limit: int, confidence: float | None) -> None:
+    def create(self, policy: str | Policy, budget: int, limit: int, confidence: float | None, tolerance: float) -> None:
         self.study = thresher.create_study(
             "s",
             arms=["a", "b", "c", "d"],
@@ -49,7 +50,7 @@ class StudyMachine(RuleBasedStateMachine):
             budget=budget,
             policy=policy,
             confidence=confidence,
-            tolerance=0.2,
+            tolerance=0.0 if confidence is None else tolerance,
             max_failures=limit,
         )
         self.budget, self.limit, self.issued = budget, limit, 0
@@ -60,15 +61,15 @@ class StudyMachine(RuleBasedStateMachine):
         self.streak = dict.fromkeys("abcd", 0)
         self.retired: set[str] = set()
         self.outside: set[str] = set()
-        self.certain: dict[str, str] = {}
+        self.certain: dict[str, bool | None] = {}
         self.imported, self.weighed = 0, False
         self.key: dict[int, str] = {}  # of the ask that issued a pull
         self.again: set[int] = set()
 
-    def settled(self) -> dict[str, str]:
-        """The arms whose label stays; those that proved the bounds wrong are not certified all the same."""
+    def settled(self) -> dict[str, bool | None]:
+        """The arms whose answer stays; those that proved the bounds wrong are not certified all the same."""
         kept = peek(self.study, lambda ledger: [ledger.certifies and ledger.docket.settled[arm] for arm in range(4)])
-        return {row.arm: row.label for row, label in zip(self.study.verdict().rows, kept, strict=True) if label}
+        return {row.arm: row.reached for row, label in zip(self.study.verdict().rows, kept, strict=True) if label}
 
     def done(self) -> bool:
         if self.imported and not self.weighed and self.study.spec.confidence is not None:
@@ -205,11 +206,14 @@ class StudyMachine(RuleBasedStateMachine):
         verdict = self.study.verdict()
         assert (verdict.issued, verdict.pending, verdict.told) == (self.issued, len(self.pending), len(self.told))
         settled = self.settled()
-        assert set(verdict.retired) == self.retired - set(settled)
+        certified = set(settled) - self.outside
+        assert set(verdict.retired) == self.retired - certified
         assert set(verdict.outside) == self.outside
-        assert {row.arm for row in verdict.rows if row.certified} == set(settled) - self.outside
-        assert set(verdict.open) == set("abcd") - self.retired - set(settled)
-        assert {arm: settled.get(arm) for arm in self.certain} == self.certain  # a settled label never changes
+        assert {row.arm for row in verdict.rows if row.certified} == certified
+        answered = certified if self.study.spec.confidence is not None else {self.arm[pull] for pull in self.told}
+        assert set(verdict.open) == set("abcd") - (answered - set(verdict.retired))
+        assert {*verdict.reached, *verdict.missed} == set("abcd") - set(verdict.open)
+        assert {arm: settled.get(arm) for arm in self.certain} == self.certain  # a settled answer never changes
         self.certain = settled
         assert verdict.done == self.study.done == self.done()
         for row in verdict.rows:

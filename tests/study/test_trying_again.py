@@ -52,14 +52,14 @@ def test_the_hint_is_also_given_for_an_arm_that_was_retired_for_its_failures() -
     while after := study.ask():
         study.tell(after, 1)
     verdict = study.verdict()
-    assert (verdict.retired, verdict.above) == (["a", "c"], ["b"])
+    assert (verdict.retired, verdict.reached) == (["a", "c"], ["b"])
     remedy = "in a new study, failure=0 counts a failure as 0; or repair what fails."
     assert verdict.hints == (f"'a' cannot be settled without the cases that failed: {remedy}",)
 
 
 def test_with_a_reward_for_failures_it_is_certified_to_miss_the_bar() -> None:
     study = eval_set(arms=["a", "b"], at_least=0.9, failure=0.0)
-    assert thresher.run(study, cannot_parse, workers=4).below == ["a", "b"]
+    assert thresher.run(study, cannot_parse, workers=4).missed == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -247,8 +247,8 @@ def test_with_more_tries_the_guarantee_says_which_labels_rest_on_them(guarantee:
     verdict = lucky(study, failing=40)
     assert [row.certified for row in verdict.rows] == [True, True]
     again = sum(case < 40 for case in rewards_of(study, "a"))
-    came = f" {again} rewards came after a failed try: the labels are about what the evaluator finally returns."
-    weak = "label would not stand of 'a'" if guarantee == "all" else "labels would not stand of 'a', 'b'"
+    came = f" {again} rewards came after a failed try: answers are about what the evaluator finally returns."
+    weak = "answer would not stand of 'a'" if guarantee == "all" else "answers would not stand of 'a', 'b'"
     assert verdict.guarantee.endswith(f"{came} With these at their worst, the {weak}.")
 
 
@@ -262,7 +262,7 @@ def test_labels_that_stand_without_the_retried_rewards_are_said_to_stand() -> No
         study.tell(pull, 1)
     assert others[0].case == first.case
     assert study.verdict()["a"].certified
-    assert study.verdict().guarantee.endswith("Every certified label stands also with it at its worst.")
+    assert study.verdict().guarantee.endswith("Every certified answer stands also with it at its worst.")
 
 
 @pytest.mark.parametrize(("failing", "stands"), [(6, True), (7, False)])
@@ -295,9 +295,9 @@ def test_rewards_of_the_baseline_that_came_after_a_failed_try_count_for_every_ar
         else:
             study.tell(pull, 0.5)
     verdict = study.verdict()
-    assert verdict.above == ["a"]
+    assert verdict.reached == ["a"]
     assert "30 rewards came after a failed try" in verdict.guarantee
-    assert verdict.guarantee.endswith("the label would not stand of 'a'.")
+    assert verdict.guarantee.endswith("the answer would not stand of 'a'.")
 
 
 def test_what_was_tried_once_more_after_a_shared_worker_died_is_counted_too() -> None:
@@ -306,8 +306,8 @@ def test_what_was_tried_once_more_after_a_shared_worker_died_is_counted_too() ->
     give_up(study, lost, cause="broken-pool", reason="the pool broke")
     while pull := study.ask():
         study.tell(pull, 1)
-    assert study.verdict().above == ["a"]
-    assert " 1 reward came after a failed try: the labels" in study.verdict().guarantee
+    assert study.verdict().reached == ["a"]
+    assert " 1 reward came after a failed try: answers are" in study.verdict().guarantee
 
 
 def test_a_late_reward_of_the_only_try_came_after_no_failed_one() -> None:
@@ -316,4 +316,4 @@ def test_a_late_reward_of_the_only_try_came_after_no_failed_one() -> None:
     study.drop(first, cause="failed")
     study.tell(second, 1)
     study.tell(first, 1)
-    assert (study.verdict().above, "failed try" in study.verdict().guarantee) == (["a"], False)
+    assert (study.verdict().reached, "failed try" in study.verdict().guarantee) == (["a"], False)

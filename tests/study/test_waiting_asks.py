@@ -51,7 +51,7 @@ def test_once_enough_arms_are_found_nothing_is_waited_for() -> None:
     for pull in pulls:
         if pull.arm == "b":
             one.tell(pull, 1.0)
-    assert one.verdict().above == ["b"]
+    assert one.verdict().reached == ["b"]
     assert not waits(one)
 
 
