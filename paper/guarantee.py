@@ -46,7 +46,7 @@ def label_by_arrival(setup: Setup, *, repetition: int, seed: int = 0) -> int:
     """
     played = trace(setup.but(confidence=None, tolerance=0.0, policy=setup.policy), repetition=repetition, seed=seed)
     stakes, (low, high) = setup.stakes, setup.bounds
-    capital = certificate.fresh(stakes)
+    capital = certificate.fresh()
     for pull, reward in zip(played.pull, played.reward, strict=True):
         if pull < 0 and reward == reward:  # NaN: lost
             scaled = (reward - low) / (high - low)
@@ -86,7 +86,7 @@ def growth(seed: int, run: int) -> Growth:
     setup = Setup(policy="uniform", family="bernoulli", arms=1, means=0.6, at_least=0.5, budget=BUDGET)
     setup = setup.but(delay="workers:1")  # the same as no delay, in machine code that exists already
     stakes = setup.but(confidence=0.95).stakes._replace(level=LEVEL)
-    capital = certificate.fresh(stakes)
+    capital = certificate.fresh()
     growth = Growth([1.0], [1.0])
     played = trace(setup, repetition=run, seed=seed)
     for reward in played.reward[::2]:  # every reward is in the trace twice: asked, told

@@ -110,7 +110,7 @@ class Play:
 @pytest.mark.parametrize("name", KINDS)
 def test_no_live_study_is_wrong_by_more_than_the_tolerance_above_the_risk(name: str) -> None:
     plays = [Play(KINDS[name], seed).run() for seed in range(STUDIES)]
-    assert sum(len(play.answers) for play in plays) > STUDIES, "something is answered"
+    assert sum(len(play.answers) for play in plays) > STUDIES / 2, "something is answered"
     if "rate" not in name:
         assert sum(bool(play.wrong) for play in plays) <= most(STUDIES, RISK)
         return
