@@ -131,7 +131,7 @@ def found() -> Iterator[Figure]:
     for name, (asked, before) in FINDS.items():
         for delay, pulls_before in zip(("none", "workers:16"), before, strict=True):
             budget = asked["arms"] * asked.get("cases", 4_000)
-            setup = PROMPTS.but(policy="cheapest(warmup=1)", common=True, delay=delay, budget=budget, **asked)
+            setup = PROMPTS.but(policy=None, common=True, delay=delay, budget=budget, **asked)
             result = simulate(setup, repetitions=200, seed=3, per_arm=False)
             yield Figure(f"find, {name}, {delay}", float(result.measures.used.mean()) / pulls_before, "of before")
 
