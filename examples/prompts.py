@@ -3,7 +3,7 @@
 The questions are the cases of an eval set: what is certified is the score on exactly these 500. A pull sends one of
 them to a language-model endpoint, with one prompt. The endpoint is a local stub, started here: a real HTTP server with
 latency, failures and rate limits. The evaluator is a coroutine, and 64 run at once. The study ends when every prompt
-is settled at a confidence of 95 %, after 24,000 answers at the latest. Then it says how many pulls it needed.
+is settled at a confidence of 95 %, after 24,000 answers at the latest.
 
   python examples/prompts.py
   python examples/prompts.py --workers 16 --storage sqlite:///prompts.db
@@ -114,6 +114,7 @@ def main() -> int:
         arms=arms,
         cases=cases,
         at_least=BAR,
+        unit="%",
         budget=given.budget,
         seed=given.seed,
         storage=given.storage,

@@ -11,7 +11,7 @@ from math import sqrt
 
 GUESS = 0.2  # the variance to expect before any reward: that of a coin that mostly shows one side
 WORTH = 4.0  # how many rewards the guess counts for
-SURE = 16.0  # squared standard errors from the bar at which an arm is hopeless: its label will not change
+SURE = 16.0  # squared standard errors from the bar at which an arm is hopeless: its answer will not change
 LAST = 1e6  # above the score of every other arm
 
 

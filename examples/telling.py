@@ -1,4 +1,4 @@
-"""What the examples share: options, a run with a live table, and a comparison with a simpler plan."""
+"""What the examples share: options, and a run with a live table."""
 
 import argparse
 import sys
@@ -28,37 +28,15 @@ def options(text: str | None) -> argparse.ArgumentParser:
 
 
 def carry_out(study: thresher.Study, work: Callable[..., object], style: str) -> int:
-    """Let ``work`` run the study with a live table; print the verdict and the comparison. Returns the exit status."""
+    """Let ``work`` run the study with a live table, and print the verdict. Returns the exit status."""
     status = 0
     try:
         with thresher.live(study) as show:
             work(on_progress=show)
-    except KeyboardInterrupt:  # what was found so far is still worth printing
+    except KeyboardInterrupt:  # the answer so far is still worth printing
         status = INTERRUPTED
-    verdict = study.verdict()
-    print(FORMATS[style](verdict))
-    say(comparison(verdict))
+    print(FORMATS[style](study.verdict()))
     return status
-
-
-def comparison(verdict: thresher.Verdict) -> str:
-    """What the usual plan would have cost: every arm on every case, or a fixed number of pulls for every arm."""
-    unsettled = sum(not row.certified and row.label != "baseline" for row in verdict)
-    if verdict.cases:
-        full, left = len(verdict) * verdict.cases, f", with {unsettled:,} arms not settled" if unsettled else ""
-        return (
-            f"{verdict.issued:,} pulls{left}. A full run, {len(verdict):,} arms on {verdict.cases:,} cases each, takes "
-            f"{full:,}: this was {verdict.issued / full:.0%} of it"
-        )
-    if unsettled:
-        return f"{unsettled:,} arms are not settled, so nobody knows how many pulls the hardest arm needs"
-    # whoever fixes a number of pulls must fix it for the hardest arm
-    hardest = max(verdict, key=lambda row: row.seen)
-    fixed = hardest.seen * len(verdict)
-    return (
-        f"{verdict.issued:,} pulls. The hardest arm, {hardest.arm}, took {hardest.seen:,}; as many for each of "
-        f"{len(verdict):,} arms are {fixed:,}, {fixed / verdict.issued:.1f} times as many"
-    )
 
 
 def say(text: str) -> None:

@@ -72,17 +72,26 @@ def test_the_example_runs_for_real_says_the_truth_and_repeats_exactly(tmp_path: 
     assert (len(verdict["rows"]), verdict["cases"], verdict["open"]) == (6, 200, [])
     assert all(row["certified"] for row in verdict["rows"])
     assert verdict["issued"] < 1200
-    assert f"{verdict['issued']:,} pulls. A full run, 6 arms on 200 cases each, takes 1,200" in stored.err
-    assert "6 of 6 certified labels are right" in stored.err
+    assert verdict["full_run"] == 1200
+    assert "Certified answers that are different: 0 of 6; by more than the tolerance: 0" in stored.err
     assert f"thresher cases classifiers-quick --storage sqlite:///{tmp_path}/s.db" in stored.err
     again = json.loads(show_here(classifiers.main, "--quick", "--format=json").out)
     assert again["rows"] == verdict["rows"]
 
 
-def test_a_budget_leaves_arms_open_and_the_example_says_so() -> None:
-    shown = show_here(classifiers.main, "--quick", "--budget=12", "--format=json")
+def test_with_a_tolerance_answers_differ_from_the_sharp_truth_within_it_only() -> None:
+    sharp, wide = (
+        show_here(classifiers.main, "--quick", f"--tolerance={tolerance}", "--format=json") for tolerance in (0, 0.06)
+    )
+    assert json.loads(wide.out)["issued"] < json.loads(sharp.out)["issued"]
+    assert "different: 0 of 6;" in sharp.err
+    assert "by more than the tolerance: 0\n" in wide.err
+
+
+def test_a_budget_leaves_arms_open_and_the_answer_says_so() -> None:
+    shown = show_here(classifiers.main, "--quick", "--budget=12")
     assert shown.status == 0, shown.err
-    assert "12 pulls, with 6 arms not settled." in shown.err
+    assert "0 reach it, 0 miss it, 6 open. It took 12 of 1,200 pulls" in shown.out
 
 
 def test_the_others_are_compared_with_a_baseline_and_with_a_plain_bar() -> None:
@@ -90,12 +99,12 @@ def test_the_others_are_compared_with_a_baseline_and_with_a_plain_bar() -> None:
     assert shown.status == 0, shown.err
     verdict = json.loads(shown.out)
     assert (len(verdict["rows"]), verdict["cases"], verdict["open"]) == (7, 200, [])
-    assert [row["arm"] for row in verdict["rows"] if row["label"] == "baseline"] == [classifiers.CURRENT]
-    assert f"{verdict['issued']:,} pulls. A full run, 7 arms on 200 cases each, takes 1,400" in shown.err
-    assert "the truth, by a full run: 1 of 6 do. 6 of 6 certified labels are right" in shown.err
+    assert [row["arm"] for row in verdict["rows"] if row["standing"] == "baseline"] == [classifiers.CURRENT]
+    assert verdict["full_run"] == 1400
+    assert "the truth, by a full run: 1 of 6 do. 6 of 6 certified answers are right" in shown.err
     assert f"compared case by case: {verdict['issued']:,} pulls with the baseline's own 200" in shown.err
     assert "against the plain bar: " in shown.err
-    assert "the plain bar: 6 of 6 certified labels are right" in shown.err
+    assert "the plain bar: 6 of 6 certified answers are right" in shown.err
 
 
 def test_an_accuracy_on_the_bar_of_a_margin_reaches_it() -> None:

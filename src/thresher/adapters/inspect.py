@@ -474,21 +474,7 @@ def _checked_options(options: Mapping[str, Any], arms: int) -> dict[str, Any]:
     return {"max_tasks": max(arms, 1), **options, "sample_shuffle": None}
 
 
-SIFT_ARGUMENTS = {
-    *(
-        "models",
-        "tolerance",
-        "scorer",
-        "value",
-        "bounds",
-        "confidence",
-        "guarantee",
-        "budget",
-        "storage",
-        "name",
-        "seed",
-    )
-}
+SIFT_ARGUMENTS = ("models", "tolerance", "scorer", "value", "bounds", "confidence", "guarantee", "budget", "storage")
 __all__ = ["Stopping", "asift", "sift", "stopping"]
 
 
@@ -573,7 +559,7 @@ def sift(
 
 async def asift(tasks: "Sequence[Task] | Mapping[str, Task] | Task", *, at_least: float, **options: Any) -> Verdict:
     """The same as `sift`, with the same arguments, as a coroutine. inspect_ai runs one eval at a time."""
-    arguments = {key: options.pop(key) for key in SIFT_ARGUMENTS & options.keys()}
+    arguments = {key: options.pop(key) for key in (*SIFT_ARGUMENTS, "name", "seed") if key in options}
     with Sifting(tasks, arguments.pop("models", None), options, at_least=at_least, **arguments) as sifting:
         if sifting.tasks:
             from inspect_ai import eval_async as evaluate

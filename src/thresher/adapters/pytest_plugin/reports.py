@@ -206,7 +206,7 @@ def answer(results: Sequence[Result], verdicts: Sequence[Verdict], options: Opti
     """How many tests reach the bar, miss it and are open, and how many runs that took."""
     count = Counter(result.status for result in results)
     flaky = Counter(result.status for result in results if result.flaky)
-    notes = {status: f" ({many:,} of them flaky)" for status, many in flaky.items()}
+    notes = {name: f" ({f'{many:,} of them ' if count[name] > 1 else ''}flaky)" for name, many in flaky.items()}
     reach, miss = count["reaches"], count["misses"]
     bar = claim(results[0].bar.wording).rest if len(verdicts) == 1 else "the bar"
     words = [f"{plural(reach, 'test')} {'reaches' if reach == 1 else 'reach'} {bar}{notes.get('reaches', '')}"]
