@@ -17,6 +17,7 @@ from ...core.question import Measure
 from ...core.spec import Spec
 from ...log.locks import renewed
 from ...study import Pull
+from .. import forks
 from . import guard
 from .reward import CPU_SECONDS, FAILING, MEASURED, PASSING, SECONDS, TimedOut, cannot_start, cut_off, read_reward
 
@@ -142,14 +143,15 @@ class Runs:
             if self._stopped:
                 raise OSError(errno.ECANCELED, "the run was stopped")
             began = time.monotonic()
-            process = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-                start_new_session=True,
-            )
+            with forks.TURN:
+                process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env=environment,
+                    start_new_session=True,
+                )
             self._running.add(process.pid)
             guard.GUARD.watch(process.pid)
             return Run(process, began)

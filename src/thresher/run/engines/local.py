@@ -18,6 +18,7 @@ from typing import Any
 from ...errors import Busy, CannotGoOn, EvaluationFailed, NoReward, told_of
 from ...study import Pull
 from ...text.logs import log
+from .. import forks
 from ..command.reward import exit_in_words
 from ..evaluator_errors import is_refused, is_transient, same_error, traceback_text
 from ..evaluators import Shared, entered
@@ -205,11 +206,6 @@ def unpack_outcome(data: bytes) -> object:
 # -- Processes ---------------------------------------------------------------------------------------------------------
 
 
-# Processes start one at a time: one that was forked in between would inherit the new worker's end of its pipe, and
-# nobody would notice the worker's death.
-_STARTING = threading.Lock()
-
-
 class Processes(Threads):
     """Processes of our own. Each has a pipe, and a thread here that waits for it: a death costs only one pull."""
 
@@ -323,7 +319,7 @@ class Process:
 
     def kill(self) -> None:
         """End the process now; a pull in it fails."""
-        with _STARTING:  # wait for a process that is being started
+        with forks.TURN:  # wait for a process that is being started
             if self._process is not None:
                 self._process.kill()
 
@@ -336,7 +332,7 @@ class Process:
 
     def _start(self) -> Connection:
         context: Any = multiprocessing.get_context()
-        with _STARTING:
+        with forks.TURN:
             ours: Connection
             ours, theirs = context.Pipe()
             with theirs:
