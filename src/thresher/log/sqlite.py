@@ -69,7 +69,7 @@ class SqliteStore:
     def _begin(self) -> None:
         """Set what a forked child does not share with its parent."""
         self._file: OpenFile | None = None
-        self._flushing = threading.RLock()
+        self._using, self._flushing = threading.RLock(), threading.RLock()
         self._next_check = 0.0
 
     # -- the log ------------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class SqliteStore:
 
     def close(self) -> None:
         self._turns.close()
-        with self._flushing, SQLITE.lock:
+        with self._flushing, self._using, SQLITE.use():
             if self._file is not None:
                 file, self._file = self._file, None
                 file.close()
@@ -197,10 +197,9 @@ class SqliteStore:
 
         If the file is damaged, the error names the study that is read or written.
         """
-        with SQLITE.lock:
-            depth, is_open = SQLITE.depth, False
+        with self._using, SQLITE.use():
+            is_open = False
             try:
-                SQLITE.depth = depth + 1
                 file = self._file
                 if file is None or file.is_closed:
                     file = self._open()
@@ -216,8 +215,6 @@ class SqliteStore:
                 if study is not None and is_open and isinstance(error, apsw.CorruptError | UnicodeDecodeError):
                     raise unreadable(study, self.path) from None
                 raise _explained(self.path, error) from None
-            finally:
-                SQLITE.depth = depth  # and not one less: Ctrl-C may have come before it was one more
 
     def _open(self) -> OpenFile:
         if self._identity is None and is_missing(self.path):

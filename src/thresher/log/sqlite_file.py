@@ -9,11 +9,12 @@ Nothing but SQLite opens the database: closing any handle of it would release th
 
 import contextlib
 import errno
+import functools
 import os
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,7 +29,8 @@ APPLICATION = 0x74687273  # "thrs", in the file's header
 PAGE = 4096  # bytes
 MAGIC = b"\x37\x7f\x06"  # how a write-ahead log begins
 STALE = 600.0  # seconds after which a half-made store is abandoned
-FORK_WAITS = 60.0  # seconds for which a fork waits for another thread that uses SQLite
+FORK_WAITS = 60.0  # seconds for which a fork waits for other threads that use SQLite
+MOMENT = 0.0005  # seconds between two looks at who uses SQLite, and who forks
 Problem = tuple[str, str]  # which rule is broken, and what to do
 DAMAGED = ("is damaged or was truncated", "restore it from a copy; sqlite3 FILE .recover may save what is left")
 
@@ -197,7 +199,7 @@ class OpenFile:
     # -- the disk ----------------------------------------------------------------------------------------------------
 
     def flush(self, pause: Callable[[], bool]) -> None:
-        """Bring the log to the disk. Only with the lock of `SQLITE`, until it is settled."""
+        """Bring the log to the disk. Only for one thread at a time, until it is settled."""
         if self._handle is None or not self._syncs:
             self.is_settled = True
         elif self.is_settled:
@@ -297,51 +299,65 @@ def _name_of(link: str) -> str:
 
 
 class SqliteUse:
-    """Who uses SQLite in this process: one thread at a time, and none while the process forks.
+    """Which threads use SQLite in this process: any number at once, and none while the process forks.
 
     SQLite notes its locks per process and file. A forked child inherits the notes, but not the locks: with a connection
-    of its parent, or a new one to the same file, it could write without a lock. So a fork waits for the thread that
-    uses SQLite, and the child closes what it inherited, which changes nothing for the parent. It can then open the
+    of its parent, or a new one to the same file, it could write without a lock. So a fork waits for the threads that
+    use SQLite, and the child closes what it inherited, which changes nothing for the parent. It can then open the
     same file again.
+
+    What a fork waits for, and what waits for a fork, only spares children: what counts is who was inside when the child
+    was made.
     """
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.depth = 0  # how often the thread that has the lock is inside SQLite
         self.files: set[OpenFile] = set()
+        self.forks: list[None] = []  # one for each fork that waits or happens
         self.is_unsafe = False  # whether this process was forked by a thread inside SQLite, or beside one
+        self._inside: set[int] = set()  # threads
         self._abandoned: list[OpenFile] = []
-        self._mine = threading.local()
+
+    @contextlib.contextmanager
+    def use(self, *, waits: bool = True) -> Iterator[None]:
+        """Be inside SQLite. A thread that is inside already never waits for a fork, which waits for it."""
+        thread = threading.get_ident()
+        enters = thread not in self._inside
+        try:
+            while self.forks and enters and waits:
+                time.sleep(MOMENT)
+            self._inside.add(thread)
+            yield
+        finally:
+            if enters:
+                self._inside.discard(thread)
 
     def abandon(self, file: OpenFile) -> None:
-        """Close a file whose store is garbage. This may happen anywhere, so it waits for nothing."""
+        """Close a file whose store is garbage, or Python ends. This may happen anywhere, so it waits for nothing."""
         self._abandoned.append(file)
-        if self.lock.acquire(blocking=False):
-            try:
+        if not self.forks and self._inside <= {threading.get_ident()}:
+            with self.use(waits=False):
                 self.close_abandoned()
-            finally:
-                self.lock.release()
 
     def close_abandoned(self) -> None:
-        while self._abandoned and not self.is_unsafe:
-            self._abandoned.pop().close()
+        with contextlib.suppress(IndexError):  # there is none, or another thread took the last
+            while not self.is_unsafe:
+                self._abandoned.pop().close()
 
     def before_fork(self) -> None:
-        self._mine.held = False  # Python forks even if this is interrupted
-        self._mine.held = self.lock.acquire(timeout=FORK_WAITS)
-
-    def after_in_parent(self) -> None:
-        if self._mine.held:
-            self.lock.release()
+        """Wait for other threads. If this is interrupted, Python forks all the same."""
+        end = time.monotonic() + FORK_WAITS
+        while self._inside and threading.get_ident() not in self._inside and time.monotonic() < end:
+            time.sleep(MOMENT)
 
     def after_in_child(self) -> None:
-        self.lock, self._abandoned = threading.RLock(), []
-        self.is_unsafe = self.is_unsafe or bool(self.depth) or not self._mine.held
+        self.is_unsafe = self.is_unsafe or bool(self._inside)
+        self._inside, self._abandoned = set(), []
+        self.forks.clear()
         for file in () if self.is_unsafe else list(self.files):
             file.close(tidy=False)
 
 
 SQLITE = SqliteUse()
-os.register_at_fork(
-    before=SQLITE.before_fork, after_in_parent=SQLITE.after_in_parent, after_in_child=SQLITE.after_in_child
-)
+os.register_at_fork(before=SQLITE.before_fork, after_in_child=SQLITE.after_in_child)
+# Called before the other one, and without a line of Python: Ctrl-C cannot come in between.
+os.register_at_fork(before=functools.partial(SQLITE.forks.append, None), after_in_parent=SQLITE.forks.pop)
