@@ -9,7 +9,7 @@ from ...core.checks import MAX_SECONDS
 from ...core.parameters import MAX_SEED, Guarantee
 from ...errors import shown
 from ...text.phrasing import either
-from ...text.quantities import DURATIONS, read_quantity, seconds
+from ...text.quantities import DURATIONS, read_quantity, read_seconds
 
 Isolation = Literal["function", "module", "session"]
 MAX_RUN_SEED = 2**32 - 1
@@ -117,5 +117,5 @@ def _whole(name: str, text: str) -> int:
 
 
 def _seconds(name: str, text: str) -> float:
-    duration = seconds(text, most=MAX_SECONDS)
+    duration = read_seconds(text, most=MAX_SECONDS)
     return refuse(name, text, DURATIONS) if duration is None else duration

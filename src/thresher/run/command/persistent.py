@@ -22,7 +22,7 @@ from ...core import named_items
 from ...core.named_items import ARMS
 from ...core.spec import Spec
 from ...errors import CannotGoOn, InvalidInput, shown
-from ...log.locks import renewed
+from ...log.locks import renewed_after_fork
 from ...study import Pull
 from ...text.logs import evaluators, log
 from ...text.masking import printable
@@ -31,8 +31,19 @@ from .. import forks
 from ..failures import EvaluatorLost, EvaluatorRefused
 from . import guard
 from .process import TAIL, kill_group
-from .protocol import LONGEST, PROTOCOL, VARIABLE, Answer, Greeting, NotAnAnswer, line_of, quoted, read_line, reward_in
-from .reward import CommandFailed, TimedOut, cannot_start, exit_in_words, last_lines, last_words
+from .protocol import (
+    LONGEST,
+    PROTOCOL,
+    VARIABLE,
+    Answer,
+    Greeting,
+    NotAnAnswer,
+    pull_line,
+    quoted_line,
+    read_line,
+    reward_in,
+)
+from .reward import CommandFailed, TimedOut, exit_in_words, last_lines, last_words, start_failure
 
 PATIENCE = 60.0  # seconds in which an evaluator must name the arms, if nobody else does
 NAME_THEM = 'name them with --arms FILE or --arm NAME, or let it print {"arms": [...]} first'
@@ -204,7 +215,7 @@ class Slot:
 
 _LOCK = threading.Lock()
 _POOLS: dict[PersistentEvaluator, Pool] = {}
-_ALL = renewed(Pool._reset)
+_ALL = renewed_after_fork(Pool._reset)
 
 
 def _reset_in_child() -> None:
@@ -228,7 +239,7 @@ def _start(argv: Sequence[str], on_greeting: Callable[[Greeting], None]) -> Pers
     try:
         return PersistentProcess(argv, on_greeting)
     except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
-        raise cannot_start(argv[0], error) from None
+        raise start_failure(argv[0], error) from None
 
 
 def _check_protocol(greeting: Greeting) -> Greeting:
@@ -255,7 +266,7 @@ def _check_greeting(greeting: Greeting, arms: frozenset[str] | None) -> None:
         return
     listing = greeting.arms if isinstance(greeting.arms, list) else [greeting.arms]
     try:
-        names = {*named_items.listed(listing, "COMMAND's greeting", ARMS)}
+        names = {*named_items.items_from_list(listing, "COMMAND's greeting", ARMS)}
     except InvalidInput as error:
         raise EvaluatorRefused("arms", rule=str(error)) from None
     if names != arms:
@@ -330,7 +341,7 @@ class PersistentProcess:
 
     def evaluate(self, pull: Pull, key: int, timeout: float | None) -> float:
         """Evaluate a pull, which has the id ``key`` here. Raises `Gone` if the pull has not begun."""
-        line, waiter = line_of(pull, key), Waiter(pull, timeout)
+        line, waiter = pull_line(pull, key), Waiter(pull, timeout)
         with self._lock:
             while self._pending and not (self.spoke or self.gone) and (left := self._open_at - time.monotonic()) > 0:
                 self._may_enter.wait(left)
@@ -470,15 +481,15 @@ class PersistentProcess:
             waiter.wake()
         elif abs(message.pull) > self._last:
             fault = "answered a pull that it was not given"
-            self._lose(f"{fault}: {quoted(line)}", fault)
+            self._lose(f"{fault}: {quoted_line(line)}", fault)
         elif not self._warned:
             self._warned = True
             words = "answered a pull that was not pending, which is ignored: the first answer counts"
-            log.warning(f"the evaluator {words}: {quoted(line)}")
+            log.warning(f"the evaluator {words}: {quoted_line(line)}")
 
     def _handle_greeting(self, greeting: Greeting, line: bytes) -> None:
         if self.spoke:
-            raise NotAnAnswer(f"printed a greeting after its first line: {quoted(line)}")
+            raise NotAnAnswer(f"printed a greeting after its first line: {quoted_line(line)}")
         try:
             self._on_greeting(greeting)
         except BaseException as error:
@@ -670,4 +681,4 @@ class Program:
         self._stderr.close()  # type: ignore[union-attr]
 
 
-_PROGRAMS = renewed(Program._forked)
+_PROGRAMS = renewed_after_fork(Program._forked)
