@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Unpack
 
 from .core import checks
-from .core.custom_scores import register
+from .core.custom_scores import register_score
 from .core.events import Event
 from .core.kernel import Formula
-from .core.named_items import ARMS, CASES, Kind, Params, from_text
+from .core.named_items import ARMS, CASES, Kind, Params, items_from_text
 from .core.parameters import SpecArguments
 from .core.policies import Policy
 from .core.spec import Spec, differences
 from .core.state import State
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
 from .log.store import Storage, Store, chained, open_store
-from .study import LEASE, Study, accept, peek
+from .study import LEASE, Study, accept_evaluator, peek
 from .text.files import read_text
 
 ATTEMPTS = 3  # to flush a new study to the disk, if connections are lost
@@ -72,16 +72,16 @@ def create_study(
     for which, kind in (("arms", ARMS), ("cases", CASES)):
         if isinstance(file := question.get(which), Path):
             question[which] = read_items(file, kind)  # type: ignore[literal-required]
-    return create(name, Spec(**question), storage=storage, if_exists=if_exists, lease=lease)
+    return create_from_spec(name, Spec(**question), storage=storage, if_exists=if_exists, lease=lease)
 
 
 def read_items(file: str | Path, kind: Kind, *, remedy: str = "check its name") -> dict[str, Params]:
     """The arms or cases in a file, with their parameters. The str ``"-"`` is standard input."""
     where = "standard input" if file == "-" else str(file)
-    return from_text(read_text(file, kind.file, remedy=remedy), where, kind)
+    return items_from_text(read_text(file, kind.file, remedy=remedy), where, kind)
 
 
-def create(
+def create_from_spec(
     name: str,
     spec: Spec,
     *,
@@ -142,7 +142,7 @@ def open_study(name: str, *, storage: Storage = None, lease: float = LEASE, scor
     Traceback (most recent call last):
     thresher.errors.UnknownStudy: study 'nobody': is not in this store; create it with create_study
     """
-    passed = [register(score) for score in scores]
+    passed = [register_score(score) for score in scores]
     study = Study(checks.name("study", name), open_store(storage), lease=checks.seconds("lease", lease))
     if study.spec.policy.formula in (formula for formula, _ in passed):
         study.spec.policy.scored_by()  # raises if its source has changed
@@ -166,7 +166,7 @@ class Match(NamedTuple):
         return [*self.differences, f"evaluator is {mine}, not {shown(wanted.evaluator)}", *budget]
 
 
-def compare(study: Study, wanted: Spec) -> Match:
+def check_resumable(study: Study, wanted: Spec) -> Match:
     """The rule for resuming: the same specification; the budget may grow, and another evaluator may be accepted.
 
     An evaluator is another one if the study has rewards and none of them came from it.
@@ -186,20 +186,20 @@ def compare(study: Study, wanted: Spec) -> Match:
     return peek(study, read)
 
 
-def resume(study: Study, wanted: Spec) -> None:
-    """Resume a study that `compare` accepts: accept the evaluator, and extend the budget."""
+def resume_study(study: Study, wanted: Spec) -> None:
+    """Resume a study that `check_resumable` accepts: accept the evaluator, and extend the budget."""
     if wanted.evaluator is not None:
-        accept(study, wanted.evaluator)
-    if wanted.budget is not None and compare(study, wanted).grows:
+        accept_evaluator(study, wanted.evaluator)
+    if wanted.budget is not None and check_resumable(study, wanted).grows:
         study.extend(budget=wanted.budget)
 
 
 def _join(study: Study, wanted: Spec) -> Study:
     """The study, if nothing at all differs."""
-    if unlike := compare(study, wanted).all_differences(wanted):
+    if unlike := check_resumable(study, wanted).all_differences(wanted):
         rule = f"exists with another specification: {'; '.join(unlike)}"
         raise StudyExists("study", study.name, rule, "use another name")
-    resume(study, wanted)
+    resume_study(study, wanted)
     return study
 
 

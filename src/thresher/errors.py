@@ -28,7 +28,7 @@ class ThresherError(Exception):
         super().__init__(str(self.text))
 
 
-def lacks(error: ImportError, extra: str) -> tuple[str, str]:
+def missing_package(error: ImportError, extra: str) -> tuple[str, str]:
     """The rule and the remedy for a package that cannot be imported; raises the error if it is about one of our own.
 
     >>> lacks(ModuleNotFoundError("No module named 'ray'", name="ray"), "ray")
@@ -40,7 +40,7 @@ def lacks(error: ImportError, extra: str) -> tuple[str, str]:
         raise error
     rule = f"needs the package {error.name}, which is not installed"
     if not isinstance(error, ModuleNotFoundError):
-        rule = f"needs a package that cannot be imported ({told_of(error)})"
+        rule = f"needs a package that cannot be imported ({error_line(error)})"
     return rule, f"pip install 'thresher[{extra}]'"
 
 
@@ -194,7 +194,7 @@ def shown(value: object, limit: int = 120) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def told_of(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     r"""An exception in one line, without secrets.
 
     >>> told_of(ValueError("no\nroute")), told_of(KeyError())

@@ -13,15 +13,15 @@ from typing import Any, Literal, NamedTuple, NoReturn
 from .core import checks
 from .core.events import CALLERS, LATE, NO_CAUSE, PENDING, CallersCause, Cause, Event
 from .core.guarantee import USUAL, Words
-from .core.hard_cases import CaseRow, hardest
-from .core.pulls import Pull, PullRow, Pulls, id_in, id_of, pull_of, pulls_in
+from .core.hard_cases import CaseRow, hardest_cases
+from .core.pulls import Pull, PullRow, Pulls, pull_id_in, pull_id_of, pull_of, pulls_in
 from .core.state import State
 from .core.verdict import Verdict, verdict_of
-from .errors import CannotGoOn, InvalidInput, OutsideBounds, lacks
+from .errors import CannotGoOn, InvalidInput, OutsideBounds, missing_package
 from .log import commands
-from .log.commands import Keys, Telling, marked
+from .log.commands import Keys, Telling, event_key
 from .log.journal import Answer, Draft, Journal
-from .log.locks import renewed
+from .log.locks import renewed_after_fork
 from .log.store import Store
 from .text.phrasing import plural
 
@@ -99,7 +99,7 @@ class Study(AbstractContextManager["Study"]):
         if self._keys is None:
             self._keys = Keys(self.name, self.store)
             self._journal.on_write = self._keys.follow
-        draft.key = marked(checks.text("key", key))
+        draft.key = event_key(checks.text("key", key))
         known = self._keys.pulls(draft.key, draft.ledger.last)
         if not known:
             return commands.ask(draft, n, host, seconds)
@@ -127,7 +127,7 @@ class Study(AbstractContextManager["Study"]):
         """
         outside = self._journal.commit(commands.tell, pull, reward, repeatable, note, cost)
         if self.store.leased:
-            self._keeper.let_go(id_of(pull))
+            self._keeper.let_go(pull_id_of(pull))
         if outside is not None:
             raise outside
 
@@ -154,7 +154,7 @@ class Study(AbstractContextManager["Study"]):
 
     def add_many(self, results: Iterable[tuple[str, object] | tuple[str, object, str | int | None]]) -> None:
         """The same as `add` for each of the results, in one write: all of them or, if one is wrong, none."""
-        import_pulls(self, map(commands.result, results))
+        import_pulls(self, map(commands.result_from_row, results))
 
     # -- lost work ----------------------------------------------------------------------------------------------
 
@@ -164,7 +164,7 @@ class Study(AbstractContextManager["Study"]):
         A study renews the pulls that it handed out itself. Pulls that are no longer pending are left alone.
         """
         named = [pulls] if isinstance(pulls, Pull | int | str) else list(pulls)
-        numbers = peek(self, lambda ledger: [id_in(ledger, pull) for pull in named])
+        numbers = peek(self, lambda ledger: [pull_id_in(ledger, pull) for pull in named])
         self.store.renew(self.name, numbers, checks.seconds("lease", seconds))
 
     def sweep(self) -> int:
@@ -197,7 +197,7 @@ class Study(AbstractContextManager["Study"]):
 
     def verdict(self) -> Verdict:
         """The answer so far."""
-        return verdict_in(self, USUAL)
+        return verdict_in_words(self, USUAL)
 
     @property
     def agent(self) -> str:
@@ -232,14 +232,14 @@ class Study(AbstractContextManager["Study"]):
 
     def cases(self) -> list[CaseRow]:
         """The cases that have a reward, the hardest first, each with the arms' rewards."""
-        return peek(self, hardest)
+        return peek(self, hardest_cases)
 
     def figure(self, kind: Literal["arms", "history"] = "arms") -> Any:
         """A plotly figure, for a notebook: every arm against the bar, or how the answer evolved."""
         try:  # charts are an extra and belong to a higher layer: import them only here
             charts = importlib.import_module(".web.charts", __package__)
         except ModuleNotFoundError as error:
-            rule, remedy = lacks(error, "web")
+            rule, remedy = missing_package(error, "web")
             raise CannotGoOn("figure", rule=rule, remedy=remedy) from None
         return charts.figure(self, kind)
 
@@ -327,7 +327,7 @@ class Keeper:
         return True
 
 
-_KEEPERS = renewed(Keeper._begin)
+_KEEPERS = renewed_after_fork(Keeper._begin)
 
 
 def _beat(keeper: "weakref.ref[Keeper]", forgotten: threading.Event, pause: float) -> None:
@@ -348,7 +348,7 @@ def peek(study: Study, reader: Callable[[State], Answer]) -> Answer:
 
 def give_up(study: Study, pull: Pull | int | str, *, cause: Cause, reason: str) -> None:
     """Drop a pull with any cause: only runners know whether it ever began."""
-    number = id_of(pull)
+    number = pull_id_of(pull)
     try:
         study._journal.commit(commands.drop, pull, cause, reason)
     finally:  # if it cannot be written, the lease runs out
@@ -388,7 +388,7 @@ def ask_for_cases(study: Study, arm: str, cases: Sequence[int]) -> list[Pull]:
     return study._ask(len(cases), commands.Host(arm, cases))
 
 
-def others_pulls(study: Study) -> int:
+def count_pulls_of_others(study: Study) -> int:
     """With cases: how many pending pulls of other agents may still free one, where none is left to ask for."""
     pending = peek(study, lambda ledger: ledger.pending_pulls() if ledger.waits else [])
     return sum(not study._keeper.holds(pull) for pull in pending)
@@ -407,11 +407,11 @@ def tell_for_reply(
 
     def plan(draft: Draft) -> tuple[OutsideBounds | None, bool]:
         outside = commands.tell(draft, pull, reward, repeatable, note, cost)
-        return outside, draft.ledger.state_of(id_of(pull)) == LATE
+        return outside, draft.ledger.state_of(pull_id_of(pull)) == LATE
 
     outside, is_late = study._journal.commit(plan)
     if study.store.leased:
-        study._keeper.let_go(id_of(pull))
+        study._keeper.let_go(pull_id_of(pull))
     if outside is not None:
         raise outside
     return is_late
@@ -426,10 +426,10 @@ def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, Outside
         return study._journal.commit(commands.tell_all, rewards)
     finally:  # if it cannot be written, the leases run out
         for reward in rewards if study.store.leased else ():
-            study._keeper.let_go(id_of(reward.pull))
+            study._keeper.let_go(pull_id_of(reward.pull))
 
 
-def verdict_in(study: Study, words: Words) -> Verdict:
+def verdict_in_words(study: Study, words: Words) -> Verdict:
     """The same as `Study.verdict`, with the guarantee in these words."""
     verdict = peek(study, lambda ledger: verdict_of(study.name, ledger, words))
     others = max(0, verdict.told - verdict.imported - study._earlier - study._journal.told)
@@ -437,9 +437,9 @@ def verdict_in(study: Study, words: Words) -> Verdict:
     return replace(verdict, earlier=study._earlier, since=since, others=others)
 
 
-def accept(study: Study, evaluator: str) -> None:
+def accept_evaluator(study: Study, evaluator: str) -> None:
     """Record that another evaluator measures the same thing. A repeated call is accepted."""
-    study._journal.commit(commands.accept, evaluator)
+    study._journal.commit(commands.accept_evaluator, evaluator)
 
 
 def record_files(study: Study, digests: Callable[[State], Mapping[str, str]]) -> None:

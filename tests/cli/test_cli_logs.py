@@ -9,7 +9,7 @@ from program import complaint
 from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
 import thresher as library
-from thresher.study import accept, record_files
+from thresher.study import accept_evaluator, record_files
 
 
 def log_of(workdir: Workdir, name: str) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def log_of(workdir: Workdir, name: str) -> dict[str, Any]:
 
 def study_with_every_event(workdir: Workdir) -> None:
     study = library.create_study("every", arms=["a", "b"], at_least=0.5, budget=20, evaluator="v1", storage=workdir.url)
-    accept(study, "v2")
+    accept_evaluator(study, "v2")
     record_files(study, lambda ledger: {"ask.py": "1f", "log.txt": "-"})
     study.add_many([("a", 1), ("b", None), ("b", 0)])
     first, second, third = study.ask_many(3)

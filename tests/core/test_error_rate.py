@@ -12,7 +12,7 @@ from thresher.core import certificate, error_rate, state
 from thresher.core.certificate import ABOVE, BELOW, OPEN
 from thresher.core.events import Event
 from thresher.core.kernel import SKIPPED
-from thresher.core.ledger import apply, begun
+from thresher.core.ledger import apply, state_after_created
 from thresher.core.state import State
 from thresher.study import Study, give_up, peek
 
@@ -94,7 +94,7 @@ def step(study: Study, chance: random.Random, gone: "list[int]", means: "list[fl
 
 def check(events: "list[Event]") -> int:
     """After every event, the settled labels are those of e-BH. Returns how many are settled at the end."""
-    ledger = begun(events[0])
+    ledger = state_after_created(events[0])
     model, before = ByHand(ledger.spec), [OPEN] * len(ledger.spec.arms)
     for event in events[1:]:
         apply(ledger, event)

@@ -10,7 +10,7 @@ import thresher
 from thresher.core import spec as specs
 from thresher.core.events import CAUSES
 from thresher.core.ledger import fold, new_state
-from thresher.core.spec import from_json
+from thresher.core.spec import spec_from_json
 from thresher.study import give_up, peek
 
 
@@ -66,7 +66,7 @@ def test_a_log_keeps_the_constant_that_it_was_written_with() -> None:
     """Another machine's logarithm may differ in the last digit, and its decisions must be the same here."""
     data = specs.Spec(arms=["a", "b"], at_least=0.5, seed=7).to_json()
     for stored in (math.nextafter(data["settling_constant"], step) for step in (-math.inf, math.inf)):
-        read = from_json({**data, "settling_constant": stored})
+        read = spec_from_json({**data, "settling_constant": stored})
         assert read.settling_constant == new_state(read).second_rule.exploration == stored
 
 

@@ -19,8 +19,8 @@ from thresher.errors import InvalidInput
 
 def test_a_policy_is_data_equal_to_what_its_json_says() -> None:
     policy = custom(rewritten.thirds, exploration=3.0, pending_weight=0.5, warmup=4, slack=0.1)
-    assert policies.from_json(policy.to_json()) == policy
-    assert hash(policies.from_json(policy.to_json())) == hash(policy)
+    assert policies.policy_from_json(policy.to_json()) == policy
+    assert hash(policies.policy_from_json(policy.to_json())) == hash(policy)
     assert policy.to_json()["formula"] == "rewritten:thirds"
     assert len(policy.to_json()["digest"]) == 32
     assert policy != custom(rewritten.thirds)

@@ -7,8 +7,8 @@ import pytest
 
 import thresher
 from thresher.core.events import Event
-from thresher.log.reader import pages
-from thresher.log.store import SIZE, START, MemoryStore, chained, link
+from thresher.log.reader import log_pages
+from thresher.log.store import SIZE, START, MemoryStore, chain_digest, chained
 from thresher.study import peek
 
 FULL = Event(
@@ -51,14 +51,14 @@ def test_a_digest_covers_every_field_but_itself() -> None:
     for base in (FULL, Event(7, "asked", 3, 2, key="k", time=1.0, agent="a"), Event(7, "weighed")):
         for field, values in VALUES.items():
             variants = [base._replace(**{field: value}) for value in values]
-            assert len({link(START, event) for event in variants}) == len(values), field
-    assert link(START, FULL._replace(digest=bytes(SIZE))) == link(START, FULL)
+            assert len({chain_digest(START, event) for event in variants}) == len(values), field
+    assert chain_digest(START, FULL._replace(digest=bytes(SIZE))) == chain_digest(START, FULL)
 
 
 def test_a_text_in_another_field_is_another_event() -> None:
     some = ["", "x", "=", None]
     seen = {
-        link(START, Event(1, kind, key=key, agent=agent, reason=reason, cause=cause))  # type: ignore[arg-type]
+        chain_digest(START, Event(1, kind, key=key, agent=agent, reason=reason, cause=cause))  # type: ignore[arg-type]
         for kind, (key, agent, reason, cause) in itertools.product(["", "x", "="], itertools.product(some, repeat=4))
     }
     assert len(seen) == 3 * 4**4
@@ -73,7 +73,7 @@ def test_a_digest_follows_from_all_events_before() -> None:
 @pytest.mark.parametrize("wrong", [{"pull": "3"}, {"arm": 1.5}, {"reward": "high"}, {"key": b"k"}, {"seq": 2**70}])
 def test_something_that_is_not_an_event_has_no_digest(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="a field is of the wrong type"):
-        link(START, FULL._replace(**wrong))
+        chain_digest(START, FULL._replace(**wrong))
 
 
 def test_a_specification_has_one_digest_however_it_is_written() -> None:
@@ -81,7 +81,7 @@ def test_a_specification_has_one_digest_however_it_is_written() -> None:
         FULL._replace(spec={"a": (1, 2), "b": {"c": 1, "d": 2}}),
         FULL._replace(spec={"b": {"d": 2, "c": 1}, "a": [1, 2]}),
     )
-    assert link(START, one) == link(START, two)
+    assert chain_digest(START, one) == chain_digest(START, two)
 
 
 def test_every_event_of_a_study_is_chained_and_the_verdict_names_the_head() -> None:
@@ -95,7 +95,7 @@ def test_every_event_of_a_study_is_chained_and_the_verdict_names_the_head() -> N
     verdict = study.verdict()
     assert (verdict.events, verdict.head) == (len(events), events[-1].digest.hex())
     assert verdict.to_dict()["head"] == verdict.head
-    assert [event for page in pages(store, "s") for event in page] == events
+    assert [event for page in log_pages(store, "s") for event in page] == events
 
 
 def test_reasons_and_keys_are_chained_as_they_are_stored() -> None:

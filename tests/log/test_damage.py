@@ -13,7 +13,7 @@ from logs import append
 import thresher
 from thresher.core import spec as specs
 from thresher.core.events import Event
-from thresher.core.spec import from_json
+from thresher.core.spec import spec_from_json
 from thresher.errors import Conflict, StoreFailed
 from thresher.log.store import Store, open_store
 
@@ -88,10 +88,10 @@ WRONG: dict[str, Callable[[dict[str, Any]], object]] = {
 @pytest.mark.parametrize("what", WRONG)
 def test_a_specification_is_checked_wherever_it_comes_from(what: str) -> None:
     spec = json.loads(json.dumps(SPEC))
-    from_json(spec)
+    spec_from_json(spec)
     WRONG[what](spec)
     with pytest.raises(thresher.InvalidInput):
-        from_json(spec)
+        spec_from_json(spec)
 
 
 @pytest.mark.parametrize("text", ["", "{broken", "[" * 100_000, "null", "3", '"x"'])

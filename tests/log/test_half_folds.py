@@ -149,7 +149,7 @@ def test_an_interrupt_while_new_events_are_read(
 def test_an_event_that_the_grammar_refuses_causes_no_new_fold(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     study = make(MemoryStore())
     study.tell(study.ask() or 0, 1)
-    monkeypatch.setattr("thresher.core.ledger.begun", None)  # folding the log again would fail
+    monkeypatch.setattr("thresher.core.ledger.state_after_created", None)  # folding the log again would fail
     calls: dict[str, Callable[[], None]]
     calls = {
         "tell": lambda: study.tell(99, 1),
@@ -175,7 +175,7 @@ def test_a_store_that_fails_while_new_events_are_read_causes_no_new_fold(monkeyp
     store = Away()
     study = make(store)
     thresher.open_study("s", storage=store).ask()
-    monkeypatch.setattr("thresher.core.ledger.begun", None)
+    monkeypatch.setattr("thresher.core.ledger.state_after_created", None)
     store.away = True
     with pytest.raises(thresher.errors.StoreFailed):
         study.ask()

@@ -17,10 +17,10 @@ import thresher
 from thresher.core.events import Event
 from thresher.errors import Conflict, InvalidInput, StoreFailed
 from thresher.log import postgres_schema
-from thresher.log.journal import plain
-from thresher.log.reader import pages
+from thresher.log.journal import storable_reason
+from thresher.log.reader import log_pages
 from thresher.log.sqlite import SqliteStore
-from thresher.log.store import START, MemoryStore, chained, link, open_store
+from thresher.log.store import START, MemoryStore, chain_digest, chained, open_store
 from thresher.study import Keeper
 
 
@@ -78,7 +78,7 @@ def test_a_digest_that_is_not_the_one_that_was_written_is_damage(digest: bytes |
 def test_a_study_that_is_deleted_while_it_is_read_is_not_called_damaged(comes_back: bool) -> None:
     store = MemoryStore()
     a_study(store).ask_many(3)
-    reading = pages(store, "s", size=2)
+    reading = log_pages(store, "s", size=2)
     assert len(next(reading)) == 2
     store.delete("s")
     if comes_back:
@@ -179,9 +179,9 @@ def test_one_thread_renews_all_pulls_of_a_study() -> None:
 @pytest.mark.parametrize("field", ["key", "agent"])
 def test_a_text_with_a_nul_is_no_text_of_an_event(field: str, more: dict[str, Any]) -> None:
     fields = {"key": "k", "agent": "a", **more}
-    assert len(link(START, Event(2, "asked", 1, 0, time=1.0, **fields))) == 16
+    assert len(chain_digest(START, Event(2, "asked", 1, 0, time=1.0, **fields))) == 16
     with pytest.raises(ValueError, match="a text holds a NUL"):
-        link(START, Event(2, "asked", 1, 0, time=1.0, **fields | {field: "a\0b"}))
+        chain_digest(START, Event(2, "asked", 1, 0, time=1.0, **fields | {field: "a\0b"}))
 
 
 def test_an_event_without_a_digest_is_not_kept() -> None:
@@ -192,7 +192,7 @@ def test_an_event_without_a_digest_is_not_kept() -> None:
 
 
 def test_reasons_and_notes_are_kept_up_to_10000_characters() -> None:
-    assert plain("x" * 20_000) == "x" * 10_000
+    assert storable_reason("x" * 20_000) == "x" * 10_000
 
 
 @pytest.mark.parametrize("calls", [1, 2])

@@ -15,8 +15,8 @@ from engines import until
 from program import runs
 
 from thresher.run.command import process
-from thresher.run.command.process import Command, Run, Runs, fill, pull_values
-from thresher.run.command.reward import CommandFailed, cannot_start, measured
+from thresher.run.command.process import Command, Run, Runs, fill_template, pull_values
+from thresher.run.command.reward import CommandFailed, measured_time, start_failure
 from thresher.study import Pull
 
 PULL = Pull(7, "a", 3, {"depth": 2, "text": "x", "arm": "hidden"}, 5)
@@ -46,7 +46,7 @@ def test_placeholders_are_the_pulls_fields_its_parameters_and_its_case() -> None
     [("{a}{{b}}", "1{b}"), ("{a}}}", "1}}"), ("{{}}{a}", "{}1"), ("{a-b}{case.a}", "23"), ("{1}{ a}", "{1}{ a}")],
 )
 def test_braces_are_escaped_by_doubling_both(template: str, filled: str) -> None:
-    assert fill(template, {"a": "1", "a-b": "2", "case.a": "3"}) == filled
+    assert fill_template(template, {"a": "1", "a-b": "2", "case.a": "3"}) == filled
 
 
 @pytest.mark.parametrize("case", [None, 4])
@@ -95,7 +95,7 @@ def test_a_program_that_was_reaped_elsewhere_has_ended_and_has_no_time() -> None
     assert run.is_over(None), "once more"
     for how in ("seconds", "cpu-seconds"):
         with pytest.raises(CommandFailed, match="the system did not say what it used") as caught:
-            measured(run.times, how)
+            measured_time(run.times, how)
         assert caught.value.kind == "not measured"
 
 
@@ -170,7 +170,7 @@ def test_a_group_that_is_gone_or_anothers_is_left_alone(monkeypatch: pytest.Monk
     ],
 )
 def test_a_program_that_cannot_start_says_why(error: Any, words: str, is_temporary: bool) -> None:
-    failed = cannot_start("prog", error)
+    failed = start_failure("prog", error)
     assert str(failed).startswith(f"cannot start 'prog': {words}")
     assert failed.kind
     assert failed.kind.startswith(f"cannot start: {words}")

@@ -7,7 +7,7 @@ import pytest
 
 from thresher.errors import Busy, EvaluationFailed, NoReward
 from thresher.run.command.reward import CommandFailed
-from thresher.run.engines.local import outcome, unpack_outcome
+from thresher.run.engines.local import evaluate_to_outcome, unpack_outcome
 from thresher.run.failures import EvaluatorLost, EvaluatorRefused
 from thresher.study import Pull
 
@@ -36,7 +36,7 @@ def sent(value: object) -> object:
             raise value
         return value
 
-    return unpack_outcome(outcome(evaluate, PULL))
+    return unpack_outcome(evaluate_to_outcome(evaluate, PULL))
 
 
 @pytest.mark.parametrize("value", [0.5, 1, True, "text", None, (0.5, 0.25), [1]])

@@ -235,6 +235,43 @@ def test_what_is_busy_at_the_end_of_a_run_ends_when_it_is_idle(made: list[Fake])
     assert made[0].ended == ["hung up", "hung up", GRACE]
 
 
+def test_after_a_stop_no_pull_that_had_begun_starts_a_process(made: list[Fake]) -> None:
+    def stop() -> None:
+        evaluate.stop()
+        raise Gone
+
+    evaluate = an_evaluator()
+    evaluate(pull(1))
+    made[0].meanwhile = stop
+    with pytest.raises(CommandFailed, match="the evaluator was stopped"):
+        evaluate(pull(2))
+    assert len(made) == 1
+    assert evaluate(pull(3)) == 0.5, "another run starts others"
+
+
+def test_a_stop_also_ends_a_process_that_is_being_started(made: list[Fake], monkeypatch: pytest.MonkeyPatch) -> None:
+    starting, go_on = threading.Event(), threading.Event()
+
+    def slow(argv: tuple[str, ...], greeted: Callable[[Greeting], None]) -> Fake:
+        starting.set()
+        go_on.wait(20)
+        process = Fake(argv, greeted)
+        process.busy = True
+        return process
+
+    monkeypatch.setattr(persistent, "PersistentProcess", slow)
+    evaluate = an_evaluator()
+    jobs: list[Callable[[], object]] = [lambda: evaluate(pull(1)), evaluate.stop]
+    threads = [threading.Thread(target=job) for job in jobs]
+    threads[0].start()
+    starting.wait(20)
+    threads[1].start()
+    go_on.set()
+    for thread in threads:
+        thread.join(20)
+    assert 0.0 in made[0].ended
+
+
 def test_a_forked_child_starts_processes_of_its_own(made: list[Fake]) -> None:
     evaluate = an_evaluator()
     evaluate(pull(1))

@@ -31,7 +31,7 @@ def _as_before() -> Iterator[None]:
 
 def test_in_a_run_signals_are_only_queued_and_afterwards_all_is_as_before() -> None:
     before, inbox, interrupts = handlers(), queue.SimpleQueue[Any](), list(INTERRUPTS)
-    with signals.into(inbox):
+    with signals.queue_signals(inbox):
         for number in BOTH:
             signal.raise_signal(number)
         assert len(INTERRUPTS) == len(interrupts) + 1
@@ -43,7 +43,7 @@ def test_another_thread_leaves_the_handlers_alone() -> None:
     seen: list[object] = []
 
     def enter() -> None:
-        with signals.into(queue.SimpleQueue()):
+        with signals.queue_signals(queue.SimpleQueue()):
             seen.append(handlers() == before)
 
     before = handlers()
@@ -61,14 +61,14 @@ def test_a_handler_that_was_not_set_from_python_cannot_be_set_again(monkeypatch:
         **{name: getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "Signals")},
     )
     monkeypatch.setattr(signals, "signal", fake)
-    with signals.into(queue.SimpleQueue()):
+    with signals.queue_signals(queue.SimpleQueue()):
         pass
     assert set_again == [signal.SIGTERM]
 
 
 def test_a_forked_child_leaves_ctrl_c_to_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     inbox = queue.SimpleQueue[Any]()
-    with signals.into(inbox):
+    with signals.queue_signals(inbox):
         here = os.getpid()
         monkeypatch.setattr(signals.os, "getpid", lambda: here + 1)  # type: ignore[attr-defined]
         signal.raise_signal(signal.SIGINT)
@@ -77,7 +77,7 @@ def test_a_forked_child_leaves_ctrl_c_to_its_parent(monkeypatch: pytest.MonkeyPa
 
 def test_a_signal_takes_effect_while_a_store_waits_unless_it_came_before() -> None:
     inbox = queue.SimpleQueue[Any]()
-    with signals.into(inbox):
+    with signals.queue_signals(inbox):
         (interrupt,) = INTERRUPTS[-1:]
         interrupt(0.0)  # none has come
         signal.raise_signal(signal.SIGINT)
@@ -92,7 +92,7 @@ def test_a_signal_takes_effect_while_a_store_waits_unless_it_came_before() -> No
 def test_of_two_signals_the_last_takes_effect_while_a_store_waits() -> None:
     ended: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
-    with signals.into(queue.SimpleQueue()):
+    with signals.queue_signals(queue.SimpleQueue()):
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGTERM)
         INTERRUPTS[-1](0.0)
@@ -103,7 +103,7 @@ def test_signals_are_delayed_until_the_end_of_a_block() -> None:
     got: list[int] = []
     for number in BOTH:
         signal.signal(number, lambda number, _: got.append(number))
-    with signals.later():
+    with signals.delay_signals():
         for number in BOTH:
             signal.raise_signal(number)
         assert got == []
@@ -128,11 +128,11 @@ def test_a_closed_terminal_is_queued_in_a_command_and_nowhere_else() -> None:
     inbox = queue.SimpleQueue[Any]()
 
     def job() -> None:
-        with signals.into(inbox):
+        with signals.queue_signals(inbox):
             signal.raise_signal(signal.SIGHUP)
 
     assert (signals.until_stopped(job), inbox.get_nowait()) == (0, signal.SIGHUP)
-    with signals.into(inbox):
+    with signals.queue_signals(inbox):
         assert signal.getsignal(signal.SIGHUP) == handlers()[-1] == signal.SIG_DFL
 
 

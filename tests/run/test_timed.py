@@ -13,7 +13,7 @@ import thresher
 from thresher.core.question import Measure
 from thresher.core.spec import Spec
 from thresher.run.command.process import Command
-from thresher.run.command.reward import CommandFailed, TimedOut, cut_off
+from thresher.run.command.reward import CommandFailed, TimedOut, timeout_failure
 from thresher.run.evaluators import Wrapped
 
 PULL = thresher.Pull(1, "a", 1, {}, 7)
@@ -181,12 +181,12 @@ def test_a_time_stands_for_all_longer_ones_only_if_they_count_the_same() -> None
 def test_of_a_run_that_was_cut_off_at_least_the_timeout_is_known() -> None:
     """Its time until it was gone is not, if another part of this process reaped it."""
     lower = Measure(sign=-1.0, within=True, limit=-0.25)
-    assert cut_off({}, 0.25, "seconds", lower).reward() == math.nextafter(0.25, math.inf)
+    assert timeout_failure({}, 0.25, "seconds", lower).reward() == math.nextafter(0.25, math.inf)
     times = {"seconds": 0.5, "cpu-seconds": 0.375}
-    assert cut_off(times, 0.25, "seconds", lower).reward() == 0.5
-    assert cut_off(times, 1.0, "cpu-seconds", lower).reward() == 0.375
+    assert timeout_failure(times, 0.25, "seconds", lower).reward() == 0.5
+    assert timeout_failure(times, 1.0, "cpu-seconds", lower).reward() == 0.375
     for how in ("last-float", "exit-code"):
         with pytest.raises(TimedOut, match=r"timed out after 0\.25 s and was killed"):
-            raise cut_off(times, 0.25, how, lower)
+            raise timeout_failure(times, 0.25, how, lower)
         with pytest.raises(TimedOut):
-            cut_off(times, 0.25, how, lower).reward()
+            timeout_failure(times, 0.25, how, lower).reward()

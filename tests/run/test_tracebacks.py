@@ -9,8 +9,8 @@ import pytest
 from thresher.errors import CannotGoOn, EvaluationFailed
 from thresher.run import evaluator_errors as tracebacks
 from thresher.run.engines.resources import with_queue
-from thresher.run.evaluator_errors import is_transient, same_error, traceback_text
-from thresher.run.failures import EvaluatorLost, EvaluatorRefused, WorkerLost, as_the_evaluators
+from thresher.run.evaluator_errors import error_identity, is_transient, traceback_text
+from thresher.run.failures import EvaluatorLost, EvaluatorRefused, WorkerLost, wrap_evaluator_error
 
 
 def raised(error: BaseException, depth: int = 1) -> BaseException:
@@ -24,16 +24,16 @@ def raised(error: BaseException, depth: int = 1) -> BaseException:
 
 def test_two_errors_are_the_same_if_their_type_and_their_place_are() -> None:
     first, second = (raised(ValueError(number)) for number in (1, 2))
-    assert same_error(first) == same_error(second) != same_error(raised(KeyError(1)))
+    assert error_identity(first) == error_identity(second) != error_identity(raised(KeyError(1)))
     elsewhere = ValueError(1)
     try:
         raise elsewhere
     except ValueError:
-        assert same_error(elsewhere) != same_error(first)
-    assert same_error(first).startswith(f"builtins.ValueError at {__file__}:")
-    assert same_error(ValueError(1)) == "builtins.ValueError", "it was never raised"
-    assert same_error(EvaluationFailed("x", kind="exited with 3")) == "exited with 3"
-    assert "EvaluationFailed at" in same_error(raised(EvaluationFailed("x")))
+        assert error_identity(elsewhere) != error_identity(first)
+    assert error_identity(first).startswith(f"builtins.ValueError at {__file__}:")
+    assert error_identity(ValueError(1)) == "builtins.ValueError", "it was never raised"
+    assert error_identity(EvaluationFailed("x", kind="exited with 3")) == "exited with 3"
+    assert "EvaluationFailed at" in error_identity(raised(EvaluationFailed("x")))
 
 
 class ReadTimeoutException(Exception):
@@ -111,18 +111,18 @@ def test_the_traceback_of_another_process_is_its_text_and_a_command_has_none() -
 
 @pytest.mark.parametrize("error", [WorkerLost("w", ()), CannotGoOn("executor", rule="no"), TimeoutError("t")])
 def test_an_evaluators_error_is_not_taken_for_the_engines(error: Exception) -> None:
-    wrapped = as_the_evaluators(error)
+    wrapped = wrap_evaluator_error(error)
     if isinstance(error, TimeoutError):
         assert wrapped is error
     else:
         assert isinstance(wrapped, EvaluationFailed)
-        assert (wrapped.__cause__, wrapped.kind) == (error, same_error(error))
+        assert (wrapped.__cause__, wrapped.kind) == (error, error_identity(error))
         assert str(error) in str(wrapped)
 
 
 def test_what_a_persistent_evaluator_means_is_passed_on() -> None:
     for error in (EvaluatorLost("x", ()), EvaluatorRefused("protocol", 2, "no")):
-        assert as_the_evaluators(error) is error
+        assert wrap_evaluator_error(error) is error
 
 
 def test_a_few_pulls_wait_for_remote_workers() -> None:

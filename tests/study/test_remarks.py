@@ -9,7 +9,7 @@ import pytest
 import thresher
 from thresher.core.events import Event, Remarks, remarks_of
 from thresher.core.ledger import apply, new_state
-from thresher.core.validity import check
+from thresher.core.validity import check_event
 from thresher.run.command.protocol import Noted
 from thresher.run.command.protocol import remarks_of as spoken
 from thresher.study import peek
@@ -123,8 +123,8 @@ def test_a_forged_remark_is_refused(reason: str) -> None:
     assert pull
     event = Event(3, "told", 1, 0, 1.0, reason=reason)
     with pytest.raises(thresher.InvalidInput):
-        peek(found, lambda ledger: check(ledger, event))
-    peek(found, lambda ledger: check(ledger, event._replace(reason='{"cost": 0.5, "note": "fine"}')))
+        peek(found, lambda ledger: check_event(ledger, event))
+    peek(found, lambda ledger: check_event(ledger, event._replace(reason='{"cost": 0.5, "note": "fine"}')))
 
 
 def test_a_pair_keeps_the_baselines_reward_with_its_remarks() -> None:
@@ -136,7 +136,7 @@ def test_a_pair_keeps_the_baselines_reward_with_its_remarks() -> None:
     assert pull
     for reason in ('{"cost": 0.5}', "0.250", '{"baseline": 7.0, "cost": 0.5}'):
         with pytest.raises(thresher.InvalidInput):
-            peek(found, lambda ledger, reason=reason: check(ledger, Event(3, "told", 1, 1, 1.0, reason=reason)))  # type: ignore[misc]
+            peek(found, lambda ledger, reason=reason: check_event(ledger, Event(3, "told", 1, 1, 1.0, reason=reason)))  # type: ignore[misc]
 
 
 def test_costs_beyond_all_numbers_are_counted_as_the_largest() -> None:

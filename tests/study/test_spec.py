@@ -7,7 +7,7 @@ import pytest
 import thresher
 from thresher.cli.code_files import CodeFiles
 from thresher.cli.resumable_study import ResumableStudy
-from thresher.core.spec import Spec, from_json
+from thresher.core.spec import Spec, spec_from_json
 from thresher.log.store import MemoryStore
 
 
@@ -91,10 +91,10 @@ def test_each_parameter_has_a_limit(name: str, accepted: list[Any], refused: lis
 
 
 def test_a_specification_survives_its_log() -> None:
-    assert from_json(specified(seed=7).to_json()) == specified(seed=7)
+    assert spec_from_json(specified(seed=7).to_json()) == specified(seed=7)
 
 
 @pytest.mark.parametrize("params", [[{"depth": 1}], [{"depth": 1}, 2], [1, {"depth": 2}], [1, 2], "ab", {"a": {}}])
 def test_params_in_a_log_are_one_object_for_each_arm(params: object) -> None:
     with pytest.raises(thresher.InvalidInput, match="must be a list of 2 objects"):
-        from_json({**specified(seed=7).to_json(), "params": params})
+        spec_from_json({**specified(seed=7).to_json(), "params": params})

@@ -163,7 +163,7 @@ def test_a_policy_may_be_a_string_and_survives_json(name: str) -> None:
     policy = make(policy=name).spec.policy
     assert policy == thresher.core.policies.CONSTRUCTORS[name]()
     assert make(policy=name.replace("-", "_").upper()).spec.policy == policy
-    assert thresher.core.policies.from_json(json.loads(json.dumps(policy.to_json()))) == policy
+    assert thresher.core.policies.policy_from_json(json.loads(json.dumps(policy.to_json()))) == policy
     assert str(policy) == name
 
 

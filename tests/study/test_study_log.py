@@ -11,7 +11,7 @@ from studying import finish, make
 
 import thresher
 from thresher.core.ledger import fold
-from thresher.core.spec import from_json
+from thresher.core.spec import spec_from_json
 from thresher.errors import Conflict
 from thresher.log.store import MemoryStore
 from thresher.study import peek
@@ -37,7 +37,7 @@ def test_a_restored_study_equals_the_live_one_to_the_bit() -> None:
 
 def test_a_specification_survives_json() -> None:
     study = make(arms={"a": {"x": [1, {"y": None}]}, "ü": {}}, bounds=(0, 3), failure=0.1, tolerance=0.02, seed=2**70)
-    assert from_json(json.loads(json.dumps(study.spec.to_json()))) == study.spec
+    assert spec_from_json(json.loads(json.dumps(study.spec.to_json()))) == study.spec
 
 
 def test_two_agents_on_one_store_share_the_study() -> None:

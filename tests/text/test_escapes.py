@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from thresher.text.escapes import cell, csv_line, markdown, remark, text_of, visible
+from thresher.text.escapes import csv_cell, csv_line, csv_remark, markdown, text_of_cell, visible
 
 CONTROL = [chr(code) for code in (*range(9), *range(11, 32), *range(127, 160))]
 
@@ -27,44 +27,44 @@ def test_other_text_stays_as_it_is(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\tx", "\rx", "=", "-", "--x", "'=1", "''@x"])
 def test_no_cell_is_taken_for_a_formula(text: str) -> None:
-    assert cell(text) == f"'{text}"
-    assert text_of(cell(text)) == text
+    assert csv_cell(text) == f"'{text}"
+    assert text_of_cell(csv_cell(text)) == text
 
 
 @pytest.mark.parametrize("text", ["＝1+1", "＋1", "－1", "＠SUM(A1)", "'＝1", '"=1"'])
 def test_no_cell_is_taken_for_a_formula_in_other_scripts_and_quotes(text: str) -> None:
-    assert cell(text) == f"'{text}"
-    assert text_of(cell(text)) == text
+    assert csv_cell(text) == f"'{text}"
+    assert text_of_cell(csv_cell(text)) == text
 
 
 @pytest.mark.parametrize("mark", [";", "\t", "\n", "\r"])
 @pytest.mark.parametrize("formula", ["=1", "@x", "'=1", '"=1"', "-a", "＝1"])
 def test_no_part_of_a_cell_is_taken_for_a_formula_where_other_marks_end_cells(mark: str, formula: str) -> None:
     text = f"a{mark}{formula}{mark}-0.5"
-    assert cell(text) == f"a{mark}'{formula}{mark}-0.5"
-    assert text_of(cell(text)) == text
+    assert csv_cell(text) == f"a{mark}'{formula}{mark}-0.5"
+    assert text_of_cell(csv_cell(text)) == text
 
 
 @pytest.mark.parametrize("text", ["", "a", "it's", "'quoted'", "-0.5", "+1e-3", "0.5", "-.5", " =1", "a=b;c-d", "1;-2"])
 def test_other_cells_stay_as_they_are(text: str) -> None:
-    assert cell(text) == text
-    assert text_of(text) == text
+    assert csv_cell(text) == text
+    assert text_of_cell(text) == text
 
 
 @given(st.text(alphabet="'\"=+-@;\t\r\n＝0.5ea", max_size=8) | st.text(max_size=20))
 def test_every_cell_is_read_back_exactly(text: str) -> None:
-    assert text_of(cell(text)) == text
+    assert text_of_cell(csv_cell(text)) == text
 
 
 @pytest.mark.parametrize("char", CONTROL)
 def test_a_remark_in_csv_commands_no_terminal(char: str) -> None:
-    assert remark(f"a{char}b") == visible(f"a{char}b")
+    assert csv_remark(f"a{char}b") == visible(f"a{char}b")
 
 
 @pytest.mark.parametrize("text", ["two\nlines\t", "two\r\nlines", "\N{WOMAN}\u200d\N{PERSONAL COMPUTER}", "可\u2028"])
 def test_the_words_of_a_remark_in_csv_stay_as_they_are(text: str) -> None:
-    assert remark(text) == text
-    assert remark(f"={text}") == f"'={text}"
+    assert csv_remark(text) == text
+    assert csv_remark(f"={text}") == f"'={text}"
 
 
 HOSTILE = [
@@ -116,5 +116,5 @@ def test_names_that_are_often_used_stay_readable() -> None:
 
 
 def test_csv_with_an_end_of_line_in_a_cell_is_one_row() -> None:
-    text = csv_line([cell("\r=1"), "a\nb", 0.5])
+    text = csv_line([csv_cell("\r=1"), "a\nb", 0.5])
     assert next(csv.reader(io.StringIO(text, newline=""))) == ["'\r'=1", "a\nb", "0.5"]

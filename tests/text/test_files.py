@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from thresher.errors import InvalidInput
-from thresher.text.files import MOST_BYTES, Kind, check, read_text, replacing
+from thresher.text.files import MOST_BYTES, Kind, check_output_file, read_text, replacing_file
 
 LETTER = Kind("a letter", lambda head: head.startswith(b"Dear"))
 
 
 def write(target: Path, text: str = "Dear Ann", *, force: bool = False) -> None:
-    with replacing(target, LETTER, force=force) as partial:
+    with replacing_file(target, LETTER, force=force) as partial:
         partial.write_text(text)
 
 
@@ -26,10 +26,10 @@ def names(folder: Path) -> list[str]:
 def test_a_file_replaces_the_old_one_or_leaves_it(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     target.write_text("Dear old")
-    with pytest.raises(ZeroDivisionError), replacing(target, LETTER) as partial:
+    with pytest.raises(ZeroDivisionError), replacing_file(target, LETTER) as partial:
         partial.write_text(f"half {1 // 0}")
     assert target.read_text() == "Dear old"
-    with replacing(target, LETTER) as partial:
+    with replacing_file(target, LETTER) as partial:
         assert partial.suffix == ".txt"
         partial.write_text("Dear new")
         assert target.read_text() == "Dear old"
@@ -42,7 +42,7 @@ def test_nothing_is_left_behind_when_it_is_interrupted(
     tmp_path: Path, interruption: BaseException | type[BaseException]
 ) -> None:
     def interrupted() -> None:
-        with replacing(tmp_path / "a.txt", LETTER) as partial:
+        with replacing_file(tmp_path / "a.txt", LETTER) as partial:
             partial.write_text("Dear")
             raise interruption
 
@@ -57,7 +57,7 @@ def test_a_file_of_another_kind_is_overwritten_only_by_force(tmp_path: Path) -> 
     with pytest.raises(InvalidInput, match=r"already exists, and is not a letter; .* force=True"):
         write(target)
     with pytest.raises(InvalidInput, match="is not a letter"):
-        check(target, LETTER)
+        check_output_file(target, LETTER)
     assert (target.read_text(), names(tmp_path)) == ("my diary", ["a.txt"])
     write(target, force=True)
     assert target.read_text() == "Dear Ann"
@@ -101,7 +101,7 @@ def test_a_link_to_nothing_is_not_followed(tmp_path: Path, force: bool) -> None:
     with pytest.raises(InvalidInput, match=r"is a link to .*there/b.txt, which does not exist; remove the link"):
         write(link, force=force)
     with pytest.raises(InvalidInput, match="is a link to"):
-        check(link, LETTER, force=force)
+        check_output_file(link, LETTER, force=force)
     assert (names(tmp_path), names(tmp_path / "there")) == (["a.txt", "there"], [])
 
 

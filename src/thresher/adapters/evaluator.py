@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ..core import checks
-from ..core.named_items import ARMS, from_python
+from ..core.named_items import ARMS, items_from_python
 from ..core.parameters import Named
 from ..create import read_items
-from ..errors import Busy, InvalidInput, told_of
+from ..errors import Busy, InvalidInput, error_line
 from ..run.command.protocol import PROTOCOL
 from ..run.evaluator_errors import traceback_text
 from ..study import Pull
@@ -96,7 +96,7 @@ def _own_streams() -> Iterator[tuple[int, int]]:
 
 def _arms_json(arms: Named) -> list[object]:
     """The arms as the first line lists them."""
-    named = read_items(arms, ARMS) if isinstance(arms, Path) else from_python(arms, ARMS)
+    named = read_items(arms, ARMS) if isinstance(arms, Path) else items_from_python(arms, ARMS)
     if not isinstance(named, Mapping):
         return named
     for name, params in named.items():
@@ -200,4 +200,4 @@ def _failure_of(pull: Pull, error: BaseException) -> dict[str, Any]:
         return {"pull": pull.id, "busy": error.after}
     sys.stderr.write(f"{traceback_text(error)}\n")
     sys.stderr.flush()
-    return {"pull": pull.id, "error": told_of(error)}
+    return {"pull": pull.id, "error": error_line(error)}

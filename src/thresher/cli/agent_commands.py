@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..core.events import CALLERS, NO_CAUSE, PENDING
-from ..core.pulls import TICKET, id_in, id_of, pull_json
+from ..core.pulls import TICKET, pull_id_in, pull_id_of, pull_json
 from ..core.state import State
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..study import Pull, Study, ask_for_reply, peek, tell_for_reply
@@ -132,7 +132,7 @@ def tell(
       thresher tell prompts 17-3f9c2a41 0.85 --cost 0.02 --note 'was cut off'
       thresher tell rivals 17-3f9c2a41 0.85 0.8
     """
-    rewards, number = _rewards_of_pull(study, reward, baseline), id_of(pull)
+    rewards, number = _rewards_of_pull(study, reward, baseline), pull_id_of(pull)
     late = tell_for_reply(study, pull, rewards, repeatable=repeatable, **remarks)
     if style == "json":
         print_lines([json.dumps({"format": 1, "pull": pull, "reward": rewards, "late": late})])
@@ -174,7 +174,7 @@ def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:
       thresher renew prompts 17-3f9c2a41 18-0b6e77d2 --lease 2h
     """
     study.renew(pulls, lease)
-    ended = peek(study, lambda ledger: [pull for pull in pulls if ledger.state_of(id_in(ledger, pull)) != PENDING])
+    ended = peek(study, lambda ledger: [pull for pull in pulls if ledger.state_of(pull_id_in(ledger, pull)) != PENDING])
     if ended:
         say(f"no longer pending, so there is nothing to renew: {shown(ended)}")
     return NOT_MET if ended else FINISHED

@@ -19,8 +19,8 @@ from ..core.named_items import NO_PARAMS
 from ..core.spec import Spec
 from ..core.state import State
 from ..errors import CannotGoOn, InvalidInput
-from ..log.journal import plain
-from ..run.command.process import CASE, PULL_FIELDS, fill, pull_values
+from ..log.journal import storable_reason
+from ..run.command.process import CASE, PULL_FIELDS, fill_template, pull_values
 from ..study import Pull
 from ..text.masking import masked
 from .run_checks import placeholders
@@ -51,7 +51,7 @@ class CodeFiles:
         self._names: dict[Place, list[str]] = {}  # the files that the pulls of an arm and a case use
         for word in self._words:
             if not placeholders(word):
-                self._record((None, None), fill(word, {}))
+                self._record((None, None), fill_template(word, {}))
         self._ignored = ignored
         for path in ignored:
             self._ignore(path)
@@ -66,7 +66,7 @@ class CodeFiles:
         self._spec = spec
         for word in self._words:
             for place, values in _fillings(word, spec) if placeholders(word) else ():
-                self._record(place, fill(word, values))
+                self._record(place, fill_template(word, values))
         for path in self._ignored:
             if not self._ignore(path) and not any(path in word for word in self._words):
                 raise InvalidInput("--ignore", path, "COMMAND names no such file", "write it as COMMAND does")
@@ -113,7 +113,8 @@ class CodeFiles:
             if name not in self._seen:
                 stamp = _stamp(name)
                 digest = _digest(name, stamp)
-                is_secret = digest is not None and plain(masked(name)) != name  # such a name must not be in the log
+                # such a name must not be in the log
+                is_secret = digest is not None and storable_reason(masked(name)) != name
                 if is_secret or (digest is None and in_script):
                     continue
                 self._seen[name] = Seen(stamp, digest, in_script)
@@ -122,13 +123,13 @@ class CodeFiles:
     def _ignore(self, path: str) -> bool:
         """Ignore a file, or those of all arms or cases. Returns whether there are any."""
         fillings = _fillings(path, self._spec) if self._spec and placeholders(path) else ()
-        names = [path, *(fill(path, values) for _, values in fillings)]
+        names = [path, *(fill_template(path, values) for _, values in fillings)]
         return bool([name for name in names if self._seen.pop(name, None)])
 
     def _as_written(self, name: str) -> str:
         """The name as COMMAND has it, with the placeholders of arm and case."""
         for part in [part for word in self._words for part in _names_in(word) if placeholders(part)]:
-            if self._spec and any(fill(part, values) == name for _, values in _fillings(part, self._spec)):
+            if self._spec and any(fill_template(part, values) == name for _, values in _fillings(part, self._spec)):
                 return part
         return name
 

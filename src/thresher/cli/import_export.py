@@ -22,10 +22,10 @@ from ..core.spec import Spec
 from ..core.state import State
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
 from ..log.commands import Result, checked_result
-from ..log.journal import plain, storable
+from ..log.journal import storable, storable_reason
 from ..log.store import Head, chained
 from ..study import Study, import_pulls, peek
-from ..text.escapes import cell, remark
+from ..text.escapes import csv_cell, csv_remark
 from ..text.files import read_text
 from ..text.phrasing import plural
 from .error_wording import in_options
@@ -78,14 +78,16 @@ def _print_pulls(ledger: State) -> None:
     columns += ["note", "cost"] if has_remarks else []
     table.writerow(("pull", "arm", "number", "seed", "state", "reward", *columns))
     for pull, row in enumerate(rows_of(ledger), start=1):
-        extra: list[object] = [cell(str(row.case))] if has_cases else [_baseline_reward(ledger, pull)] if pairs else []
+        extra: list[object] = (
+            [csv_cell(str(row.case))] if has_cases else [_baseline_reward(ledger, pull)] if pairs else []
+        )
         if has_origins:
             extra.append(" ".join(name for name, value in ORIGINS.items() if row.origin & value))
         if has_remarks:
             remarks = remarks_of(Event(0, "told", reason=ledger.remarks.get(pull))) or Remarks()
-            extra += [remark(remarks.note or ""), remarks.cost]
+            extra += [csv_remark(remarks.note or ""), remarks.cost]
         issued = pull_of(ledger, pull)
-        table.writerow((pull, cell(row.arm), issued.number, issued.seed, row.state, row.reward, *extra))
+        table.writerow((pull, csv_cell(row.arm), issued.number, issued.seed, row.state, row.reward, *extra))
         if not pull % LINES:
             put(text.getvalue(), end="")
             text.seek(0)
@@ -343,7 +345,8 @@ def _event(item: dict[str, Any]) -> Event:
         if value is None:
             continue
         if field in ("reason", "cause", "key", "agent"):
-            as_stored = storable if field == "reason" and event.kind == "told" else plain  # JSON with a note is longer
+            # JSON with a note is longer
+            as_stored = storable if field == "reason" and event.kind == "told" else storable_reason
             if not isinstance(value, str) or as_stored(value) != value:
                 raise InvalidInput(field, value, "must be text")
         if field == "key" and len(value) > MAX_NAME:

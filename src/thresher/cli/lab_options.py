@@ -135,14 +135,14 @@ def drawn(
     if picture is None:
         return completed(work)
     from ..lab.pictures import PICTURE, check_ready
-    from ..text.files import replacing
+    from ..text.files import replacing_file
 
     if not picture.lower().endswith((".png", ".pdf", ".svg")):
         raise InvalidInput("--picture", picture, "must end with .png, .pdf or .svg")
     check_ready()
 
     def work_and_draw() -> Result:
-        with replacing(picture, PICTURE, force=force) as partial:
+        with replacing_file(picture, PICTURE, force=force) as partial:
             result = work()
             draw(result, partial)
         return result

@@ -17,13 +17,13 @@ from ..core.checks import MAX_SECONDS, nearest
 from ..core.parameters import PARAMETERS, TYPES
 from ..core.policies import Policy
 from ..create import open_study
-from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy, shown, told_of
-from ..log.reader import unknown
+from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy, error_line, shown
+from ..log.reader import unknown_study
 from ..log.store import MemoryStore, Store, open_store
 from ..study import Study
 from ..text.naming import Naming, worded
 from ..text.phrasing import listed
-from ..text.quantities import DURATIONS, UNITS, Quantity, read_quantity, seconds
+from ..text.quantities import DURATIONS, UNITS, Quantity, read_quantity, read_seconds
 from .error_wording import as_written, option_of, spelled
 
 DEFAULT = "sqlite:///thresher.db"
@@ -151,7 +151,7 @@ class Duration(click.ParamType[float]):
         """The length in seconds."""
         if isinstance(value, int | float):
             return float(value)
-        length = seconds(str(value), most=MAX_SECONDS)
+        length = read_seconds(str(value), most=MAX_SECONDS)
         if length is None:
             self.fail(f"{shown(value, 60)} {DURATIONS}", param, ctx)
         return length
@@ -182,7 +182,9 @@ def import_policy(text: str) -> Policy:
     except ModuleNotFoundError as error:
         raise InvalidInput("--policy", text, f"there is no module {error.name!r}", POLICY_EXAMPLE) from None
     except (Exception, SystemExit) as error:  # a script without a main guard may exit: nothing was done yet
-        raise InvalidInput("--policy", text, f"importing it raised {told_of(error)}", "correct the module") from error
+        raise InvalidInput(
+            "--policy", text, f"importing it raised {error_line(error)}", "correct the module"
+        ) from error
     for part in name.split("."):
         if not hasattr(target, part):
             raise InvalidInput("--policy", text, f"{module} has no {name}", POLICY_EXAMPLE)
@@ -281,7 +283,7 @@ def study_at(name: str, storage: "str | Store | None", *, remedy: str = "go to t
             raise UnknownStudy("study", name, f"there is no file {path}", other) from None
         others = store.studies()
         other = nearest(name, others) or f"{_there_are(others)}; --storage or {VARIABLE} names another store"
-        raise unknown(name, address_of(store), other) from None
+        raise unknown_study(name, address_of(store), other) from None
 
 
 def _there_are(names: Sequence[str]) -> str:

@@ -16,14 +16,14 @@ from .._version import __version__
 from ..core import sentences
 from ..core.checks import MAX_WHOLE
 from ..core.events import Event, moment, remarks_of, to_json
-from ..core.hard_cases import CaseRow, hardest, seen_cases
+from ..core.hard_cases import CaseRow, hardest_cases, seen_cases
 from ..core.parameters import BARS
 from ..core.replay import verify as verified
 from ..core.state import State
 from ..errors import DamagedStudy, ThresherError, UnknownStudy, shown
-from ..log.reader import event_at, pages
+from ..log.reader import event_at, log_pages
 from ..study import Study, peek
-from ..text.escapes import cell, csv_line, visible
+from ..text.escapes import csv_cell, csv_line, visible
 from ..text.masking import masked, one_line
 from ..text.phrasing import listed, plural
 from ..text.quantities import amount, duration
@@ -199,7 +199,7 @@ def log(study: Study, follow: bool, after: int, style: str) -> None:
     last = peek(study, lambda ledger: ledger.last) if last is None and after else last  # that event does not exist yet
     while True:
         try:
-            for page in pages(study.store, study.name, last):
+            for page in log_pages(study.store, study.name, last):
                 for event in page:
                     if event.seq > after:
                         put(json.dumps(to_json(event)) if style == "json" else event_line(event, names))
@@ -299,7 +299,7 @@ class CaseTable(NamedTuple):
 
 
 def _case_table(ledger: State, most: int | None) -> CaseTable:
-    rows, names = hardest(ledger, most), ledger.spec.arms  # hardest refuses a study without cases
+    rows, names = hardest_cases(ledger, most), ledger.spec.arms  # hardest refuses a study without cases
     missing = {name: ledger.cases.missing[arm] if ledger.cases else 0 for arm, name in enumerate(names)}
     arms = [name for arm, name in enumerate(names) if ledger.board.seen[arm] or missing[name]]
     counts = [f"{visible(name)} {count:,}" for name, count in missing.items() if count]
@@ -316,10 +316,10 @@ def _summary(shown: int, seen: int, count: int) -> str:
 
 
 def _csv(rows: Sequence[CaseRow], arms: Sequence[str]) -> Iterator[str]:
-    yield csv_line(["case", "failed", "passed", "mean", *map(cell, arms)])
+    yield csv_line(["case", "failed", "passed", "mean", *map(csv_cell, arms)])
     for row in rows:
         rewards = (row.rewards.get(arm) for arm in arms)
-        yield csv_line([cell(str(row.case)), row.failed, row.passed, row.mean, *rewards])
+        yield csv_line([csv_cell(str(row.case)), row.failed, row.passed, row.mean, *rewards])
 
 
 def _text(rows: Sequence[CaseRow], arms: Sequence[str], unit: str | None) -> Iterator[str]:
@@ -398,7 +398,7 @@ def verify(name: str, scores: tuple[object, ...], storage: str | None, style: st
     store = store_at(storage)
     if name not in store.studies():
         study_at(name, store)  # raises an error that lists what exists
-    report = verified(chain.from_iterable(pages(store, name)))
+    report = verified(chain.from_iterable(log_pages(store, name)))
     if style == "json":
         put(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
     elif report.sound:

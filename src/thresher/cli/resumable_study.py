@@ -9,9 +9,9 @@ from pathlib import Path
 from ..core.checks import MAX_NAME
 from ..core.spec import Spec
 from ..core.state import State
-from ..create import check_policy, compare, create, open_study, resume
+from ..create import check_policy, check_resumable, create_from_spec, open_study, resume_study
 from ..errors import Conflict, StudyExists, UnknownStudy
-from ..log.journal import plain
+from ..log.journal import storable_reason
 from ..log.store import Store
 from ..run.command.persistent import PersistentEvaluator
 from ..run.command.process import Command
@@ -45,7 +45,7 @@ def evaluator_of(command: Command | PersistentEvaluator, *, failure: object, her
     if here:
         options.append(f"in {Path.cwd()}")
     text = shlex.join(masked_words(list(command.argv)))
-    return plain(f"{text} ({' '.join(options)})" if options else text)
+    return storable_reason(f"{text} ({' '.join(options)})" if options else text)
 
 
 class ResumableStudy:
@@ -78,7 +78,7 @@ class ResumableStudy:
         else:
             self._make_room(stored)
         try:
-            study = create(self.name, self.spec, storage=self.store)
+            study = create_from_spec(self.name, self.spec, storage=self.store)
         except StudyExists:
             study = open_study(self.name, storage=self.store)
             self._resume(study)
@@ -108,7 +108,7 @@ class ResumableStudy:
 
         Raises if the study has another question, or if something else measured its rewards.
         """
-        comparison = compare(study, self.spec)
+        comparison = check_resumable(study, self.spec)
         if comparison.differences:
             rule = f"is in {address_of(self.store)} with another specification: {'; '.join(comparison.differences)}"
             larger = "" if comparison.budget is None else "; a larger --budget is fine"
@@ -145,7 +145,7 @@ class ResumableStudy:
 
     def _resume(self, study: Study) -> None:
         self._why_outdated(study)
-        resume(study, self.spec)
+        resume_study(study, self.spec)
         verdict, where = study.verdict(), f"study {study.name!r} in {address_of(self.store)}"
         self.pulls = pulls_made(study)
         if verdict.done and not peek(study, lambda ledger: ledger.waits):

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from ..core import checks
-from ..core.named_items import SHAPES, Params, listed
+from ..core.named_items import SHAPES, Params, items_from_list
 from ..core.verdict import Verdict
 from ..errors import CannotGoOn, InvalidInput, StoreFailed, shown
 from ..run.command.persistent import PersistentEvaluator
@@ -76,7 +76,7 @@ def arms_of(evaluate: PersistentEvaluator, options: Mapping[str, Any], *, engine
     if options["file"] or options["names"]:
         return arms_given(options["file"], options["names"])
     try:
-        arms = listed(evaluate.arms_named(), "COMMAND's greeting", ARMS_OF_COMMANDS)
+        arms = items_from_list(evaluate.arms_named(), "COMMAND's greeting", ARMS_OF_COMMANDS)
         if not arms:
             raise InvalidInput("arms", rule="COMMAND's greeting names none", remedy=SHAPES)
         return arms

@@ -9,10 +9,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from ..errors import CannotGoOn, InvalidInput, lacks
+from ..errors import CannotGoOn, InvalidInput, missing_package
 from ..log.store import MemoryStore
 from ..run.signals import until_stopped
-from ..text.files import Kind, check, replacing
+from ..text.files import Kind, check_output_file, replacing_file
 from .options import Whole, name_argument, option, scores_option, storage_option, store_at, study_at
 from .output import log_records, print_lines, put, say, say_done, standard_output
 
@@ -22,7 +22,7 @@ def web(module: str) -> ModuleType:
     try:
         return importlib.import_module(f"..web.{module}", __package__)
     except ModuleNotFoundError as error:
-        raise CannotGoOn("extra", "web", *lacks(error, "web")) from None
+        raise CannotGoOn("extra", "web", *missing_package(error, "web")) from None
 
 
 @click.command()
@@ -91,9 +91,10 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
             texts.append(reports.report(study_at(name, storage)))
             return
         _check_is_no_store(out, storage)
-        check(out, kind, force=force)  # before the store is opened: closing its file would release SQLite's locks
+        # before the store is opened: closing its file would release SQLite's locks
+        check_output_file(out, kind, force=force)
         text: str = reports.report(study_at(name, storage))
-        with replacing(out, kind, force=force) as partial:
+        with replacing_file(out, kind, force=force) as partial:
             partial.write_text(text, encoding="utf-8")
 
     status = until_stopped(work)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..core.sentences import pulls_made
-from ..create import create as create_new
+from ..create import create_from_spec
 from ..errors import DamagedStudy, InvalidInput, StudyExists, shown
 from ..run.command.reward import MEASURED
 from ..study import Study, peek
@@ -87,7 +87,7 @@ def create(name: str, storage: str | None, **options: Any) -> None:
     spec, store = specification(arms_given(options["file"], options["names"]), options), store_at(storage)
     results = baseline_results(options, spec)
     try:
-        study = create_new(name, spec, storage=store)
+        study = create_from_spec(name, spec, storage=store)
     except StudyExists:
         rule = f"already exists in {address_of(store)}"
         raise StudyExists("study", name, rule, "thresher status shows it, thresher delete removes it") from None

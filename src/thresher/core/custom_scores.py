@@ -15,7 +15,7 @@ from numbers import Real
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from ..errors import InvalidInput, NoScore, ScoreFailed, shown, told_of
+from ..errors import InvalidInput, NoScore, ScoreFailed, error_line, shown
 from ..text.naming import Naming
 from . import kernel
 from .kernel import Formula
@@ -40,7 +40,7 @@ class Known(NamedTuple):
 KNOWN: dict[tuple[str, str], Known] = {}  # by name and digest
 
 
-def register(score: object) -> tuple[str, str | None]:
+def register_score(score: object) -> tuple[str, str | None]:
     """The name by which a policy knows a function, and the digest of its file; None for those of the kernel.
 
     >>> register(kernel.apt)
@@ -121,7 +121,7 @@ def digest_of(formula: str) -> str | None:
     return next((digest for name, digest in reversed(list(KNOWN)) if name == formula), None)
 
 
-def known(formula: str, digest: str | None) -> Known:
+def registered_score(formula: str, digest: str | None) -> Known:
     """The user's function of that name and file, if it was passed in."""
     match = KNOWN.get((formula, digest or ""))
     if match is not None:
@@ -133,7 +133,7 @@ def known(formula: str, digest: str | None) -> Known:
     raise NoScore("policy", formula, rule, Naming("pass the function with {scores=[function]}"))
 
 
-def obstacle(formula: str, digest: str) -> str | None:
+def why_unavailable(formula: str, digest: str) -> str | None:
     """Why a stored study cannot have this function; None if it can."""
     if not digest.startswith(IN_MEMORY):
         return None
@@ -155,7 +155,7 @@ class Refused(Exception):
         return ScoreFailed("policy", score, rule, VALID)
 
 
-def with_checks(function: Callable[..., object]) -> Formula:
+def with_score_checks(function: Callable[..., object]) -> Formula:
     """The function, with every score checked."""
 
     def scored(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
@@ -164,7 +164,7 @@ def with_checks(function: Callable[..., object]) -> Formula:
             value = function(*arguments)
             number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
         except Exception as error:
-            raise Refused(f"raised {told_of(error)}", arguments) from error
+            raise Refused(f"raised {error_line(error)}", arguments) from error
         if number >= 0.0:
             return number
         raise Refused(f"returned {shown(value, 60)}", arguments)

@@ -36,7 +36,7 @@ class _Count:
     total: float = 0.0
 
 
-def hardest(ledger: State, most: int | None = None) -> list[CaseRow]:
+def hardest_cases(ledger: State, most: int | None = None) -> list[CaseRow]:
     """The cases that have a reward, or the ``most`` hardest of them.
 
     Cases come in the order of how many arms failed them. Where rewards are graded, the worst mean comes first.

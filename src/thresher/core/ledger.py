@@ -25,7 +25,7 @@ from .events import (
     remarks_of,
     total_cost,
 )
-from .spec import Spec, from_json
+from .spec import Spec, spec_from_json
 from .state import Cases, State
 
 
@@ -37,11 +37,11 @@ def new_state(spec: Spec) -> State:
     return state
 
 
-def begun(first: Event | None) -> State:
+def state_after_created(first: Event | None) -> State:
     """The state after the first event of a log, which must be `created`."""
     if first is None or first.kind != "created" or first.seq != 1 or first.spec is None:
         raise InvalidInput("log", first and first.kind, "must begin with event 1, created", "give a study's log")
-    state = new_state(from_json(first.spec))
+    state = new_state(spec_from_json(first.spec))
     state.last = first
     return state
 
@@ -49,7 +49,7 @@ def begun(first: Event | None) -> State:
 def fold(events: Iterable[Event]) -> State:
     """The state after a whole log, which must begin with `created`."""
     stream = iter(events)
-    state = begun(next(stream, None))
+    state = state_after_created(next(stream, None))
     for event in stream:
         apply(state, event)
     return state
@@ -61,7 +61,7 @@ def apply(state: State, event: Event) -> None:
     After any other error, discard the state if its last event is this one: it may hold half of it.
     """
     if event.seq != state.seq + 1 or state.due is not None or state.cases is not None or event.kind not in _FOLDS:
-        validity.check_order(state, event)
+        validity.check_event_order(state, event)
     validity.RULES[event.kind](state, event)
     state.last = event
     _FOLDS[event.kind](state, event)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, shown
-from ..text.escapes import text_of
+from ..text.escapes import text_of_cell
 from ..text.files import read_csv
 from ..text.phrasing import either
 from ..text.quantities import read_json
@@ -53,7 +53,7 @@ MOST_NAMED_CASES = 5_000_000  # their names are in the log's first event
 
 def arms(items: object, stored: object) -> tuple[tuple[str, ...], tuple[Params, ...] | None]:
     """The names of the arms, all different, and their parameters; a log has those by themselves."""
-    named = from_python(items, ARMS)
+    named = items_from_python(items, ARMS)
     names = _names(ARMS, named, empty="name the arms")
     return names, _params_or_none(ARMS, named, stored, len(names))
 
@@ -65,7 +65,7 @@ def cases(items: object, stored: object) -> tuple[tuple[str, ...] | int | None, 
     if isinstance(items, numbers.Integral) and not isinstance(items, bool):
         count = checks.whole("cases", items, least=1, most=MOST_CASES)
         return count, _params_or_none(CASES, None, stored, count)
-    named = from_python(items, CASES)
+    named = items_from_python(items, CASES)
     names = _names(CASES, named, empty="name the cases, or give their number")
     if len(names) > MOST_NAMED_CASES:
         rule = f"are more names than a specification holds ({MOST_NAMED_CASES:,})"
@@ -120,7 +120,7 @@ def _plain_number(value: object) -> object:
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
-def from_python(data: object, kind: Kind) -> Mapping[str, Params] | list[Any]:
+def items_from_python(data: object, kind: Kind) -> Mapping[str, Params] | list[Any]:
     """The names, or the parameters by name, in a dict, a list of names or of rows, or a pandas DataFrame.
 
     >>> from_python([{"id": 7, "text": "one"}, {"id": 9, "text": "two"}], CASES)
@@ -138,10 +138,10 @@ def from_python(data: object, kind: Kind) -> Mapping[str, Params] | list[Any]:
     items = list(data)
     if not any(isinstance(item, Mapping) for item in items):
         return items
-    return listed(items, f"{kind.noun}s", kind)
+    return items_from_list(items, f"{kind.noun}s", kind)
 
 
-def listed(items: Iterable[object], where: str, kind: Kind) -> dict[str, Params]:
+def items_from_list(items: Iterable[object], where: str, kind: Kind) -> dict[str, Params]:
     """The parameters by name in a list of names or of rows."""
     located = [(f"row {number} of {where}", item) for number, item in enumerate(items, start=1)]
     return _by_name(_rows(located, kind), kind)
@@ -232,7 +232,7 @@ def _name(value: object) -> object:
 # -- in the text of a file ---------------------------------------------------------------------------------------
 
 
-def from_text(text: str, file: str, kind: Kind) -> dict[str, Params]:
+def items_from_text(text: str, file: str, kind: Kind) -> dict[str, Params]:
     r"""The parameters by name in the text of a file: a name per line, CSV, JSON or JSON lines. An error names the row.
 
     >>> from_text("# models\nsmall\nlarge\n", "arms.txt", ARMS)
@@ -287,7 +287,7 @@ def _from_csv(text: str, where: str, kind: Kind) -> Rows:
         row = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
         if key is None and any(column == cell for column, cell in row.items()):
             raise _no_column(columns, where, kind)
-        yield location, str(number) if key is None else text_of(row.pop(key)), row
+        yield location, str(number) if key is None else text_of_cell(row.pop(key)), row
 
 
 def _is_header(columns: Sequence[str], kind: Kind) -> bool:

@@ -79,7 +79,7 @@ class Policy:
     @property
     def obstacle(self) -> str | None:
         """Why a stored study cannot have this policy; None if it can."""
-        return None if self.digest is None else custom_scores.obstacle(self.formula, self.digest)
+        return None if self.digest is None else custom_scores.why_unavailable(self.formula, self.digest)
 
     @property
     def _explores(self) -> bool:
@@ -98,7 +98,7 @@ class Policy:
     def scored_by(self) -> Formula:
         """The function that scores the arms. A user's must have been passed in."""
         if self.is_custom:
-            return custom_scores.with_checks(custom_scores.known(self.formula, self.digest).function)
+            return custom_scores.with_score_checks(custom_scores.registered_score(self.formula, self.digest).function)
         formula: Formula = getattr(kernel, "evt_supplement" if self.variant == "supplement" else self.formula)
         return formula
 
@@ -222,7 +222,7 @@ def custom(
     >>> print(custom(nearest, warmup=3))
     custom(thresher.core.policies:nearest, warmup=3)
     """
-    formula, digest = custom_scores.register(score)
+    formula, digest = custom_scores.register_score(score)
     return Policy(formula, exploration, pending_weight, warmup, slack, digest=digest)
 
 
@@ -329,7 +329,7 @@ def policy(choice: "Policy | str | None", *, certificates: bool = True, finds: b
     return CONSTRUCTORS[name]()
 
 
-def from_json(data: Mapping[str, Any]) -> Policy:
+def policy_from_json(data: Mapping[str, Any]) -> Policy:
     """The policy that `Policy.to_json` wrote.
 
     >>> from_json(evt(2.5).to_json()) == evt(2.5)

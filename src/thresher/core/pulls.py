@@ -92,7 +92,7 @@ def pull_json(pull: Pull) -> dict[str, Any]:
     return {**data, "case": pull.case, "case_params": dict(pull.case_params)}
 
 
-def id_of(pull: object, *, remedy: str = "pass what ask returned") -> int:
+def pull_id_of(pull: object, *, remedy: str = "pass what ask returned") -> int:
     """The id of a pull. The id, or its ticket, may be given instead of it.
 
     >>> id_of(3), id_of("3-00c0ffee")
@@ -110,11 +110,11 @@ def id_of(pull: object, *, remedy: str = "pass what ask returned") -> int:
 # Which pull a caller means, and whether it is one of this study's log.
 
 
-def id_in(ledger: State, pull: "Pull | int | str", remedy: str = "pass what ask returned") -> int:
+def pull_id_in(ledger: State, pull: "Pull | int | str", remedy: str = "pass what ask returned") -> int:
     """The id of a pull that this log has issued. Raises `UnknownPull` if it is one of another study or log."""
     if type(pull) is Pull and 0 < pull.id <= ledger.issued and pull.tag == ledger.pull_tag[pull.id - 1]:
         return pull.id
-    number = id_of(pull, remedy=remedy)
+    number = pull_id_of(pull, remedy=remedy)
     ledger.state_of(number)
     if isinstance(pull, int):
         return number

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..errors import DamagedStudy, NoScore, ScoreFailed, StoreFailed, ThresherError
 from . import ledger as ledgers
-from .custom_scores import register
+from .custom_scores import register_score
 from .events import NO_EVENT, Event
 from .kernel import Formula
 from .state import State
@@ -53,9 +53,9 @@ def verify(events: Iterable[Event], *, scores: Iterable[Formula] = ()) -> Report
     """
     stream, ledger = iter(events), None
     for score in scores:
-        register(score)
+        register_score(score)
     try:
-        ledger = ledgers.begun(next(stream, None))
+        ledger = ledgers.state_after_created(next(stream, None))
         for event in stream:
             wrong = event.kind != "created" and _wrongly_decided(ledger, event)
             if wrong:
@@ -82,7 +82,7 @@ def _report(ledger: State | None, wrong: str | None) -> Report:
     last = (policy.is_exact, str(policy))
     if wrong is None:
         policy.scored_by()  # raises if decisions depend on a function that was not passed in
-        return Report(ledger.seq, None, None, digest(ledger), ledger.head, *last)
+        return Report(ledger.seq, None, None, state_digest(ledger), ledger.head, *last)
     seq = ledger.seq + 1
     return Report(ledger.seq, seq, wrong.removeprefix(f"is damaged, event {seq}: "), None, ledger.head, *last)
 
@@ -107,7 +107,7 @@ def _wrongly_decided(ledger: State, event: Event) -> str | None:
     return None
 
 
-def digest(ledger: State) -> str:
+def state_digest(ledger: State) -> str:
     """A digest of the state, the same on every machine: exactly rounded columns, without time, agent and key."""
     total = hashlib.sha256(b"thresher state 1\n")
     for name, values in _columns(ledger):

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, shown
 from ..text import quantities
-from ..text.escapes import text_of
+from ..text.escapes import text_of_cell
 from ..text.files import read_csv
 from .events import FAILED, ONCE, REPEATABLE, STATES
 
@@ -82,7 +82,7 @@ def _row(location: str, cells: dict[str, Any], stated: bool) -> Row:
         )
     words = str(cells.get("cause") or "").lower().split() if stated else []  # without states, it is not an export's
     origin = sum(value for name, value in ORIGINS.items() if name in words)
-    return Row(location, arm, state, None if empty else number(reward), cells.get("case"), origin)
+    return Row(location, arm, state, None if empty else number_in_cell(reward), cells.get("case"), origin)
 
 
 def _from_json(rows: Sequence[object], file: str) -> tuple[bool, Iterator[Cells]]:
@@ -117,13 +117,13 @@ def _from_csv(text: str, file: str, arm: str | None) -> tuple[bool, Iterator[Cel
     def cells() -> Iterator[Cells]:
         for location, row in rows:
             stripped = dict(zip(columns, (cell.strip() for cell in row), strict=True))
-            names = {name: text_of(row[columns.index(name)]) for name in columns if name in ("arm", "case")}
+            names = {name: text_of_cell(row[columns.index(name)]) for name in columns if name in ("arm", "case")}
             yield location, {**stripped, **names}  # a name may start with a space
 
     return "state" in columns, cells()
 
 
-def number(value: object) -> object:
+def number_in_cell(value: object) -> object:
     """The number in a cell, or the cell itself if it holds none.
 
     >>> number("0.5"), number("pass"), number("high")

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ..errors import CannotGoOn
-from ..text.escapes import cell, csv_line, remark, visible
+from ..text.escapes import csv_cell, csv_line, csv_remark, visible
 from ..text.escapes import markdown as marked
 from ..text.masking import one_line
 from ..text.phrasing import folded, plural
@@ -191,7 +191,7 @@ def failures(rows: Iterable[Row]) -> Iterator[Line]:
 
 def csv(rows: Iterable[Row]) -> str:
     """Rows as CSV, names of columns first."""
-    cells = ({**asdict(row), "arm": cell(row.arm), "reason": remark(row.reason or "")} for row in rows)
+    cells = ({**asdict(row), "arm": csv_cell(row.arm), "reason": csv_remark(row.reason or "")} for row in rows)
     return "".join([csv_line(field.name for field in fields(Row)), *(csv_line(row.values()) for row in cells)])
 
 

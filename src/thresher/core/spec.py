@@ -231,7 +231,7 @@ class Spec:
         return not low <= reward <= high and not self.clip
 
     def to_json(self) -> dict[str, Any]:
-        """The specification as JSON-ready data; `from_json` reads it back, equal to the bit."""
+        """The specification as JSON-ready data; `spec_from_json` reads it back, equal to the bit."""
         data: dict[str, Any] = {"format": 1}
         for field in fields(self):
             value = getattr(self, field.name)
@@ -475,7 +475,7 @@ def _check_tries(spec: Spec) -> None:
 # -- reading a specification from a log ----------------------------------------------------------------------------
 
 
-def from_json(data: object) -> Spec:
+def spec_from_json(data: object) -> Spec:
     """The specification that `Spec.to_json` wrote, checked as if it had been asked for now.
 
     >>> import json
@@ -493,7 +493,7 @@ def from_json(data: object) -> Spec:
         rule = "is not there" if name in wanted else "is not one that this version knows"
         raise InvalidInput("specification: field", name, rule, "" if name in wanted else "update thresher")
     try:
-        kept["policy"] = policies.from_json(kept["policy"])
+        kept["policy"] = policies.policy_from_json(kept["policy"])
     except TypeError:
         raise InvalidInput("policy", kept["policy"], "is not one that this version knows", "update thresher") from None
     for name in ("settling_constant", "seed"):  # None means something else to a specification that is asked for now

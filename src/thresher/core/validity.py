@@ -6,13 +6,13 @@ from .events import CAUSES, DROPPED, IGNORED, LATE, OUTSIDE, PENDING, REPEATABLE
 from .state import Cases, State
 
 
-def check(study: State, event: Event) -> None:
+def check_event(study: State, event: Event) -> None:
     """Raise, and change nothing, unless the event may follow those before it."""
-    check_order(study, event)
+    check_event_order(study, event)
     RULES[event.kind](study, event)
 
 
-def check_order(study: State, event: Event) -> None:
+def check_event_order(study: State, event: Event) -> None:
     """Raise unless an event of this kind may come next, whatever else it says."""
     if event.seq != study.seq + 1:
         raise InvalidInput("event", event.seq, f"must have the number {study.seq + 1}")

@@ -6,13 +6,13 @@
 True
 """
 
-from ..errors import ThresherError, lacks
+from ..errors import ThresherError, missing_package
 
 try:
     import numba as _numba
     import numpy as _numpy
 except ImportError as missing:
-    rule, remedy = lacks(missing, "lab")
+    rule, remedy = missing_package(missing, "lab")
     raise ThresherError("the laboratory", rule=rule, remedy=remedy) from missing
 
 from ..core import certificate

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..errors import ThresherError, lacks
+from ..errors import ThresherError, missing_package
 from ..text.files import Kind
 from .comparing import Comparison
 from .planning import ALL_RIGHT, ALL_SETTLED, SETTLED, TARGETS, Need, Plan
@@ -34,7 +34,7 @@ LOOK: Any = {
 def check_ready() -> None:
     """Raise if matplotlib is missing, before any work is done."""
     if find_spec("matplotlib") is None:
-        rule, remedy = lacks(ModuleNotFoundError(name="matplotlib"), "lab")
+        rule, remedy = missing_package(ModuleNotFoundError(name="matplotlib"), "lab")
         raise ThresherError(f"a picture {rule}", remedy=remedy)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core import checks, results
 from ..errors import InvalidInput
-from ..text.escapes import text_of
+from ..text.escapes import text_of_cell
 from ..text.files import read_csv, read_text
 from .families import Reals
 
@@ -166,7 +166,7 @@ def cells_in(data: object, text: str, file: str) -> Iterator[Cell]:
     if "reward" in lower:
         results.check_columns(lower, ("arm", "case", "reward"), file, SHAPES)
         return _long((location, dict(zip(lower, cells, strict=True))) for location, cells in rows)
-    return _wide([text_of(column) for column in columns], rows, file)
+    return _wide([text_of_cell(column) for column in columns], rows, file)
 
 
 def cells_of(rows: Iterable[results.Row]) -> Iterator[Cell]:
@@ -241,8 +241,8 @@ def _wide(columns: Sequence[str], rows: Iterable[tuple[str, list[str]]], file: s
 
 
 def _text(value: object) -> str:
-    return text_of(value).strip() if isinstance(value, str) else "" if value is None else str(value)
+    return text_of_cell(value).strip() if isinstance(value, str) else "" if value is None else str(value)
 
 
 def _reward(value: object) -> object:
-    return results.number(value.strip() if isinstance(value, str) else value)
+    return results.number_in_cell(value.strip() if isinstance(value, str) else value)

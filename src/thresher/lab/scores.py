@@ -101,7 +101,7 @@ def score_failed(policy: Policy, invalid: InvalidScore, measures: Measures, boar
 @cache
 def compiled(formula: str, digest: str) -> Any:
     """The user's function, compiled, or an error that says why it cannot be."""
-    function: FunctionType = custom_scores.known(formula, digest).function
+    function: FunctionType = custom_scores.registered_score(formula, digest).function
     _check(formula, function)
     return _compiled(function, digest, {}, **OPTIONS, forceinline=True)
 

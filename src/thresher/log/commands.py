@@ -24,13 +24,13 @@ from ..core.events import (
     EventCause,
     Remarks,
 )
-from ..core.pulls import Pull, id_in, id_of, pull_of
+from ..core.pulls import Pull, pull_id_in, pull_id_of, pull_of
 from ..core.spec import Spec
 from ..core.state import State
 from ..errors import AlreadyTold, DamagedStudy, InvalidInput, OutsideBounds
 from ..text.masking import masked
-from .journal import Draft, plain
-from .reader import pages
+from .journal import Draft, storable_reason
+from .reader import log_pages
 from .store import Store
 
 LOST = "its agent did not renew its lease"  # the reason of a drop
@@ -126,11 +126,11 @@ def tell(
     A reward outside the bounds retires the arm; the error is returned, so that this is written.
     """
     ledger = draft.ledger
-    pull = id_in(ledger, which, "write tell(pull, reward)")
+    pull = pull_id_in(ledger, which, "write tell(pull, reward)")
     state, remarks = ledger.pull_state[pull - 1], NO_REMARKS if note is None and cost is None else _remarks(note, cost)
     try:
         check = ledger.spec.reward
-        values = tuple(map(check, both(reward))) if ledger.spec.pairs else (check(reward),)
+        values = tuple(map(check, both_rewards(reward))) if ledger.spec.pairs else (check(reward),)
     except OutsideBounds:
         return _retire_for_bounds(draft, pull, reward, remarks)
     except InvalidInput:
@@ -160,7 +160,7 @@ def tell_all(draft: Draft, rewards: Iterable[Telling]) -> dict[int, OutsideBound
         with contextlib.suppress(AlreadyTold):
             error = tell(draft, *telling)
             if error is not None:
-                outside[id_of(telling.pull)] = error
+                outside[pull_id_of(telling.pull)] = error
     return outside
 
 
@@ -169,7 +169,8 @@ def _retire_for_bounds(draft: Draft, pull: int, reward: object, remarks: Remarks
     ledger, arm = draft.ledger, _arm(draft.ledger, pull)
     first: OutsideBounds | None = None
     arms: list[str] = []
-    for whose, number in zip((arm, ledger.base), both(reward), strict=True) if ledger.spec.pairs else ((arm, reward),):
+    both = zip((arm, ledger.base), both_rewards(reward), strict=True) if ledger.spec.pairs else ((arm, reward),)
+    for whose, number in both:
         try:
             ledger.spec.reward(number)
         except OutsideBounds as error:
@@ -192,7 +193,7 @@ def _is_same(ledger: State, pull: int, values: Sequence[float]) -> bool:
 
 def _remarks(note: str | None, cost: float | None) -> Remarks:
     """What is said about a reward, without secrets."""
-    words = None if note is None else plain(masked(checks.text("note", note))) or None
+    words = None if note is None else storable_reason(masked(checks.text("note", note))) or None
     return Remarks(note=words, cost=None if cost is None else checks.number("cost", cost, 0.0) + 0.0)  # no −0
 
 
@@ -209,7 +210,7 @@ def _check_one(ledger: State, reward: object) -> None:
         raise InvalidInput("reward", reward, rule, "tell the reward of the pull's arm alone") from None
 
 
-def both(reward: object) -> tuple[object, object]:
+def both_rewards(reward: object) -> tuple[object, object]:
     """The rewards of the arm and of the baseline."""
     if not isinstance(reward, tuple | list) or len(reward) != 2:
         rule = "must be a pair: with a baseline and without cases, every pull evaluates both"
@@ -221,7 +222,7 @@ def drop(draft: Draft, which: Pull | int | str, cause: Cause, reason: str) -> No
     """Drop a pull, and retire its arm if that was one failure too many. Dropping it again writes nothing."""
     ledger = draft.ledger
     checks.text("reason", reason)
-    pull = id_in(ledger, which)
+    pull = pull_id_in(ledger, which)
     state, failure = ledger.pull_state[pull - 1], ledger.spec.failure
     if state in (DROPPED, OUTSIDE):
         return
@@ -263,7 +264,7 @@ def restore(draft: Draft, arm: str) -> None:
         draft.write("restored", arm=number)
 
 
-def accept(draft: Draft, evaluator: str) -> None:
+def accept_evaluator(draft: Draft, evaluator: str) -> None:
     """Record that this evaluator measures the same thing as the earlier ones."""
     if evaluator not in draft.ledger.evaluators:
         draft.write("accepted", reason=evaluator)
@@ -304,7 +305,7 @@ class Result(NamedTuple):
     origin: int = ONCE  # how the reward came about
 
 
-def result(row: object) -> Result:
+def result_from_row(row: object) -> Result:
     """A result, from a pair of arm and reward, or with its case."""
     if not isinstance(row, tuple | list) or len(row) not in (2, 3):
         raise InvalidInput("result", row, "must be a pair of arm and reward, or with the case as third")
@@ -352,7 +353,7 @@ def add_results(draft: Draft, results: Sequence[Checked]) -> None:
 # -- keys of repeated calls: the pulls that a caller's key stands for, so that asking again returns the same ones
 
 
-def marked(key: str) -> str:
+def event_key(key: str) -> str:
     """A caller's key as an event carries it: of fixed length and printable, whatever the caller chose.
 
     >>> marked("job 17")
@@ -389,7 +390,7 @@ class Keys:
             self._add(events)
 
     def _read(self, last: Event | None) -> None:
-        for page in pages(self._store, self._study, last):
+        for page in log_pages(self._store, self._study, last):
             self._add(page)
 
     def _add(self, page: Sequence[Event]) -> None:

@@ -27,9 +27,9 @@ from ..errors import (
     UnknownStudy,
 )
 from ..text.masking import masked
-from .locks import renewed
-from .reader import damaged, event_at, is_there, pages, unknown
-from .store import Store, link
+from .locks import renewed_after_fork
+from .reader import damaged_log, event_at, has_event, log_pages, unknown_study
+from .store import Store, chain_digest
 
 Answer = TypeVar("Answer")
 Arguments = TypeVarTuple("Arguments")
@@ -75,13 +75,13 @@ class Draft:
         """Fold in one more event. An invalid event changes nothing."""
         last = self.ledger.last
         if reason is not None and (kind != "told" or cause == "failed"):  # else it is the baseline's reward
-            reason = plain(masked(reason))
+            reason = storable_reason(masked(reason))
         now, seq = time.time(), last.seq + 1
         fields = (seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, now, self.agent)
         try:
-            event = _tuple(Event, (*fields, link(last.digest, (*fields, None))))  # type: ignore[arg-type]  # it has one
+            event = _tuple(Event, (*fields, chain_digest(last.digest, (*fields, None))))  # type: ignore[arg-type]  # it has one
         except ValueError:  # such as a number that is too large: the validity check has a better message
-            validity.check(self.ledger, Event._make((*fields, None)))
+            validity.check_event(self.ledger, Event._make((*fields, None)))
             raise
         ledgers.apply(self.ledger, event)
         self.events.append(event)
@@ -105,7 +105,7 @@ class Journal:
 
     def _begin(self) -> None:
         """Set what must differ between processes; a forked child calls this again."""
-        self.agent = plain(f"{os.uname().nodename}:{os.getpid()}")
+        self.agent = storable_reason(f"{os.uname().nodename}:{os.getpid()}")
         self._nonce, self._calls = os.urandom(6).hex(), 0
         self._lock = threading.RLock()
         self._deciding = False  # while a plan runs, which may call a user's score
@@ -118,7 +118,7 @@ class Journal:
             last = self.peek(lambda ledger: ledger.last)
             if last.seq > after:  # now it is
                 last = event_at(self._store, self.study, after)
-        for page in pages(self._store, self.study, last):
+        for page in log_pages(self._store, self.study, last):
             if page[-1].seq > after:
                 yield page if page[0].seq > after else [event for event in page if event.seq > after]
 
@@ -178,7 +178,7 @@ class Journal:
                     defeats = 0 if self._newest().last.digest != self._basis.digest else defeats + 1
                     if defeats == MOST_DEFEATS:  # deciding again would never end
                         rule = "the store says that it is written already, but it cannot be read"
-                        raise damaged(self.study, f"event {self._basis.seq + 1}: {rule}") from None
+                        raise damaged_log(self.study, f"event {self._basis.seq + 1}: {rule}") from None
                 except Interrupted:
                     if written is None:
                         raise
@@ -188,7 +188,7 @@ class Journal:
         """The attempt whose events are in the log after all."""
         for written in doubtful:
             last = written[1]  # None: it wrote nothing, so decide again
-            if last is not None and is_there(self._store, self.study, last):
+            if last is not None and has_event(self._store, self.study, last):
                 return written
         return None
 
@@ -207,9 +207,9 @@ class Journal:
             return self._read()
         try:
             head = self._store.head(self.study)
-            if head is not None and head.digest == ledger.last.digest:  # as `pages` would find, but faster
+            if head is not None and head.digest == ledger.last.digest:  # as `log_pages` would find, but faster
                 return ledger
-            for page in pages(self._store, self.study, ledger.last):
+            for page in log_pages(self._store, self.study, ledger.last):
                 self._ledger = None
                 for event in page:
                     ledgers.apply(ledger, event)
@@ -226,15 +226,15 @@ class Journal:
         """The ledger from the whole log; a log that cannot be folded is damaged, and the error names it."""
         self._ledger = ledger = None
         try:
-            events = chain.from_iterable(pages(self._store, self.study))
+            events = chain.from_iterable(log_pages(self._store, self.study))
             first = next(events, None)
             if first is None or (self._birth is not None and first.key != self._birth):
-                raise unknown(self.study)
+                raise unknown_study(self.study)
             mine = self._acknowledged
-            if mine is not None and not is_there(self._store, self.study, mine):
+            if mine is not None and not has_event(self._store, self.study, mine):
                 rule = f"was set back while this agent worked on it: event {mine.seq}, which was acknowledged, is gone"
                 raise StudyDeleted("study", self.study, rule, "open it again to go on with what is there")
-            ledger = ledgers.begun(first)
+            ledger = ledgers.state_after_created(first)
             for event in events:
                 ledgers.apply(ledger, event)
         except StudyDeleted:
@@ -247,7 +247,7 @@ class Journal:
         except StoreFailed:
             raise
         except (ThresherError, *NO_EVENT) as error:
-            raise damaged(self.study, f"event {ledger.seq + 1 if ledger else 1}: {error}") from None
+            raise damaged_log(self.study, f"event {ledger.seq + 1 if ledger else 1}: {error}") from None
         self._birth, self.created, self._ledger = first.key, moment(first.time), ledger
         return ledger
 
@@ -257,10 +257,10 @@ class Journal:
         self._begin()
 
 
-_JOURNALS = renewed(Journal._forked)
+_JOURNALS = renewed_after_fork(Journal._forked)
 
 
-def plain(text: str) -> str:
+def storable_reason(text: str) -> str:
     """A reason or a note as it is kept: cut off after `LONGEST_TEXT` characters, and `storable`."""
     return storable(text[:LONGEST_TEXT])
 

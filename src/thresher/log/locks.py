@@ -28,7 +28,7 @@ _waited: dict[str, float] = {}  # what was waited for long enough to log it, and
 _PARENTS: list[object] = []
 
 
-def renewed(renew: Callable[[Thing], object]) -> "weakref.WeakSet[Thing]":
+def renewed_after_fork(renew: Callable[[Thing], object]) -> "weakref.WeakSet[Thing]":
     """A set of objects, empty at first: a forked child calls ``renew`` with each object that is still in use."""
     things: weakref.WeakSet[Thing] = weakref.WeakSet()
 
@@ -162,7 +162,7 @@ class FileLock:
         return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-_LOCKS = renewed(FileLock._begin_in_child)
+_LOCKS = renewed_after_fork(FileLock._begin_in_child)
 
 
 def _acquired_soon(handle: int) -> bool:

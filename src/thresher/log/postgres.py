@@ -23,9 +23,9 @@ from ..core.events import Event
 from ..errors import UNSAID, Interrupted, StoreFailed
 from ..text.masking import masked
 from . import postgres_schema as schema
-from .locks import BUSY_WITHOUT_TURN, HURRY, TURN, Patience, in_a_hurry, leave_to_parent, renewed
-from .reader import unreadable
-from .store import Head, beaten, begun_and_over, from_row, taken, to_row
+from .locks import BUSY_WITHOUT_TURN, HURRY, TURN, Patience, in_a_hurry, leave_to_parent, renewed_after_fork
+from .reader import unreadable_log
+from .store import Head, from_row, name_taken, pulls_begun_and_over, race_lost, to_row
 
 Answer = TypeVar("Answer")
 PATIENCE = 60.0  # seconds to wait for a server to come up, or for a lock on its tables
@@ -106,21 +106,21 @@ class PostgresStore:
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none; in one statement, so in one message."""
         first = events[0].seq
-        is_single, (begun, over) = len(events) == 1, begun_and_over(events)
+        is_single, (begun, over) = len(events) == 1, pulls_begun_and_over(events)
         new = to_row(events[0]) if is_single else map(list, zip(*map(to_row, events), strict=True))
         values = dict(zip(Event._fields, new, strict=True))
         values |= {"study": study, "before": first - 1, "lease": lease, "begun": begun, "over": over}
         values |= {"end": events[-1].seq, "last": events[-1].digest}
         begins = lease is not None and bool(begun)
-        query = schema.append(is_single=is_single, begins_log=first == 1, begins=begins, ends=bool(over))
+        query = schema.append_statement(is_single=is_single, begins_log=first == 1, begins=begins, ends=bool(over))
 
         def work(connection: "psycopg.Connection[Any]") -> None:
             try:
                 written = connection.execute(query, values).fetchone()
             except postgres.UniqueViolation:
-                raise beaten(first) from None
+                raise race_lost(first) from None
             if written != (len(events),):
-                raise beaten(first)
+                raise race_lost(first)
             self._server.turn = None  # nothing is left to do in it: it ends with the commit
 
         self._server.do(work, study=study, writes=True)
@@ -168,7 +168,7 @@ class PostgresStore:
         def work(connection: "psycopg.Connection[Any]") -> None:
             connection.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
             if name is not None and (name,) in connection.execute(schema.NAMES):
-                raise taken(name)
+                raise name_taken(name)
             for table in ("heads", "events", "leases", "agents"):
                 connection.execute(query.format(f"thresher_{table}"), {"study": study, "name": name})
             self._server.turn = None
@@ -193,14 +193,14 @@ class PostgresStore:
         return dict(self._rows(query, study))
 
     def describe(self) -> Mapping[str, str]:
-        return {"store": f"PostgreSQL at {self._server.url}", **self._server.do(schema.examine)}
+        return {"store": f"PostgreSQL at {self._server.url}", **self._server.do(schema.examine_server)}
 
 
 class Server:
     """A server: holds one session, and connects again when it is lost."""
 
     def __init__(self, url: str) -> None:
-        self._settings = schema.settings(url)
+        self._settings = schema.connection_settings(url)
         self.url = masked(url)
         self.lock = threading.RLock()
         self.session: psycopg.Connection[Any] | None = None
@@ -234,16 +234,16 @@ class Server:
                     try:
                         return self._in_transaction(connection, work)
                     except postgres.LockNotAvailable:
-                        self._wait_for_lock(patience, 0.05, blockers(connection))
+                        self._wait_for_lock(patience, 0.05, blocking_sessions(connection))
                     except _DAMAGE:
-                        raise unreadable(UNSAID if study is None else study, self.url) from None
+                        raise unreadable_log(UNSAID if study is None else study, self.url) from None
                     except postgres.QueryCanceled as error:  # by an administrator or a time-out
                         if writes:
                             raise Interrupted("storage", self.url, "a statement was cancelled while writing") from None
                         if not patience.pause(0.05, f"{self.url}: {self._said(error)}"):
                             raise StoreFailed("storage", self.url, self._said(error), "run thresher doctor") from None
                     except psycopg.Error as error:
-                        if not (connection.closed or is_leaving(error)):
+                        if not (connection.closed or is_shutting_down(error)):
                             raise StoreFailed("storage", self.url, self._said(error), "run thresher doctor") from None
                         self.session = self.turn = None
                         connection.close()
@@ -304,7 +304,7 @@ class Server:
             except postgres.LockNotAvailable:
                 self._wait_for_lock(patience, pause, self._held)
             except (psycopg.Error, OSError, ValueError) as error:  # ValueError: an invalid host name
-                words, waits = self._said(error), self._known or passes(error)
+                words, waits = self._said(error), self._known or is_temporary(error)
                 if not (waits and patience.pause(pause, f"{self.url}: {words}")):
                     waited = f", for {time.monotonic() - began:.0f} s" if waits else ""
                     failed = "reached" if isinstance(error, psycopg.OperationalError | OSError) else "used"
@@ -315,13 +315,13 @@ class Server:
     def _connected(self) -> "psycopg.Connection[Any]":
         connection = psycopg.connect(**self._settings, autocommit=True, prepare_threshold=None)
         try:
-            self._begin = schema.begin(connection, lock_timeout=TURN)
+            self._begin = schema.begin_statement(connection, lock_timeout=TURN)
             connection.execute(self._begin)
-            schema.prepare(connection)
+            schema.create_tables(connection)
             connection.execute("COMMIT")
         except BaseException as error:
             self.end_turn(connection)
-            self._held = blockers(connection) if isinstance(error, postgres.LockNotAvailable) else ""
+            self._held = blocking_sessions(connection) if isinstance(error, postgres.LockNotAvailable) else ""
             connection.close()
             raise
         self.session, self.turn, self._known = connection, None, True
@@ -347,15 +347,15 @@ class Server:
         self.session, self.turn, self.lock = None, None, threading.RLock()
 
 
-_SERVERS = renewed(Server.begin_in_child)
+_SERVERS = renewed_after_fork(Server.begin_in_child)
 
 
-def is_leaving(error: psycopg.Error) -> bool:
+def is_shutting_down(error: psycopg.Error) -> bool:
     """Whether the server, or this session, is being shut down."""
     return (error.sqlstate or "")[:3] in ("57P", "080", "08P")
 
 
-def passes(error: Exception) -> bool:
+def is_temporary(error: Exception) -> bool:
     """Whether a connection that failed with this error may succeed a moment later by itself.
 
     >>> refused = 'connection to server at "127.0.0.1", port 1 failed: Connection refused'
@@ -367,10 +367,10 @@ def passes(error: Exception) -> bool:
     if not isinstance(error, psycopg.OperationalError):
         return False
     words = _NAMES.sub("", str(error))
-    return is_leaving(error) or (any(w in words for w in PASSING) and not any(w in words for w in NEVER))
+    return is_shutting_down(error) or (any(w in words for w in PASSING) and not any(w in words for w in NEVER))
 
 
-def blockers(connection: "psycopg.Connection[Any]") -> str:
+def blocking_sessions(connection: "psycopg.Connection[Any]") -> str:
     """The sessions that block all others, in words; empty if none are found."""
     try:
         rows = connection.execute(BLOCKERS).fetchall()

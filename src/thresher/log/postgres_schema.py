@@ -44,7 +44,7 @@ READ, HEAD, NAMES = queries("thresher_", "%s")
 
 
 @functools.cache
-def append(*, is_single: bool, begins_log: bool, begins: bool, ends: bool) -> str:
+def append_statement(*, is_single: bool, begins_log: bool, begins: bool, ends: bool) -> str:
     """The statement that appends one event or many, with only the parts that are needed for leases.
 
     The head must be the previous event: then no other agent has written, and the study was not deleted. Changing the
@@ -87,7 +87,7 @@ PATIENT = {
 }
 
 
-def settings(url: str) -> dict[str, Any]:
+def connection_settings(url: str) -> dict[str, Any]:
     """What psycopg needs to connect. Its own complaints could show parts of a password, so they are not shown."""
     try:
         urlsplit(url)
@@ -104,7 +104,7 @@ def settings(url: str) -> dict[str, Any]:
         raise InvalidInput("storage", masked(url), rule, remedy) from None
 
 
-def begin(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> str:
+def begin_statement(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> str:
     """How to begin a transaction: with settings that end with it.
 
     The server's own level of synchronous_commit and its own search_path, whatever another program may have left in a
@@ -116,7 +116,7 @@ def begin(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> str:
     return f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT {', '.join(local)}"
 
 
-def prepare(connection: "psycopg.Connection[Any]") -> None:
+def create_tables(connection: "psycopg.Connection[Any]") -> None:
     """Create the tables if they are missing, one agent at a time, and check that their version can be read."""
     has_tables = connection.execute("SELECT to_regclass('thresher_schema') IS NOT NULL").fetchone()
     if has_tables != (True,):
@@ -133,7 +133,7 @@ def version_of(connection: "psycopg.Connection[Any]") -> int:
     return int(row[0]) if row else 0
 
 
-def examine(connection: "psycopg.Connection[Any]") -> dict[str, str]:
+def examine_server(connection: "psycopg.Connection[Any]") -> dict[str, str]:
     """What ``thresher doctor`` reports about a server."""
     row = connection.execute(
         "SELECT current_setting('server_version'), reset_val, current_setting('fsync'),"

@@ -9,12 +9,12 @@ from itertools import chain, islice
 
 from ..core.events import NO_EVENT, Event
 from ..errors import DamagedStudy, UnknownStudy
-from .store import START, Head, Store, link
+from .store import START, Head, Store, chain_digest
 
 PAGE = 4000  # events that are read at once: a long log need not fit into memory
 
 
-def pages(store: Store, study: str, last: Event | None = None, *, size: int = PAGE) -> Iterator[Sequence[Event]]:
+def log_pages(store: Store, study: str, last: Event | None = None, *, size: int = PAGE) -> Iterator[Sequence[Event]]:
     """What follows event ``last``, or the whole log: a page at a time, to the end. Nothing if there is no such study.
 
     Intact events before any damage come first. With ``last``, `DamagedStudy` can also mean that another study has the
@@ -45,7 +45,7 @@ def _follow(page: list[Event], known: Head) -> tuple[int, str | None]:
         if event.seq != seq:
             return at, f"event {seq}: is missing"
         try:
-            digest = link(digest, event)
+            digest = chain_digest(digest, event)
         except NO_EVENT as error:
             return at, f"event {seq}: is not an event ({error})"
         if event.digest != digest:
@@ -62,7 +62,7 @@ def _missing(seq: int, head: Head | None) -> str:
     return f"event {seq}: is not the log's head, which is event {head.seq}"
 
 
-def is_there(store: Store, study: str, event: Event) -> bool:
+def has_event(store: Store, study: str, event: Event) -> bool:
     """Whether the log has exactly this event."""
     events = store.read(study, event.seq - 1, 1)
     return bool(events) and events[0] == event
@@ -73,21 +73,21 @@ def _damage(store: Store, study: str, first: Event | None, where: str) -> Damage
     events = store.read(study, 0, 1)
     if (not events and store.head(study) is None) or (events and first is not None and events[0].key != first.key):
         return UnknownStudy("study", study, "was deleted or renamed while it was read", "list those that are there")
-    return damaged(study, where)
+    return damaged_log(study, where)
 
 
-def unknown(study: str, where: str = "this store", remedy: str = "create it with create_study") -> UnknownStudy:
+def unknown_study(study: str, where: str = "this store", remedy: str = "create it with create_study") -> UnknownStudy:
     """The error for a study that a store does not have."""
     return UnknownStudy("study", study, f"is not in {where}", remedy)
 
 
-def damaged(study: str, where: str) -> DamagedStudy:
+def damaged_log(study: str, where: str) -> DamagedStudy:
     """The error for a damaged log; ``where`` names the event and what is wrong with it."""
     remedy = "restore it from a copy, or delete it with thresher delete; other studies are not affected"
     return DamagedStudy("study", study, f"is damaged, {where}", remedy)
 
 
-def unreadable(study: object, where: object) -> DamagedStudy:
+def unreadable_log(study: object, where: object) -> DamagedStudy:
     """The error for a log that the database itself cannot read; ``where`` is the file or the database."""
     remedy = "restore it from a copy; other studies may be intact"
     return DamagedStudy("study", study, f"cannot be read: {where} is damaged, at least in parts", remedy)
@@ -99,7 +99,7 @@ def event_at(store: Store, study: str, seq: int) -> Event | None:
     return events[0] if events else None
 
 
-def section(store: Store, study: str, after: int, limit: int) -> Sequence[Event]:
+def log_section(store: Store, study: str, after: int, limit: int) -> Sequence[Event]:
     """At most ``limit`` events after a number, all intact; fewer only at the end of the log, none after it."""
     last = event_at(store, study, after)
     if last is None and after:
@@ -107,4 +107,4 @@ def section(store: Store, study: str, after: int, limit: int) -> Sequence[Event]
         if (head is not None and head.seq >= after) or store.read(study, after, 1):
             raise _damage(store, study, None, f"event {after}: is missing")
         return []
-    return list(islice(chain.from_iterable(pages(store, study, last, size=min(limit, PAGE))), limit))
+    return list(islice(chain.from_iterable(log_pages(store, study, last, size=min(limit, PAGE))), limit))

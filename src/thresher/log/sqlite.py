@@ -18,10 +18,10 @@ import apsw
 
 from ..core.events import Event
 from ..errors import StoreFailed
-from .locks import TURN, FileLock, Patience, renewed
-from .reader import unreadable
-from .sqlite_file import DAMAGED, SQLITE, OpenFile, beside, create, is_missing
-from .store import COLUMNS, Head, beaten, begun_and_over, from_row, queries, taken, to_row
+from .locks import TURN, FileLock, Patience, renewed_after_fork
+from .reader import unreadable_log
+from .sqlite_file import DAMAGED, SQLITE, OpenFile, create_store_file, file_beside, is_store_missing
+from .store import COLUMNS, Head, from_row, name_taken, pulls_begun_and_over, queries, race_lost, to_row
 
 BUSY = 60.0  # seconds to wait for another writer, who usually holds the file for a millisecond
 PAUSES = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.05, 0.1)  # seconds between two tries
@@ -60,7 +60,7 @@ class SqliteStore:
     def __init__(self, path: Path, *, durability: str = "full") -> None:
         # the file that links lead to: SQLite keeps its log beside that one, and all agents must queue at one lock
         self.path, self.durability = Path(os.path.realpath(path)), durability
-        self._turns = FileLock(beside(self.path, "lock"))
+        self._turns = FileLock(file_beside(self.path, "lock"))
         self._failed: tuple[str, str] | None = None  # why nothing more is written, and what to do
         self._identity: tuple[int, int] | None = None  # of the file, once it was opened: another would lack our events
         self._begin()
@@ -69,7 +69,7 @@ class SqliteStore:
     def _begin(self) -> None:
         """Set what a forked child does not share with its parent."""
         self._file: OpenFile | None = None
-        self._flushing = threading.RLock()
+        self._using, self._flushing = threading.RLock(), threading.RLock()
         self._next_check = 0.0
 
     # -- the log ------------------------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class SqliteStore:
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none: only if the log's head is the event before the first."""
         rows, first, last = [(study, *to_row(event)) for event in events], events[0].seq, events[-1]
-        begun, over = begun_and_over(events)
+        begun, over = pulls_begun_and_over(events)
         with self._write(study) as connection:
             head = (study, last.seq, last.digest)
             if first == 1:
@@ -92,7 +92,7 @@ class SqliteStore:
             else:
                 connection.execute(_MOVE, (*head, first - 1))
             if not connection.changes():
-                raise beaten(first)
+                raise race_lost(first)
             connection.executemany(_INSERT, rows)
             if lease is not None and begun:
                 leases = [(study, pull, time.time() + lease) for pull in begun]
@@ -142,7 +142,7 @@ class SqliteStore:
     def rename(self, study: str, name: str) -> None:
         with self._write(study) as connection:
             if (name,) in connection.execute(_NAMES).fetchall():
-                raise taken(name)
+                raise name_taken(name)
             for table in ("heads", "events", "leases", "agents"):
                 connection.execute(f"UPDATE {table} SET study = ? WHERE study = ?", (name, study))  # noqa: S608
         self.flush()
@@ -186,7 +186,7 @@ class SqliteStore:
 
     def close(self) -> None:
         self._turns.close()
-        with self._flushing, SQLITE.lock:
+        with self._flushing, self._using, SQLITE.use():
             if self._file is not None:
                 file, self._file = self._file, None
                 file.close()
@@ -197,10 +197,9 @@ class SqliteStore:
 
         If the file is damaged, the error names the study that is read or written.
         """
-        with SQLITE.lock:
-            depth, is_open = SQLITE.depth, False
+        with self._using, SQLITE.use():
+            is_open = False
             try:
-                SQLITE.depth = depth + 1
                 file = self._file
                 if file is None or file.is_closed:
                     file = self._open()
@@ -214,14 +213,12 @@ class SqliteStore:
                 if getattr(error, "extendedresult", None) in _FSYNC:
                     raise self._fail(*_broken(error)) from None
                 if study is not None and is_open and isinstance(error, apsw.CorruptError | UnicodeDecodeError):
-                    raise unreadable(study, self.path) from None
+                    raise unreadable_log(study, self.path) from None
                 raise _explained(self.path, error) from None
-            finally:
-                SQLITE.depth = depth  # and not one less: Ctrl-C may have come before it was one more
 
     def _open(self) -> OpenFile:
-        if self._identity is None and is_missing(self.path):
-            create(self.path, self._turns, TABLES)
+        if self._identity is None and is_store_missing(self.path):
+            create_store_file(self.path, self._turns, TABLES)
         file = OpenFile(self.path, _waiting(self.path), syncs=self.durability == "full")
         if self._identity not in (None, file.identity):
             file.close()
@@ -258,7 +255,7 @@ class SqliteStore:
     def _is_missing(self) -> bool:
         """Whether there is nothing to read yet: reading does not create the file."""
         try:
-            return self._identity is None and is_missing(self.path)
+            return self._identity is None and is_store_missing(self.path)
         except OSError as error:
             raise _explained(self.path, error) from None
 
@@ -276,7 +273,7 @@ class SqliteStore:
             raise self._fail(*problem)
 
 
-_STORES = renewed(SqliteStore._begin)
+_STORES = renewed_after_fork(SqliteStore._begin)
 
 
 def _waiting(path: Path) -> Callable[[int], bool]:

@@ -9,18 +9,19 @@ Nothing but SQLite opens the database: closing any handle of it would release th
 
 import contextlib
 import errno
+import functools
 import os
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import apsw
 
 from ..errors import StoreFailed
-from ..text.files import sync
+from ..text.files import sync_to_disk
 from .locks import BUSY_WITHOUT_TURN, FileLock
 from .store import SCHEMA, check_schema
 
@@ -28,12 +29,13 @@ APPLICATION = 0x74687273  # "thrs", in the file's header
 PAGE = 4096  # bytes
 MAGIC = b"\x37\x7f\x06"  # how a write-ahead log begins
 STALE = 600.0  # seconds after which a half-made store is abandoned
-FORK_WAITS = 60.0  # seconds for which a fork waits for another thread that uses SQLite
+FORK_WAITS = 60.0  # seconds for which a fork waits for other threads that use SQLite
+MOMENT = 0.0005  # seconds between two looks at who uses SQLite, and who forks
 Problem = tuple[str, str]  # which rule is broken, and what to do
 DAMAGED = ("is damaged or was truncated", "restore it from a copy; sqlite3 FILE .recover may save what is left")
 
 
-def beside(path: Path, what: str) -> Path:
+def file_beside(path: Path, what: str) -> Path:
     """A file that belongs to the store's: its log, its lock."""
     return path.with_name(f"{path.name}-{what}")
 
@@ -41,11 +43,11 @@ def beside(path: Path, what: str) -> Path:
 # -- creating ---------------------------------------------------------------------------------------------------------
 
 
-def is_missing(path: Path) -> bool:
+def is_store_missing(path: Path) -> bool:
     """Whether there is no store yet. A log without its file is an error: SQLite would apply it to a new file."""
     if path.exists():
         return False
-    for log in (beside(path, "wal"), beside(path, "journal")):
+    for log in (file_beside(path, "wal"), file_beside(path, "journal")):
         if _has_content(log) and not path.exists():  # it was not created meanwhile
             rule = f"is not there, but its log {log.name} is: the file was deleted or moved, and rewards may be in both"
             remedy = "put the file back, or move its log away to start with an empty store"
@@ -57,12 +59,12 @@ def _has_content(file: Path) -> bool:
     return file.exists() and file.stat().st_size > 0
 
 
-def create(path: Path, lock: FileLock, tables: str) -> None:
+def create_store_file(path: Path, lock: FileLock, tables: str) -> None:
     """Create a store, unless another process was quicker. It gets its name when it is complete."""
     if not path.parent.is_dir():
         raise StoreFailed("storage", str(path), "its folder does not exist", f"make it: mkdir -p {path.parent}")
     with lock.turn(patience=30.0):
-        if not is_missing(path):
+        if not is_store_missing(path):
             return
         _remove_leftovers(path)
         made = path.with_name(f"{path.name}-new-{os.urandom(6).hex()}")
@@ -71,7 +73,7 @@ def create(path: Path, lock: FileLock, tables: str) -> None:
             _fill(made, tables)
             _publish(made, path)
         finally:
-            for leftover in (made, *(beside(made, what) for what in ("wal", "shm", "journal"))):
+            for leftover in (made, *(file_beside(made, what) for what in ("wal", "shm", "journal"))):
                 leftover.unlink(missing_ok=True)
 
 
@@ -97,7 +99,7 @@ def _fill(made: Path, tables: str) -> None:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     finally:
         connection.close()
-    sync(made)
+    sync_to_disk(made)
 
 
 def _publish(made: Path, path: Path) -> None:
@@ -109,7 +111,7 @@ def _publish(made: Path, path: Path) -> None:
     except OSError:  # a file system without hard links
         made.rename(path)
     try:
-        sync(path.parent)
+        sync_to_disk(path.parent)
     except OSError:
         path.unlink(missing_ok=True)  # a store whose name may vanish must not be used
         raise
@@ -126,7 +128,7 @@ class OpenFile:
     """
 
     def __init__(self, path: Path, wait: Callable[[int], bool], *, syncs: bool) -> None:
-        self._path, self._log, self._index = str(path), str(beside(path, "wal")), str(beside(path, "shm"))
+        self._path, self._log, self._index = str(path), str(file_beside(path, "wal")), str(file_beside(path, "shm"))
         self._wait, self._syncs = wait, syncs
         self._handle: int | None = None  # of the log; None: this connection has none
         self._next_try = 0.0  # when to try again to settle
@@ -197,7 +199,7 @@ class OpenFile:
     # -- the disk ----------------------------------------------------------------------------------------------------
 
     def flush(self, pause: Callable[[], bool]) -> None:
-        """Bring the log to the disk. Only with the lock of `SQLITE`, until it is settled."""
+        """Bring the log to the disk. Only for one thread at a time, until it is settled."""
         if self._handle is None or not self._syncs:
             self.is_settled = True
         elif self.is_settled:
@@ -212,7 +214,7 @@ class OpenFile:
         if their fsync failed and they died, the failure is not reported again. Copying writes everything once more.
         """
         if time.monotonic() >= self._next_try:
-            sync(Path(self._path).parent)
+            sync_to_disk(Path(self._path).parent)
             self.connection.set_busy_handler(None)  # `pause` takes less time
             try:
                 while not self.is_settled:
@@ -256,7 +258,7 @@ def _check_before_opening(path: Path) -> None:
 
 def _lost_its_log(path: Path) -> bool:
     """Whether there is an index without a log. SQLite makes the log first, and deletes it last."""
-    log, index = beside(path, "wal"), beside(path, "shm")
+    log, index = file_beside(path, "wal"), file_beside(path, "shm")
     for _ in range(5):
         if log.exists() or not index.exists():
             return False
@@ -266,7 +268,7 @@ def _lost_its_log(path: Path) -> bool:
 
 def _connected(path: Path) -> apsw.Connection:
     """Connect. On a read-only disk there are no writers, so SQLite reads without the files it would share with them."""
-    if os.statvfs(path).f_flag & os.ST_RDONLY and not beside(path, "wal").exists():
+    if os.statvfs(path).f_flag & os.ST_RDONLY and not file_beside(path, "wal").exists():
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         return apsw.Connection(f"file:{quote(str(path))}?immutable=1", flags=flags)
     return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
@@ -297,51 +299,65 @@ def _name_of(link: str) -> str:
 
 
 class SqliteUse:
-    """Who uses SQLite in this process: one thread at a time, and none while the process forks.
+    """Which threads use SQLite in this process: any number at once, and none while the process forks.
 
     SQLite notes its locks per process and file. A forked child inherits the notes, but not the locks: with a connection
-    of its parent, or a new one to the same file, it could write without a lock. So a fork waits for the thread that
-    uses SQLite, and the child closes what it inherited, which changes nothing for the parent. It can then open the
+    of its parent, or a new one to the same file, it could write without a lock. So a fork waits for the threads that
+    use SQLite, and the child closes what it inherited, which changes nothing for the parent. It can then open the
     same file again.
+
+    What a fork waits for, and what waits for a fork, only spares children: what counts is who was inside when the child
+    was made.
     """
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.depth = 0  # how often the thread that has the lock is inside SQLite
         self.files: set[OpenFile] = set()
+        self.forks: list[None] = []  # one for each fork that waits or happens
         self.is_unsafe = False  # whether this process was forked by a thread inside SQLite, or beside one
+        self._inside: set[int] = set()  # threads
         self._abandoned: list[OpenFile] = []
-        self._mine = threading.local()
+
+    @contextlib.contextmanager
+    def use(self, *, waits: bool = True) -> Iterator[None]:
+        """Be inside SQLite. A thread that is inside already never waits for a fork, which waits for it."""
+        thread = threading.get_ident()
+        enters = thread not in self._inside
+        try:
+            while self.forks and enters and waits:
+                time.sleep(MOMENT)
+            self._inside.add(thread)
+            yield
+        finally:
+            if enters:
+                self._inside.discard(thread)
 
     def abandon(self, file: OpenFile) -> None:
-        """Close a file whose store is garbage. This may happen anywhere, so it waits for nothing."""
+        """Close a file whose store is garbage, or Python ends. This may happen anywhere, so it waits for nothing."""
         self._abandoned.append(file)
-        if self.lock.acquire(blocking=False):
-            try:
+        if not self.forks and self._inside <= {threading.get_ident()}:
+            with self.use(waits=False):
                 self.close_abandoned()
-            finally:
-                self.lock.release()
 
     def close_abandoned(self) -> None:
-        while self._abandoned and not self.is_unsafe:
-            self._abandoned.pop().close()
+        with contextlib.suppress(IndexError):  # there is none, or another thread took the last
+            while not self.is_unsafe:
+                self._abandoned.pop().close()
 
     def before_fork(self) -> None:
-        self._mine.held = False  # Python forks even if this is interrupted
-        self._mine.held = self.lock.acquire(timeout=FORK_WAITS)
-
-    def after_in_parent(self) -> None:
-        if self._mine.held:
-            self.lock.release()
+        """Wait for other threads. If this is interrupted, Python forks all the same."""
+        end = time.monotonic() + FORK_WAITS
+        while self._inside and threading.get_ident() not in self._inside and time.monotonic() < end:
+            time.sleep(MOMENT)
 
     def after_in_child(self) -> None:
-        self.lock, self._abandoned = threading.RLock(), []
-        self.is_unsafe = self.is_unsafe or bool(self.depth) or not self._mine.held
+        self.is_unsafe = self.is_unsafe or bool(self._inside)
+        self._inside, self._abandoned = set(), []
+        self.forks.clear()
         for file in () if self.is_unsafe else list(self.files):
             file.close(tidy=False)
 
 
 SQLITE = SqliteUse()
-os.register_at_fork(
-    before=SQLITE.before_fork, after_in_parent=SQLITE.after_in_parent, after_in_child=SQLITE.after_in_child
-)
+os.register_at_fork(before=SQLITE.before_fork, after_in_child=SQLITE.after_in_child)
+# Called before the other one, and without a line of Python: Ctrl-C cannot come in between.
+os.register_at_fork(before=functools.partial(SQLITE.forks.append, None), after_in_parent=SQLITE.forks.pop)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl
 
 from ..core.events import Event
-from ..errors import UNSAID, Conflict, InvalidInput, StoreFailed, lacks
+from ..errors import UNSAID, Conflict, InvalidInput, StoreFailed, missing_package
 
 KINDS = "memory, sqlite:///file.db or postgresql://user@host/database"
 COLUMNS = ", ".join(Event._fields)
@@ -53,7 +53,7 @@ class Head(NamedTuple):
     digest: bytes | None  # as the event has it
 
 
-def link(before: bytes, event: tuple[Any, ...]) -> bytes:
+def chain_digest(before: bytes, event: tuple[Any, ...]) -> bytes:
     """The digest of an event that follows the one with the digest ``before``. Raises ValueError if it is not an event.
 
     >>> link(START, Event(1, "created", key="k")).hex()
@@ -101,7 +101,7 @@ def chained(events: Iterable[Event]) -> list[Event]:
     """
     log, digest = [], START
     for event in events:
-        digest = link(digest, event)
+        digest = chain_digest(digest, event)
         log.append(event._replace(digest=digest))
     return log
 
@@ -125,7 +125,7 @@ class Store(Protocol):
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
         """The events of a study with ``seq > after``, in order, at most ``limit``; none if there is no such study.
 
-        These are the events that are there. `reader.pages` checks whether they are the ones that were written.
+        These are the events that are there. `reader.log_pages` checks whether they are the ones that were written.
         """
 
     def head(self, study: str) -> Head | None:
@@ -134,7 +134,7 @@ class Store(Protocol):
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none; after `Interrupted` it is unknown which. Then call `flush`.
 
-        The events carry their digests (see `link`), and the last of them becomes the head.
+        The events carry their digests (see `chain_digest`), and the last of them becomes the head.
 
         Pulls that the events ask for get a lease of ``lease`` seconds; pulls that they end lose theirs.
         """
@@ -237,7 +237,7 @@ def _postgres(url: str) -> Store:
     try:
         from .postgres import PostgresStore
     except ImportError as error:
-        raise StoreFailed("storage", "postgresql://…", *lacks(error, "postgres")) from None
+        raise StoreFailed("storage", "postgresql://…", *missing_package(error, "postgres")) from None
     return PostgresStore(url)
 
 
@@ -271,7 +271,7 @@ class MemoryStore:
         with self._lock:
             log = self.logs.get(study, [])
             if events[0].seq != len(log) + 1:
-                raise beaten(events[0].seq)
+                raise race_lost(events[0].seq)
             if events[0].digest is None:
                 raise InvalidInput("event", events[0].seq, "has no digest", "store.chained gives it one")
             log.extend(events)
@@ -302,7 +302,7 @@ class MemoryStore:
     def rename(self, study: str, name: str) -> None:
         with self._lock:
             if name in self.logs:
-                raise taken(name)
+                raise name_taken(name)
             if study in self.logs:
                 self.logs[name] = self.logs.pop(study)
                 self._notes[name] = self._notes.pop(study, {})
@@ -374,16 +374,16 @@ def _parsed(text: str) -> Any:
         return text
 
 
-def taken(name: str) -> Conflict:
+def name_taken(name: str) -> Conflict:
     return Conflict("study", name, "already exists", "choose another name")
 
 
-def beaten(seq: int) -> Conflict:
+def race_lost(seq: int) -> Conflict:
     """Another agent wrote the event of that number."""
     return Conflict("event", seq, "another agent wrote it first", "read, and decide again")
 
 
-def begun_and_over(events: Sequence[Event]) -> tuple[list[int], list[int]]:
+def pulls_begun_and_over(events: Sequence[Event]) -> tuple[list[int], list[int]]:
     """The pulls that the events leave pending, and those that they end.
 
     >>> begun_and_over([Event(2, "asked", 1), Event(3, "asked", 2), Event(4, "told", 1)])

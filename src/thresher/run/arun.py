@@ -12,8 +12,8 @@ from ..core.verdict import Verdict
 from ..errors import InvalidInput
 from ..study import Study, peek
 from .engines import check_evaluator
-from .engines.coroutines import WIND_UP, Coroutines, log_left
-from .evaluators import Sharing, WrappedCoroutine, entered_async, is_coroutine, read_shared
+from .engines.coroutines import WIND_UP, Coroutines, log_left_tasks
+from .evaluators import Sharing, WrappedCoroutine, is_coroutine, read_shared, shared_argument_async
 from .loop import Limits, Progress, Runner, check_study
 
 OnProgress = Callable[[Progress], object]
@@ -72,7 +72,7 @@ async def arun(
     sharing = read_shared(shared, awaits=True)
     await _until_done(_in_thread(lambda: peek(study, lambda ledger: ledger.seq)))  # before anything is set up
     wrapped = WrappedCoroutine(evaluate)
-    async with entered_async(sharing) as wrapped.more:
+    async with shared_argument_async(sharing) as wrapped.more:
         return await AsyncRun(
             study, Coroutines(wrapped, workers, asyncio.get_running_loop()), limits, on_progress
         ).run()
@@ -102,7 +102,7 @@ class AsyncRun:
         cancelled = await _all_done([running], on_cancel=self._stop)
         tasks = self._engine.cancel_all()
         cancelled = await _all_done(tasks, timeout=WIND_UP) or cancelled
-        log_left(tasks)
+        log_left_tasks(tasks)
         verdict = running.result()
         if self._progress_error is not None:
             raise self._progress_error

@@ -27,7 +27,7 @@ TRANSIENT_NAMES = ("timeout", "connect", "ratelimit")  # the names of many libra
 _OURS = tuple(str(Path(__file__).parent / name) for name in ("engines", "loop.py", "evaluators.py", "pairs.py"))
 
 
-def same_error(error: BaseException) -> str:
+def error_identity(error: BaseException) -> str:
     """Equal for two failures with the same error: the type of the exception and the place where it was raised."""
     if isinstance(error, EvaluationFailed) and error.kind:
         return error.kind
@@ -132,9 +132,9 @@ def _is_ours(frame: TracebackType) -> bool:
     return file.startswith(_OURS) or "concurrent/futures" in file
 
 
-def log_first(arm: str, error: BaseException, logged: set[str]) -> None:
+def log_first_traceback(arm: str, error: BaseException, logged: set[str]) -> None:
     """Log the traceback of an evaluation of this arm, unless ``logged`` says that the run has met the same error."""
-    kind = same_error(error)
+    kind = error_identity(error)
     if kind not in logged and len(logged) < MOST and (text := traceback_text(error)):
         logged.add(kind)
         log.warning(f"an evaluation of arm {shown(arm)} failed; the first traceback of this error:\n{text}")

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import CannotGoOn, InvalidInput, told_of
+from ..errors import CannotGoOn, InvalidInput, error_line
 from ..study import Pull
 from ..text.logs import log
 from .pairs import Pair
@@ -124,7 +124,7 @@ def read_shared(sharing: object, *, awaits: bool) -> Shared | None:
 
 
 @contextlib.contextmanager
-def entered(shared: Shared | None) -> Iterator[More]:
+def shared_argument(shared: Shared | None) -> Iterator[More]:
     """Set it up, yield it as an argument, and clean it up. A clean-up that fails is logged."""
     if shared is None:
         yield ()
@@ -147,8 +147,8 @@ def entered(shared: Shared | None) -> Iterator[More]:
 
 
 @contextlib.asynccontextmanager
-async def entered_async(shared: Shared | None) -> AsyncIterator[More]:
-    """Like `entered`, in an event loop. One task sets it up and cleans it up, as many libraries require."""
+async def shared_argument_async(shared: Shared | None) -> AsyncIterator[More]:
+    """Like `shared_argument`, in an event loop. One task sets it up and cleans it up, as many libraries require."""
     if shared is None:
         yield ()
         return
@@ -170,8 +170,8 @@ async def _result(value: Any) -> Any:
 
 
 def _not_set_up(error: Exception) -> CannotGoOn:
-    return CannotGoOn("shared", rule=f"its set-up failed: {told_of(error)}", remedy="no pull was issued")
+    return CannotGoOn("shared", rule=f"its set-up failed: {error_line(error)}", remedy="no pull was issued")
 
 
 def _log(error: Exception) -> None:
-    log.warning(f"shared: its clean-up failed: {told_of(error)}; no reward is lost")
+    log.warning(f"shared: its clean-up failed: {error_line(error)}; no reward is lost")

@@ -18,12 +18,12 @@ from ..core import kernel
 from ..core.events import Cause
 from ..core.places import mixed
 from ..core.state import State
-from ..errors import AlreadyTold, CannotGoOn, EvaluationFailed, shown, told_of
+from ..errors import AlreadyTold, CannotGoOn, EvaluationFailed, error_line, shown
 from ..study import Pull, Study, give_up, peek
 from ..text.logs import log
 from ..text.naming import Naming
 from ..text.quantities import duration
-from .evaluator_errors import same_error
+from .evaluator_errors import error_identity
 
 BASELINE = "the baseline failed: "  # the reason and the kind of a baseline's failure begin with this
 OUTSIDE = "outside the bounds"  # the kind of a failure that is a reward outside the bounds
@@ -355,12 +355,12 @@ class EvaluatorRefused(CannotGoOn):
     """A persistent evaluator does not fit this study, so no pull can be made. Every engine passes this on."""
 
 
-def as_the_evaluators(error: BaseException) -> BaseException:
+def wrap_evaluator_error(error: BaseException) -> BaseException:
     """An exception of the evaluator, wrapped if it could be mistaken for one of the engine's own."""
     is_meant = isinstance(error, EvaluatorLost | EvaluatorRefused)
     if is_meant or not isinstance(error, WorkerLost | CannotGoOn | CancelledError):
         return error
-    failed = EvaluationFailed(told_of(error), kind=same_error(error))
+    failed = EvaluationFailed(error_line(error), kind=error_identity(error))
     failed.__cause__ = error
     return failed
 

@@ -20,9 +20,9 @@ from ..core.checks import named_arguments
 from ..core.events import Cause
 from ..core.state import State
 from ..core.verdict import Verdict
-from ..errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds, shown, told_of
+from ..errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds, error_line, shown
 from ..log.commands import Telling
-from ..study import SWEEP, Pull, Study, give_up, others_pulls, peek, tell_together
+from ..study import SWEEP, Pull, Study, count_pulls_of_others, give_up, peek, tell_together
 from ..text.logs import log
 from ..text.phrasing import listed, plural
 from . import signals
@@ -30,7 +30,7 @@ from .command.protocol import Noted, remarks_of
 from .command.reward import TimedOut
 from .engines import AnyExecutor, open_engine
 from .engines.local import Engine, Evaluate, EvaluateSharing
-from .evaluator_errors import is_refused, is_transient, log_first, same_error
+from .evaluator_errors import error_identity, is_refused, is_transient, log_first_traceback
 from .evaluators import Sharing
 from .failures import OUTSIDE, WINDOW, Failure, NoWorkers, Suspects, Watch, WorkerLost
 from .pairs import check_pair
@@ -369,7 +369,7 @@ class Runner:
 
     def run(self) -> None:
         """Issue pulls and record rewards until the study is done, the time is over, or a signal comes."""
-        with signals.into(self._inbox):
+        with signals.queue_signals(self._inbox):
             try:
                 while self._has_work():
                     self._handle_items()
@@ -394,7 +394,7 @@ class Runner:
 
     def _waits_for_others(self) -> bool:
         """Whether other agents evaluate the last cases. If they lose one, it is tried again here."""
-        count = others_pulls(self.study) if self.study.store.leased else 0
+        count = count_pulls_of_others(self.study) if self.study.store.leased else 0
         if count and not self._said_waiting:
             log.warning(f"waiting for {plural(count, 'pull')} of other agents: what they lose is tried again here")
             self._said_waiting = True
@@ -506,9 +506,9 @@ class Runner:
             kind = "its worker was lost" if cause == "failed" else None
             self._watch.failure(Failure(pull, str(error), cause, kind), time.monotonic())
         except BaseException as error:
-            log_first(pull.arm, error, self._logged)
-            kind = None if is_transient(error) else same_error(error)
-            failure = Failure(pull, told_of(error), self._cause(error), kind, error, isinstance(error, TimedOut))
+            log_first_traceback(pull.arm, error, self._logged)
+            kind = None if is_transient(error) else error_identity(error)
+            failure = Failure(pull, error_line(error), self._cause(error), kind, error, isinstance(error, TimedOut))
             self._watch.failure(failure, time.monotonic())
         else:
             self._handle_returned(evaluation, value)

@@ -14,7 +14,7 @@ from ..log.locks import INTERRUPTS
 CAUGHT = (signal.SIGINT, signal.SIGTERM)
 
 _HUNG_UP: list[int] = []  # not empty if the terminal was closed during `until_stopped`
-_HANDLED_BEFORE: list[Any] = []  # how SIGTERM was handled outside each block of `into`, outermost first
+_HANDLED_BEFORE: list[Any] = []  # how SIGTERM was handled outside each block of `queue_signals`, outermost first
 
 
 def _in_forked_child() -> None:
@@ -27,7 +27,7 @@ os.register_at_fork(after_in_child=_in_forked_child)
 
 
 @contextlib.contextmanager
-def into(inbox: "queue.SimpleQueue[Any]") -> Iterator[None]:
+def queue_signals(inbox: "queue.SimpleQueue[Any]") -> Iterator[None]:
     """Inside the block, a signal only puts its number into the queue. Only the main thread gets signals.
 
     While a store waits for another process, nothing is half done, so there a signal has its usual effect. SIGHUP is
@@ -69,10 +69,10 @@ def into(inbox: "queue.SimpleQueue[Any]") -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def later() -> Iterator[None]:
+def delay_signals() -> Iterator[None]:
     """Delay signals until the end of the block."""
     meanwhile: queue.SimpleQueue[signal.Signals] = queue.SimpleQueue()
-    with into(meanwhile):
+    with queue_signals(meanwhile):
         yield
     while not meanwhile.empty():
         signal.raise_signal(meanwhile.get())

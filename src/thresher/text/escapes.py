@@ -32,8 +32,8 @@ def visible(text: str) -> str:
     return "".join(char if char.isprintable() or char in KEPT else repr(char)[1:-1] for char in text)
 
 
-def cell(text: str) -> str:
-    """Text for CSV that a spreadsheet takes for text, not for a formula; `text_of` reads it back.
+def csv_cell(text: str) -> str:
+    """Text for CSV that a spreadsheet takes for text, not for a formula; `text_of_cell` reads it back.
 
     >>> cell("=1+1"), cell("'=1+1"), cell("-0.5"), cell("it's"), cell("a;=1")
     ("'=1+1", "''=1+1", '-0.5', "it's", "a;'=1")
@@ -41,8 +41,8 @@ def cell(text: str) -> str:
     return _EVALUATED.sub("'", text)
 
 
-def text_of(cell: str) -> str:
-    """The text that `cell` wrote.
+def text_of_cell(cell: str) -> str:
+    """The text that `csv_cell` wrote.
 
     >>> text_of("'=1+1"), text_of("''=1+1"), text_of("-0.5"), text_of("it's")
     ('=1+1', "'=1+1", '-0.5', "it's")
@@ -50,13 +50,13 @@ def text_of(cell: str) -> str:
     return _QUOTED.sub("", cell)
 
 
-def remark(text: str) -> str:
-    r"""A note or a reason for CSV, which nothing reads back: as `cell`, with the commands of a terminal as codes.
+def csv_remark(text: str) -> str:
+    r"""A note or a reason for CSV, which nothing reads back: as `csv_cell`, with the commands of a terminal as codes.
 
     >>> print(remark("a\x1b[31mb"), remark("=1+1"))
     a\x1b[31mb '=1+1
     """
-    return cell(_COMMANDS.sub(lambda match: repr(match[0])[1:-1], text))
+    return csv_cell(_COMMANDS.sub(lambda match: repr(match[0])[1:-1], text))
 
 
 def csv_line(cells: Iterable[object]) -> str:

@@ -26,7 +26,7 @@ class Kind(NamedTuple):
 
 
 @contextlib.contextmanager
-def replacing(out: str | Path, kind: Kind, *, force: bool = False) -> Iterator[Path]:
+def replacing_file(out: str | Path, kind: Kind, *, force: bool = False) -> Iterator[Path]:
     """A file beside ``out`` to write to, with the same ending. It replaces ``out`` when the block succeeds.
 
     Whatever happens, ``out`` is the whole old file or the whole new one, and nothing else is left behind. Links
@@ -38,7 +38,7 @@ def replacing(out: str | Path, kind: Kind, *, force: bool = False) -> Iterator[P
         with _explained(out):
             yield Path(out)
         return
-    check(out, kind, force=force)
+    check_output_file(out, kind, force=force)
     target = _target(out)
     partial = target.with_name(f".partial-{os.urandom(6).hex()}{target.suffix}")
     with _explained(out):
@@ -50,7 +50,7 @@ def replacing(out: str | Path, kind: Kind, *, force: bool = False) -> Iterator[P
             partial.unlink(missing_ok=True)
 
 
-def check(out: str | Path, kind: Kind, *, force: bool = False) -> None:
+def check_output_file(out: str | Path, kind: Kind, *, force: bool = False) -> None:
     """Raise `InvalidInput` if ``out`` is a file of another kind or cannot be written. An empty file is fine."""
     if _is_stream(out):
         return
@@ -66,10 +66,10 @@ def put_in_place(partial: Path, target: Path) -> None:
     target = _target(target)
     with contextlib.suppress(FileNotFoundError):
         partial.chmod(stat.S_IMODE(target.stat().st_mode))
-    sync(partial)
+    sync_to_disk(partial)
     partial.replace(target)
     with contextlib.suppress(OSError):  # some file systems cannot do this
-        sync(target.parent)
+        sync_to_disk(target.parent)
 
 
 def _target(out: str | Path) -> Path:
@@ -98,7 +98,7 @@ def _explained(out: str | Path) -> Iterator[None]:
         raise InvalidInput("file", str(out), f"cannot be written ({error.strerror})", "name another file") from error
 
 
-def sync(path: Path) -> None:
+def sync_to_disk(path: Path) -> None:
     """Bring a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:

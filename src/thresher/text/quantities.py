@@ -18,12 +18,12 @@ def read_json(text: str, object_pairs_hook: Callable[[list[tuple[str, Any]]], An
     ValueError: a whole number in it has 5,001 digits, more than the 4,300 that can be read
     """
     try:
-        return json.loads(text, parse_int=whole, object_pairs_hook=object_pairs_hook)
+        return json.loads(text, parse_int=read_whole, object_pairs_hook=object_pairs_hook)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
 
-def whole(text: str) -> int:
+def read_whole(text: str) -> int:
     """A whole number.
 
     >>> whole("17")
@@ -92,7 +92,7 @@ def read_quantity(text: str) -> float | None:
         return None
 
 
-def seconds(text: str, *, most: float) -> float | None:
+def read_seconds(text: str, *, most: float) -> float | None:
     """A length of time in seconds, above 0 and at most ``most``; None if it is not one: then the error is `DURATIONS`.
 
     >>> seconds("1.5h", most=1e9), seconds("90", most=1e9), seconds("1e3", most=1e9), seconds("5%", most=1e9)

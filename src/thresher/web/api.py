@@ -13,9 +13,9 @@ from starlette.concurrency import run_in_threadpool
 
 from ..core import checks
 from ..core.checks import finite
-from ..core.pulls import id_in, pull_json
-from ..create import create as create_study
-from ..log.reader import section
+from ..core.pulls import pull_id_in, pull_json
+from ..create import create_from_spec
+from ..log.reader import log_section
 from ..study import ask_for_reply, peek, tell_for_reply
 from . import models
 from .event_stream import in_pieces
@@ -100,7 +100,7 @@ def _add_readers(api: APIRouter, served: ServedStudies) -> None:
     ) -> Any:
         """The log after an event, oldest first."""
         arms = served.live_study(study).arms
-        page = section(served.reader, study, after, limit)
+        page = log_section(served.reader, study, after, limit)
         last = page[-1].seq if page else after
         return AsciiJson({"format": 1, "events": [event_json(event, arms) for event in page], "next": last})
 
@@ -150,7 +150,9 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
     @api.post("/studies", response_model=models.Summary, status_code=201, responses=_problems(409))
     async def create(new: models.NewStudy) -> Any:
         """Create a study."""
-        await served.write(lambda: create_study(new.name, new.spec(), storage=served.store, if_exists=new.if_exists))
+        await served.write(
+            lambda: create_from_spec(new.name, new.spec(), storage=served.store, if_exists=new.if_exists)
+        )
         return AsciiJson(await run_in_threadpool(lambda: served.live_study(new.name).head()), 201)
 
     @api.post("/studies/{study}/ask", response_model=models.Asked)
@@ -205,7 +207,7 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
         def act() -> None:
             opened = served.writable_study(study)
             # drop none unless all are pulls of this study
-            peek(opened, lambda ledger: [ledger.state_of(id_in(ledger, pull)) for pull in body.pulls])
+            peek(opened, lambda ledger: [ledger.state_of(pull_id_in(ledger, pull)) for pull in body.pulls])
             for pull in body.pulls:
                 opened.drop(pull, cause=body.cause, reason=body.reason)
 

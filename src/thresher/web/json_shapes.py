@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.events import Event, remarks_of, to_json
-from ..core.hard_cases import hardest, seen_cases
+from ..core.hard_cases import hardest_cases, seen_cases
 from ..core.row_text import COLUMNS as OF_ARMS
 from ..core.row_text import DETAILS, cells, further
 from ..core.rows import Row
@@ -196,7 +196,7 @@ def columns_of(row: Row, wording: Wording, *, outside: bool) -> tuple[Any, ...]:
 def cases_json(ledger: State, limit: int) -> dict[str, Any]:
     """The hardest cases; of each the worst rewards, with the numbers of their arms."""
     rows, sign, wording = [], -1.0 if ledger.spec.lower_is_better else 1.0, wording_of(ledger.spec)
-    for row in hardest(ledger, limit):
+    for row in hardest_cases(ledger, limit):
         failed, index = set(row.failed_by), ledger.spec.index
         worst = heapq.nsmallest(
             MOST_REWARDS,

@@ -22,7 +22,7 @@ from ..core.sentences import Wording
 from ..core.spec import Spec
 from ..core.state import State
 from ..core.verdict import Verdict, verdict_of
-from ..log.reader import section
+from ..log.reader import log_section
 from ..log.store import Store
 from ..text.quantities import duration, speed
 from .json_shapes import (
@@ -63,7 +63,7 @@ class LiveStudy:
         self._earlier = follower.ledger.own_told
         self._table: tuple[int, bytes] = (0, b"")
         self._cases: dict[int, tuple[float, bytes]] = {}  # by limit: the time until which they are fresh, and the JSON
-        self._remember(section(store, name, max(1, follower.seq - 2000), 2000))
+        self._remember(log_section(store, name, max(1, follower.seq - 2000), 2000))
         self._update_rows()
 
     def catch_up(self) -> int:

@@ -15,7 +15,7 @@ from ..core.rows import LABELS, Label, label_of
 from ..core.spec import Spec
 from ..core.state import State
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy
-from ..log.reader import damaged, pages, section, unknown
+from ..log.reader import damaged_log, log_pages, log_section, unknown_study
 from ..log.store import Store
 
 MOST = 500  # points; when there are more, every other one is removed
@@ -91,12 +91,12 @@ class LogFollower:
     def __init__(self, name: str, store: Store) -> None:
         self.name, self.store = name, store
         try:
-            first = next(iter(section(store, name, 0, 1)), None)
+            first = next(iter(log_section(store, name, 0, 1)), None)
             if first is None:
-                raise unknown(name)
-            self.ledger: State = ledgers.begun(first)
+                raise unknown_study(name)
+            self.ledger: State = ledgers.state_after_created(first)
         except InvalidInput as error:
-            raise damaged(self.name, f"event 1: {error}") from None
+            raise damaged_log(self.name, f"event 1: {error}") from None
         self.tally = LabelCounts(self.ledger.spec)
         if self.ledger.base >= 0:
             self.tally.update(self.ledger, self.ledger.base)
@@ -104,7 +104,7 @@ class LogFollower:
         self.history = History()
         self.changed = array("q", [1]) * len(self.ledger.spec.arms)  # the last event of each arm
         self.created = moment(first.time)
-        for page in pages(store, name, first):
+        for page in log_pages(store, name, first):
             self._fold(page)
 
     @property
@@ -128,7 +128,7 @@ class LogFollower:
     def catch_up(self) -> Iterator[Sequence[Event]]:
         """Fold the new events of the log, and yield them page by page."""
         try:
-            for page in pages(self.store, self.name, self.ledger.last):
+            for page in log_pages(self.store, self.name, self.ledger.last):
                 self._fold(page)
                 yield page
         except (DamagedStudy, UnknownStudy):  # another study, an end lost in a crash, or damage
@@ -139,7 +139,7 @@ class LogFollower:
             try:
                 ledgers.apply(self.ledger, event)
             except (ThresherError, *NO_EVENT) as error:
-                raise damaged(self.name, f"event {event.seq}: {error}") from None
+                raise damaged_log(self.name, f"event {event.seq}: {error}") from None
             self._note(event)
 
     def _note(self, event: Event) -> None:

@@ -7,9 +7,9 @@ from fastapi import APIRouter
 from fastapi.responses import FileResponse, HTMLResponse, Response
 
 from ..core import sentences
-from ..core.spec import Spec, from_json
+from ..core.spec import Spec, spec_from_json
 from ..errors import DamagedStudy, InvalidInput
-from ..log.reader import section
+from ..log.reader import log_section
 from ..log.store import Store
 from .api import Arm, Name
 from .assets import PLOTLY, PLOTLY_VERSION, STATIC, fill_template
@@ -27,8 +27,8 @@ FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 def _spec(store: Store, name: str) -> Spec | None:
     """The specification of a study, from its first event. None if there is none, or it is invalid."""
     try:
-        events = section(store, name, 0, 1)
-        return from_json(events[0].spec) if events and events[0].spec else None
+        events = log_section(store, name, 0, 1)
+        return spec_from_json(events[0].spec) if events and events[0].spec else None
     except (InvalidInput, DamagedStudy):
         return None
 

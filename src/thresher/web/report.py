@@ -8,7 +8,7 @@ from itertools import accumulate, islice
 from typing import Any
 
 from ..core import sentences
-from ..core.hard_cases import CaseRow, hardest, seen_cases
+from ..core.hard_cases import CaseRow, hardest_cases, seen_cases
 from ..core.row_text import DETAILS, cells, style_of
 from ..core.rows import Row, ranked
 from ..core.sentences import SIGNS, Wording
@@ -94,7 +94,7 @@ def _number(head: str, text: str, kind: str = "n") -> str:
 
 def _cases(ledger: State) -> str:
     """The hardest cases as a table."""
-    rows, count = hardest(ledger, MOST_CASES), seen_cases(ledger)
+    rows, count = hardest_cases(ledger, MOST_CASES), seen_cases(ledger)
     title = f"The {len(rows):,} hardest of {count:,} cases with a reward" if count > len(rows) else "The hardest first"
     head = "<th class='name'>case<th class='n'>failed<th class='n'>passed<th class='n'>mean<th>failed by"
     wording = sentences.wording_of(ledger.spec)

@@ -19,7 +19,7 @@ import pytest
 from _pytest.outcomes import OutcomeException
 from _pytest.runner import runtestprotocol
 
-from ...errors import InvalidInput, told_of
+from ...errors import InvalidInput, error_line
 from ...text.masking import masked
 from .session_options import Isolation, seed_of
 
@@ -290,7 +290,7 @@ def tear_down(session: pytest.Session, item: pytest.Item | None) -> str | None:
     except (Exception, OutcomeException) as error:
         if isinstance(error, pytest.exit.Exception):
             raise
-        return told_of(error)
+        return error_line(error)
     return None
 
 

@@ -11,7 +11,7 @@ from ...core.parameters import MAX_SEED, Guarantee
 from ...core.sentences import Wording, leeway
 from ...errors import shown
 from ...text.phrasing import either
-from ...text.quantities import DURATIONS, PERCENT, read_quantity, seconds
+from ...text.quantities import DURATIONS, PERCENT, read_quantity, read_seconds
 
 Isolation = Literal["function", "module", "session"]
 MAX_RUN_SEED = 2**32 - 1
@@ -161,5 +161,5 @@ def _whole(name: str, text: str) -> int:
 
 
 def _seconds(name: str, text: str) -> float:
-    duration = seconds(text, most=MAX_SECONDS)
+    duration = read_seconds(text, most=MAX_SECONDS)
     return refuse(name, text, DURATIONS) if duration is None else duration

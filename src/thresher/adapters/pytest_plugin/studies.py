@@ -18,7 +18,7 @@ from ...create import create_study
 from ...errors import InvalidInput
 from ...log.commands import Telling
 from ...log.store import open_store
-from ...study import Study, give_up, peek, tell_together, verdict_in
+from ...study import Study, give_up, peek, tell_together, verdict_in_words
 from ...text.quantities import PERCENT
 from .repeating import Outcome
 from .session_options import Bar, Options
@@ -271,7 +271,7 @@ class SessionStudies:
 
     def verdicts(self) -> list[Verdict]:
         """The verdict of each study, with its guarantee in the words of tests and runs."""
-        return [verdict_in(study, WORDS) for study in self._up_to_date()]
+        return [verdict_in_words(study, WORDS) for study in self._up_to_date()]
 
     def results(self, verdicts: Sequence[Verdict] | None = None) -> list[Result]:
         """The results of all tests, in their order."""

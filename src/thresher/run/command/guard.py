@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 
+from .. import forks
+
 GRACE = 5.0  # seconds in which a process group that is watched gently may end itself
 
 SCRIPT = f"""
@@ -60,13 +62,14 @@ class Guard:
 
     def _pipe(self) -> int:
         if self._process is None:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", SCRIPT],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            with forks.TURN:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", SCRIPT],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
             self._process.wait()  # it exits at once, and then its fork, the guard, is no child of ours
         return self._process.stdin.fileno()  # type: ignore[union-attr]
 

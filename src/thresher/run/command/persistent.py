@@ -22,16 +22,28 @@ from ...core import named_items
 from ...core.named_items import ARMS
 from ...core.spec import Spec
 from ...errors import CannotGoOn, InvalidInput, shown
-from ...log.locks import renewed
+from ...log.locks import renewed_after_fork
 from ...study import Pull
 from ...text.logs import evaluators, log
 from ...text.masking import printable
 from ...text.phrasing import listed
+from .. import forks
 from ..failures import EvaluatorLost, EvaluatorRefused
 from . import guard
 from .process import TAIL, kill_group
-from .protocol import LONGEST, PROTOCOL, VARIABLE, Answer, Greeting, NotAnAnswer, line_of, quoted, read_line, reward_in
-from .reward import CommandFailed, TimedOut, cannot_start, exit_in_words, last_lines, last_words
+from .protocol import (
+    LONGEST,
+    PROTOCOL,
+    VARIABLE,
+    Answer,
+    Greeting,
+    NotAnAnswer,
+    pull_line,
+    quoted_line,
+    read_line,
+    reward_in,
+)
+from .reward import CommandFailed, TimedOut, exit_in_words, last_lines, last_words, start_failure
 
 PATIENCE = 60.0  # seconds in which an evaluator must name the arms, if nobody else does
 NAME_THEM = 'name them with --arms FILE or --arm NAME, or let it print {"arms": [...]} first'
@@ -116,6 +128,7 @@ class Pool:
         self.settings = settings
         self._slots: list[Slot] = []
         self._is_over = False  # then the busy processes end when they become idle
+        self.is_stopped = False  # then no process is started
         self._reset()
         _ALL.add(self)
 
@@ -130,7 +143,7 @@ class Pool:
         if slot is None:
             slot = self._mine.slot = self._slot()
         try:
-            return slot.evaluate(pull, key, self.settings)
+            return slot.evaluate(pull, key)
         finally:
             if self._is_over:
                 self.end(kill=False)
@@ -138,7 +151,7 @@ class Pool:
     def adopt(self, process: PersistentProcess) -> None:
         """Keep a process that runs already."""
         with self._lock:
-            self._slots.append(Slot(process))
+            self._slots.append(Slot(self, process))
 
     def _slot(self) -> Slot:
         """A process that this thread may use: one that has room, or a new one."""
@@ -147,15 +160,20 @@ class Pool:
                 slot.threads = [thread for thread in slot.threads if thread.is_alive()]
             with_room = [slot for slot in self._slots if len(slot.threads) < self.settings.per_process]
             if not with_room:
-                self._slots += (with_room := [Slot()])
+                self._slots += (with_room := [Slot(self)])
             with_room[0].threads.append(threading.current_thread())
             return with_room[0]
 
     def end(self, *, kill: bool) -> None:
-        """End the idle processes: close their inputs, wait a little, kill them. With ``kill``, kill the others too."""
+        """End the idle processes: close their inputs, wait a little, kill them.
+
+        With ``kill``, kill the others too, and start no more for the pulls that are being evaluated.
+        """
         self._is_over = True
+        self.is_stopped = self.is_stopped or kill
         with self._lock:
-            processes = [slot.process for slot in self._slots if slot.process is not None]
+            slots = list(self._slots)
+        processes = [process for process in (slot.process for slot in slots) if process is not None]
         idle = [process for process in processes if process.hang_up()]
         for process in processes if kill else idle:
             process.end(guard.GRACE if process in idle else 0.0)
@@ -164,31 +182,40 @@ class Pool:
 class Slot:
     """A process and the threads that use it."""
 
-    def __init__(self, process: PersistentProcess | None = None) -> None:
-        self.process = process
+    def __init__(self, pool: Pool, process: PersistentProcess | None = None) -> None:
         self.threads: list[threading.Thread] = []
+        self._pool, self._process = pool, process
         self._lock = threading.Lock()
 
-    def evaluate(self, pull: Pull, key: int, settings: PersistentEvaluator) -> float:
+    @property
+    def process(self) -> PersistentProcess | None:
+        """Its process. One that is being started is waited for."""
+        with self._lock:
+            return self._process
+
+    def evaluate(self, pull: Pull, key: int) -> float:
         """The reward of a pull. A process that is gone before the pull has begun is replaced."""
         while True:
-            process = self._running(settings)
+            process, settings = self._running(), self._pool.settings
             with contextlib.suppress(Gone):
                 return process.evaluate(pull, key, settings.timeout)
             with self._lock:
-                if self.process is process:
-                    self.process = None
+                if self._process is process:
+                    self._process = None
 
-    def _running(self, settings: PersistentEvaluator) -> PersistentProcess:
+    def _running(self) -> PersistentProcess:
         with self._lock:
-            if self.process is None or self.process.gone:
-                self.process = _start(settings.argv, lambda greeting: _check_greeting(greeting, settings.arms))
-            return self.process
+            if self._process is None or self._process.gone:
+                if self._pool.is_stopped:
+                    raise CommandFailed("the evaluator was stopped", kind="the evaluator was stopped")
+                settings = self._pool.settings
+                self._process = _start(settings.argv, lambda greeting: _check_greeting(greeting, settings.arms))
+            return self._process
 
 
 _LOCK = threading.Lock()
 _POOLS: dict[PersistentEvaluator, Pool] = {}
-_ALL = renewed(Pool._reset)
+_ALL = renewed_after_fork(Pool._reset)
 
 
 def _reset_in_child() -> None:
@@ -212,7 +239,7 @@ def _start(argv: Sequence[str], on_greeting: Callable[[Greeting], None]) -> Pers
     try:
         return PersistentProcess(argv, on_greeting)
     except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
-        raise cannot_start(argv[0], error) from None
+        raise start_failure(argv[0], error) from None
 
 
 def _check_protocol(greeting: Greeting) -> Greeting:
@@ -239,7 +266,7 @@ def _check_greeting(greeting: Greeting, arms: frozenset[str] | None) -> None:
         return
     listing = greeting.arms if isinstance(greeting.arms, list) else [greeting.arms]
     try:
-        names = {*named_items.listed(listing, "COMMAND's greeting", ARMS)}
+        names = {*named_items.items_from_list(listing, "COMMAND's greeting", ARMS)}
     except InvalidInput as error:
         raise EvaluatorRefused("arms", rule=str(error)) from None
     if names != arms:
@@ -314,7 +341,7 @@ class PersistentProcess:
 
     def evaluate(self, pull: Pull, key: int, timeout: float | None) -> float:
         """Evaluate a pull, which has the id ``key`` here. Raises `Gone` if the pull has not begun."""
-        line, waiter = line_of(pull, key), Waiter(pull, timeout)
+        line, waiter = pull_line(pull, key), Waiter(pull, timeout)
         with self._lock:
             while self._pending and not (self.spoke or self.gone) and (left := self._open_at - time.monotonic()) > 0:
                 self._may_enter.wait(left)
@@ -454,15 +481,15 @@ class PersistentProcess:
             waiter.wake()
         elif abs(message.pull) > self._last:
             fault = "answered a pull that it was not given"
-            self._lose(f"{fault}: {quoted(line)}", fault)
+            self._lose(f"{fault}: {quoted_line(line)}", fault)
         elif not self._warned:
             self._warned = True
             words = "answered a pull that was not pending, which is ignored: the first answer counts"
-            log.warning(f"the evaluator {words}: {quoted(line)}")
+            log.warning(f"the evaluator {words}: {quoted_line(line)}")
 
     def _handle_greeting(self, greeting: Greeting, line: bytes) -> None:
         if self.spoke:
-            raise NotAnAnswer(f"printed a greeting after its first line: {quoted(line)}")
+            raise NotAnAnswer(f"printed a greeting after its first line: {quoted_line(line)}")
         try:
             self._on_greeting(greeting)
         except BaseException as error:
@@ -565,20 +592,23 @@ class Program:
     def __init__(self, argv: Sequence[str]) -> None:
         guard.GUARD.start()
         pipe, environment = subprocess.PIPE, {**os.environ, VARIABLE: str(PROTOCOL)}
-        self._process = subprocess.Popen(
-            argv, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
-        )
+        self._reaping = threading.Lock()
+        with forks.TURN:
+            # bufsize=0: a buffer has a lock. In a child forked during its close, nobody would ever release the lock.
+            self._process = subprocess.Popen(
+                argv, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True, bufsize=0
+            )
+            self._stdin, self._stdout, self._stderr = self._process.stdin, self._process.stdout, self._process.stderr
+            self.input, self.output = self._stdin.fileno(), self._stdout.fileno()  # type: ignore[union-attr]
+            # readable once it has exited
+            self.exit = os.pidfd_open(self._process.pid) if hasattr(os, "pidfd_open") else -1
+            _PROGRAMS.add(self)
         guard.GUARD.watch(self._process.pid, gently=True)
-        self._stdin, self._stdout, self._stderr = self._process.stdin, self._process.stdout, self._process.stderr
-        self.input, self.output = self._stdin.fileno(), self._stdout.fileno()  # type: ignore[union-attr]
-        self.exit = os.pidfd_open(self._process.pid) if hasattr(os, "pidfd_open") else -1  # readable once it has exited
         for file in (self.input, self.output):
             os.set_blocking(file, False)
-        self._reaping = threading.Lock()
         self._tail = bytearray()
         self._pump = threading.Thread(target=self._show_errors, name="thresher-stderr", daemon=True)
         self._pump.start()
-        _PROGRAMS.add(self)
 
     @property
     def errors(self) -> bytes:
@@ -624,9 +654,9 @@ class Program:
         with self._reaping:
             self._stdin.close()  # type: ignore[union-attr]
             self._stdout.close()  # type: ignore[union-attr]
-            if self.exit >= 0:
-                os.close(self.exit)
-                self.exit = -1
+            exit_, self.exit = self.exit, -1  # first: a child that is forked now must not close another file
+            if exit_ >= 0:
+                os.close(exit_)
 
     def _show_errors(self) -> None:
         """Log its standard error line by line and without terminal codes, and keep the end of it."""
@@ -651,4 +681,4 @@ class Program:
         self._stderr.close()  # type: ignore[union-attr]
 
 
-_PROGRAMS = renewed(Program._forked)
+_PROGRAMS = renewed_after_fork(Program._forked)

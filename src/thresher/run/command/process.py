@@ -15,10 +15,21 @@ from dataclasses import dataclass, field, replace
 
 from ...core.question import Measure
 from ...core.spec import Spec
-from ...log.locks import renewed
+from ...log.locks import renewed_after_fork
 from ...study import Pull
+from .. import forks
 from . import guard
-from .reward import CPU_SECONDS, FAILING, MEASURED, PASSING, SECONDS, TimedOut, cannot_start, cut_off, read_reward
+from .reward import (
+    CPU_SECONDS,
+    FAILING,
+    MEASURED,
+    PASSING,
+    SECONDS,
+    TimedOut,
+    read_reward,
+    start_failure,
+    timeout_failure,
+)
 
 TAIL = 64 * 1024  # so many bytes of output are kept, the last ones
 POLL = 0.002  # seconds between two looks at a program, where the system does not say when one exits
@@ -47,7 +58,7 @@ class Command:
     def __call__(self, pull: Pull) -> float:
         """Run the program. Returns the reward."""
         values = pull_values(pull)
-        argv = [fill(part, values) for part in self.argv]
+        argv = [fill_template(part, values) for part in self.argv]
         fields = PULL_FIELDS if pull.case is None else (*PULL_FIELDS, CASE)
         environment = {**os.environ, **{f"THRESHER_{name.upper()}": values[name] for name in fields}}
         try:
@@ -80,7 +91,7 @@ class Command:
         try:
             run = self._runs.begin(argv, environment)
         except (OSError, ValueError) as error:  # ValueError: a NUL or half a surrogate pair among the parameters
-            raise cannot_start(argv[0], error) from None
+            raise start_failure(argv[0], error) from None
         with run.process.stdout, run.process.stderr:  # type: ignore[union-attr]
             try:
                 run.out, run.err = _read_until_exit(
@@ -89,7 +100,7 @@ class Command:
             except BaseException as error:
                 self._runs.kill(run)
                 if isinstance(error, TimeoutError) and self.timeout is not None:
-                    raise cut_off(run.times, self.timeout, self.reward, self.measure) from None
+                    raise timeout_failure(run.times, self.timeout, self.reward, self.measure) from None
                 raise
         return run
 
@@ -142,14 +153,15 @@ class Runs:
             if self._stopped:
                 raise OSError(errno.ECANCELED, "the run was stopped")
             began = time.monotonic()
-            process = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=environment,
-                start_new_session=True,
-            )
+            with forks.TURN:
+                process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    env=environment,
+                    start_new_session=True,
+                )
             self._running.add(process.pid)
             guard.GUARD.watch(process.pid)
             return Run(process, began)
@@ -180,7 +192,7 @@ class Runs:
                 kill_group(group)
 
 
-_RUNS = renewed(Runs._reset)
+_RUNS = renewed_after_fork(Runs._reset)
 
 
 def kill_group(group: int) -> None:
@@ -263,7 +275,7 @@ def _texts(params: Mapping[str, object]) -> dict[str, str]:
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in params.items()}
 
 
-def fill(template: str, values: Mapping[str, str]) -> str:
+def fill_template(template: str, values: Mapping[str, str]) -> str:
     """The template with its placeholders filled in, and ``{{`` and ``}}`` made single.
 
     A template without any ``{{`` keeps its ``}}``: it closes two braces there, as in JSON, and escapes nothing.

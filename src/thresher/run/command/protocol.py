@@ -60,7 +60,7 @@ class Greeting(NamedTuple):
     arms: object  # None: it names none
 
 
-def line_of(pull: Pull, key: int) -> bytes:
+def pull_line(pull: Pull, key: int) -> bytes:
     """The line that gives an evaluator a pull, under the id ``key``.
 
     >>> line_of(Pull(7, "terse", 1, {"depth": 2}, 5), 7).decode()[:45]
@@ -90,16 +90,16 @@ def read_line(line: bytes) -> Answer | Greeting:
     try:
         data = json.loads(line)
     except RecursionError:
-        raise NotAnAnswer(f"printed JSON that is nested too deeply: {quoted(line)}") from None
+        raise NotAnAnswer(f"printed JSON that is nested too deeply: {quoted_line(line)}") from None
     except ValueError:  # also text that is not UTF-8
-        raise NotAnAnswer(f"printed a line that is not JSON: {quoted(line)}") from None
+        raise NotAnAnswer(f"printed a line that is not JSON: {quoted_line(line)}") from None
     if isinstance(data, dict):
         pull = data.get("pull")
         if type(pull) is int:
             return Answer(pull, data, line)
         if pull is None and ("protocol" in data or "arms" in data):
             return Greeting(data.get("protocol", PROTOCOL), data.get("arms"))
-    raise NotAnAnswer(f'printed JSON that does not answer a "pull": {quoted(line)}')
+    raise NotAnAnswer(f'printed JSON that does not answer a "pull": {quoted_line(line)}')
 
 
 def reward_in(answer: Answer) -> float:
@@ -147,9 +147,9 @@ def _cost(answer: Answer) -> float | None:
 
 
 def _wrong(problem: str, answer: Answer) -> NoReward:
-    return NoReward(f"its answer {problem}: {quoted(answer.line)}", kind=f"its answer {problem}")
+    return NoReward(f"its answer {problem}: {quoted_line(answer.line)}", kind=f"its answer {problem}")
 
 
-def quoted(line: bytes) -> str:
+def quoted_line(line: bytes) -> str:
     """A line as errors show it."""
     return shown(line.decode("utf-8", "replace").strip(), 200)

@@ -61,7 +61,7 @@ def read_reward(
         if code != 0:
             raise CommandFailed(f"{exit_in_words(code)}{last_words(err)}", kind=exit_in_words(code))
         if reward in MEASURED:
-            return measured(times or {}, reward)
+            return measured_time(times or {}, reward)
         text = out.decode("utf-8", "replace")
         if reward == "last-float":
             return _last_float(text)
@@ -77,7 +77,7 @@ def read_reward(
 def _last_line(text: str) -> str:
     line = next((line for line in reversed(text.splitlines()) if line.strip()), "")
     if not line:
-        raise no_reward("printed nothing on standard output, where the reward is read")
+        raise no_reward_failure("printed nothing on standard output, where the reward is read")
     return line.strip()
 
 
@@ -94,12 +94,16 @@ def _last_float(text: str) -> float:
     like = [word for word in words if NUMBER.fullmatch(word) or any(map(str.isdigit, word))]
     if words and words[-1].lower() in WORDS:
         if any(map(NUMBER.fullmatch, like)):
-            raise no_reward("printed both a number and a word on its last line, and either could be the reward,", line)
+            raise no_reward_failure(
+                "printed both a number and a word on its last line, and either could be the reward,", line
+            )
         return WORDS[words[-1].lower()]
     if not like:
-        raise no_reward("printed no number on its last line,", line)
+        raise no_reward_failure("printed no number on its last line,", line)
     if not NUMBER.fullmatch(like[-1]):
-        raise no_reward("printed as the last number of its last line something that is not a plain number,", like[-1])
+        raise no_reward_failure(
+            "printed as the last number of its last line something that is not a plain number,", like[-1]
+        )
     return float(like[-1])
 
 
@@ -138,12 +142,12 @@ def _json_reward(texts: Sequence[str], path: str) -> float:
     keys = [path] if isinstance(value, Mapping) and path in value else path.split(".")
     for key in keys:
         if not isinstance(value, Mapping) or key not in value:
-            raise no_reward(f"printed JSON without {shown(path)}:", value)
+            raise no_reward_failure(f"printed JSON without {shown(path)}:", value)
         value = value[key]
     if isinstance(value, int | float):
         with contextlib.suppress(OverflowError):
             return float(value)
-    raise no_reward(f"printed no number for {shown(path)}, but {type(value).__name__}", value)
+    raise no_reward_failure(f"printed no number for {shown(path)}, but {type(value).__name__}", value)
 
 
 def _first_parsed(texts: Sequence[str]) -> object:
@@ -153,14 +157,14 @@ def _first_parsed(texts: Sequence[str]) -> object:
         except json.JSONDecodeError:
             continue
         except ValueError as error:
-            raise no_reward(f"printed JSON that cannot be read ({error})") from None
-    raise no_reward("printed no JSON:", texts[-1])
+            raise no_reward_failure(f"printed JSON that cannot be read ({error})") from None
+    raise no_reward_failure("printed no JSON:", texts[-1])
 
 
 # -- Times ------------------------------------------------------------------------------------------------------------
 
 
-def measured(times: Mapping[str, float], reward: str) -> float:
+def measured_time(times: Mapping[str, float], reward: str) -> float:
     """The time that is the reward. ``times`` is empty if the system did not tell them."""
     if reward not in times:
         text = "ended, but the system did not say what it used: another part of this process waits for all children"
@@ -198,7 +202,7 @@ class TimedOut(CommandFailed):
         return max(self._least, self._took)
 
 
-def cut_off(times: Mapping[str, float], timeout: float, reward: str, measure: Measure | None) -> TimedOut:
+def timeout_failure(times: Mapping[str, float], timeout: float, reward: str, measure: Measure | None) -> TimedOut:
     """The failure of a run that was killed after ``timeout`` seconds.
 
     It was still running then, so its time is longer than the timeout. Nobody knows how much longer, because killing it
@@ -213,7 +217,7 @@ def cut_off(times: Mapping[str, float], timeout: float, reward: str, measure: Me
 # -- How programs end -------------------------------------------------------------------------------------------------
 
 
-def cannot_start(program: str, error: OSError | ValueError) -> CommandFailed:
+def start_failure(program: str, error: OSError | ValueError) -> CommandFailed:
     """The failure of a pull whose program cannot be started."""
     reason, transient = str(error), False
     if isinstance(error, OSError):
@@ -224,7 +228,7 @@ def cannot_start(program: str, error: OSError | ValueError) -> CommandFailed:
     )
 
 
-def no_reward(problem: str, *printed: object) -> NoReward:
+def no_reward_failure(problem: str, *printed: object) -> NoReward:
     """The failure of a run that printed no reward. Two that differ only in the output are the same error."""
     quoted = "".join(f" {shown(text)}" for text in printed)
     remedy = "print the reward on the last line, or say with --reward where it is"

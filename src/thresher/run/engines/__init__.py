@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 from typing import Any, Protocol
 
 from ...core import checks
-from ...errors import InvalidInput, lacks
+from ...errors import InvalidInput, missing_package
 from ...text.machine import available_cores
 from ...text.naming import Naming
 from ...text.phrasing import either
@@ -162,4 +162,4 @@ def _import_engine(library: str) -> Any:
     try:
         return importlib.import_module(f".{library}", __package__)
     except ModuleNotFoundError as error:
-        raise InvalidInput("executor", library, *lacks(error, library)) from None
+        raise InvalidInput("executor", library, *missing_package(error, library)) from None

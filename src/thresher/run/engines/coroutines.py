@@ -13,8 +13,8 @@ from ...errors import CannotGoOn
 from ...study import Pull
 from ...text.logs import log
 from ...text.phrasing import plural
-from ..evaluators import Shared, entered_async
-from ..failures import as_the_evaluators
+from ..evaluators import Shared, shared_argument_async
+from ..failures import wrap_evaluator_error
 from .local import Engine
 
 WIND_UP = 3.0  # seconds in which a cancelled coroutine must end
@@ -76,7 +76,7 @@ class Coroutines(Engine):
             try:
                 future.set_result(await self.evaluate(pull))
             except BaseException as error:
-                self._raised(future, as_the_evaluators(error))
+                self._raised(future, wrap_evaluator_error(error))
                 if isinstance(error, self.passed_on):
                     raise
 
@@ -160,7 +160,7 @@ class Loop(Coroutines):
 
     async def _keep(self, ready: "Future[None]") -> None:
         try:
-            async with entered_async(self._shared) as self.evaluate.more:
+            async with shared_argument_async(self._shared) as self.evaluate.more:
                 ready.set_result(None)
                 await self._leave.wait()
         except BaseException as error:
@@ -186,7 +186,7 @@ class Loop(Coroutines):
         self._loop.call_soon(self._loop.stop)
 
 
-def log_left(tasks: Collection["asyncio.Task[None]"]) -> None:
+def log_left_tasks(tasks: Collection["asyncio.Task[None]"]) -> None:
     """Log evaluations that did not end when they were cancelled."""
     if left := sum(not task.done() for task in tasks):
         log.warning(f"{plural(left, 'evaluation')} did not end within {WIND_UP:g} s of being cancelled")

@@ -33,14 +33,14 @@ from distributed import (
     get_worker,
 )
 
-from ...errors import CannotGoOn, InvalidInput, told_of
+from ...errors import CannotGoOn, InvalidInput, error_line
 from ...study import Pull
 from ...text.logs import log
 from ...text.phrasing import plural
 from .. import signals
 from ..failures import WorkerLost
-from .local import Engine, Evaluate, outcome, unpack_outcome
-from .resources import fits, with_queue, worker_with
+from .local import Engine, Evaluate, evaluate_to_outcome, unpack_outcome
+from .resources import pulls_that_fit, with_queue, worker_with
 
 LOOK = 0.25  # seconds between two looks at the cluster
 PATIENCE = 20.0  # seconds for an answer of the scheduler
@@ -64,7 +64,7 @@ class Dask(Engine):
             remedy = "start some with: dask worker ADDRESS --resources 'GPU=1'"
             raise InvalidInput("resources", needed, "workers that thresher starts have none", remedy)
         try:
-            self.client, self._own = connected(executor, workers or cores, self._closing)
+            self.client, self._own = connected_client(executor, workers or cores, self._closing)
             self._most = None if self._own else workers
             self._room = asyncio.Semaphore(self._most or sys.maxsize)
             self._name = f"thresher-{secrets.token_hex(4)}"
@@ -100,7 +100,7 @@ class Dask(Engine):
             self.client.register_plugin(Marks(self._name, self.client.id, self._needed), name=self._name)
             self.client.register_plugin(Evaluator(self._name, evaluate, own=self._own is not None), name=self._name)
         except Exception as error:
-            rule = f"cannot take the evaluator: {told_of(error)}"
+            rule = f"cannot take the evaluator: {error_line(error)}"
             remedy = "thresher, and what the evaluator uses, must be installed on the scheduler and its workers"
             raise CannotGoOn("executor", self.client, rule, remedy) from None
         self._note_status(self._call_and_wait("status"))
@@ -195,7 +195,7 @@ class Dask(Engine):
             raise self._disconnected() from None
         except OSError as error:
             if self.client.status == "running":
-                raise WorkerLost(f"its worker lost its connection: {told_of(error)}", ()) from None
+                raise WorkerLost(f"its worker lost its connection: {error_line(error)}", ()) from None
             raise self._disconnected() from None
         finally:
             self._given_up.discard(key)
@@ -282,11 +282,11 @@ def _arrive(arrived: dict[str, bytes], event: Any) -> None:
 # -- clients and clusters -----------------------------------------------------------------------------------------
 
 
-def connected(executor: Any, workers: int, closing: contextlib.ExitStack) -> tuple[Client, LocalCluster | None]:
+def connected_client(executor: Any, workers: int, closing: contextlib.ExitStack) -> tuple[Client, LocalCluster | None]:
     """The client for the argument ``executor``, and the cluster if it is ours. ``closing`` will close what we make."""
     own = None
     if executor == "dask":
-        with signals.later():
+        with signals.delay_signals():
             executor = own = _cluster_here(workers)
             closing.callback(executor.close, timeout=PATIENCE)
     elif isinstance(executor, Client):
@@ -305,7 +305,7 @@ def connected(executor: Any, workers: int, closing: contextlib.ExitStack) -> tup
         client = Client(executor, set_as_default=False, timeout=PATIENCE)
     except (OSError, ValueError) as error:
         remedy = "start one with: dask scheduler; and workers with: dask worker ADDRESS"
-        raise CannotGoOn("executor", executor, f"no Dask scheduler answers: {told_of(error)}", remedy) from None
+        raise CannotGoOn("executor", executor, f"no Dask scheduler answers: {error_line(error)}", remedy) from None
     closing.callback(client.close, timeout=PATIENCE)
     return client, own
 
@@ -319,7 +319,7 @@ def _cluster_here(workers: int) -> LocalCluster:
         return LocalCluster(n_workers=workers, **settings)
     except RuntimeError as error:
         remedy = 'a script that starts workers does so under: if __name__ == "__main__":'
-        raise CannotGoOn("executor", "dask", f"no worker could be started: {told_of(error)}", remedy) from None
+        raise CannotGoOn("executor", "dask", f"no worker could be started: {error_line(error)}", remedy) from None
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
@@ -360,7 +360,7 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
     def status(self) -> dict[str, Any]:
         """How many pulls each worker takes at once, where pulls were begun, and how often Dask reruns a lost task."""
         workers = {
-            address: int(min(state.nthreads, fits(state.resources, self._needed)))
+            address: int(min(state.nthreads, pulls_that_fit(state.resources, self._needed)))
             for address, state in self._scheduler.workers.items()
         }
         return {"workers": workers, "begun": self._begun, "allowed": self._scheduler.allowed_failures}
@@ -422,7 +422,7 @@ def evaluate_once(name: str, key: str, pull: Pull) -> bytes:
     mark = getattr(worker.scheduler, name)(method="begin", key=key, worker=worker.address)
     if not asyncio.run_coroutine_threadsafe(mark, worker.loop.asyncio_loop).result():
         return REFUSED
-    data = outcome(worker.plugins[name].evaluate, pull)
+    data = evaluate_to_outcome(worker.plugins[name].evaluate, pull)
     if task := worker.state.tasks.get(key):
         task.metadata[name] = data
     return data

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from typing import Any
 
-from ...errors import CannotGoOn, InvalidInput, told_of
+from ...errors import CannotGoOn, InvalidInput, error_line
 from ...study import Pull
 from ..failures import WorkerLost
-from .local import Engine, Evaluate, outcome, unpack_outcome
+from .local import Engine, Evaluate, evaluate_to_outcome, unpack_outcome
 
 
 class Adapter(Engine):
@@ -46,11 +46,11 @@ class Adapter(Engine):
         """Submit the pull. A broken pool is replaced first, because this pull has not begun."""
         while self._failed is None:
             try:
-                future: Future[object] = self._executor.submit(outcome, self.evaluate, pull)
+                future: Future[object] = self._executor.submit(evaluate_to_outcome, self.evaluate, pull)
             except BrokenExecutor:
                 self._replace()
             except RuntimeError as error:  # it was shut down
-                raise CannotGoOn("executor", self._executor, told_of(error), "pass one that is open") from None
+                raise CannotGoOn("executor", self._executor, error_line(error), "pass one that is open") from None
             else:
                 self._here[future], self._is_new = pull, False
                 return future
@@ -72,7 +72,7 @@ class Adapter(Engine):
         except BrokenExecutor as error:
             if future in self._here:
                 self._replace()
-            raise WorkerLost(f"the pool broke: {told_of(error)}", self._lost[future]) from None
+            raise WorkerLost(f"the pool broke: {error_line(error)}", self._lost[future]) from None
         finally:
             self._here.pop(future, None)
             self._lost.pop(future, None)

@@ -15,13 +15,14 @@ from concurrent.futures import Future
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ...errors import Busy, CannotGoOn, EvaluationFailed, NoReward, told_of
+from ...errors import Busy, CannotGoOn, EvaluationFailed, NoReward, error_line
 from ...study import Pull
 from ...text.logs import log
+from .. import forks
 from ..command.reward import exit_in_words
-from ..evaluator_errors import is_refused, is_transient, same_error, traceback_text
-from ..evaluators import Shared, entered
-from ..failures import EvaluatorLost, EvaluatorRefused, WorkerLost, as_the_evaluators
+from ..evaluator_errors import error_identity, is_refused, is_transient, traceback_text
+from ..evaluators import Shared, shared_argument
+from ..failures import EvaluatorLost, EvaluatorRefused, WorkerLost, wrap_evaluator_error
 
 Evaluate = Callable[[Pull], object]
 EvaluateSharing = Callable[[Pull, Any], object]  # with the shared object
@@ -101,7 +102,7 @@ class Threads(Engine):
 
     def prepare(self) -> None:
         if self._shared is not None:
-            self.evaluate.more = self._stack.enter_context(entered(self._shared))
+            self.evaluate.more = self._stack.enter_context(shared_argument(self._shared))
 
     def release(self) -> None:
         self._stack.close()
@@ -138,7 +139,7 @@ class Threads(Engine):
                 try:
                     future.set_result(self.evaluate(pull))
                 except BaseException as error:
-                    future.set_exception(as_the_evaluators(error))
+                    future.set_exception(wrap_evaluator_error(error))
                 if self._running.pop(future, None) is None:
                     return  # abandoned: another thread has this one's place
 
@@ -150,7 +151,7 @@ class Threads(Engine):
 # raised, its traceback.
 
 
-def outcome(evaluate: Evaluate, pull: Pull) -> bytes:
+def evaluate_to_outcome(evaluate: Evaluate, pull: Pull) -> bytes:
     """Evaluate a pull in the worker."""
     error_type: type[BaseException] | None = None
     value: Any  # the reward, or the arguments of the error
@@ -181,8 +182,8 @@ def outcome(evaluate: Evaluate, pull: Pull) -> bytes:
 def _error_fields(error: BaseException) -> dict[str, Any]:
     """An exception as arguments of `EvaluationFailed`."""
     return {
-        "text": told_of(error),
-        "kind": same_error(error),
+        "text": error_line(error),
+        "kind": error_identity(error),
         "transient": is_transient(error),
         "refused": is_refused(error),
         "output": error.output if isinstance(error, EvaluationFailed) else "",
@@ -195,7 +196,7 @@ def unpack_outcome(data: bytes) -> object:
     try:
         error_type, value = pickle.loads(data)  # noqa: S301 - from a worker of our own
     except Exception as error:
-        text = f"it returned something that cannot be read here: {told_of(error)}"
+        text = f"it returned something that cannot be read here: {error_line(error)}"
         raise NoReward(text, kind="returned what cannot be read here") from None
     if error_type is None:
         return value
@@ -203,11 +204,6 @@ def unpack_outcome(data: bytes) -> object:
 
 
 # -- Processes ---------------------------------------------------------------------------------------------------------
-
-
-# Processes start one at a time: one that was forked in between would inherit the new worker's end of its pipe, and
-# nobody would notice the worker's death.
-_STARTING = threading.Lock()
 
 
 class Processes(Threads):
@@ -323,7 +319,7 @@ class Process:
 
     def kill(self) -> None:
         """End the process now; a pull in it fails."""
-        with _STARTING:  # wait for a process that is being started
+        with forks.TURN:  # wait for a process that is being started
             if self._process is not None:
                 self._process.kill()
 
@@ -336,7 +332,7 @@ class Process:
 
     def _start(self) -> Connection:
         context: Any = multiprocessing.get_context()
-        with _STARTING:
+        with forks.TURN:
             ours: Connection
             ours, theirs = context.Pipe()
             with theirs:
@@ -368,9 +364,9 @@ def _serve(pipe: Connection, evaluate: Any, shared: Shared | None) -> None:
     with contextlib.suppress(EOFError, OSError), contextlib.ExitStack() as stack:
         if shared is not None:
             try:
-                evaluate.more = stack.enter_context(entered(shared))
+                evaluate.more = stack.enter_context(shared_argument(shared))
             except BaseException as error:
-                pipe.send_bytes(told_of(error.__cause__ or error).encode())
+                pipe.send_bytes(error_line(error.__cause__ or error).encode())
                 return
             pipe.send_bytes(b"")
         while os.getppid() == parent:  # siblings may hold copies of the parent's end, so EOF may not come
@@ -378,7 +374,7 @@ def _serve(pipe: Connection, evaluate: Any, shared: Shared | None) -> None:
                 question = pipe.recv_bytes()
                 if not question:
                     return
-                pipe.send_bytes(outcome(evaluate, pickle.loads(question)))  # noqa: S301 - from our own parent
+                pipe.send_bytes(evaluate_to_outcome(evaluate, pickle.loads(question)))  # noqa: S301 - from our own parent
 
 
 def _exit_with(parent: int) -> None:

@@ -21,13 +21,13 @@ from typing import Any
 import ray
 from ray.exceptions import ActorUnavailableError, OutOfMemoryError, RayActorError, RayError, RayTaskError
 
-from ...errors import CannotGoOn, EvaluationFailed, InvalidInput, told_of
+from ...errors import CannotGoOn, EvaluationFailed, InvalidInput, error_line
 from ...study import Pull
 from ...text.logs import log
 from .. import signals
 from ..failures import WorkerLost
-from .local import Engine, Evaluate, outcome, unpack_outcome
-from .resources import fits, in_words, with_queue, worker_with
+from .local import Engine, Evaluate, evaluate_to_outcome, unpack_outcome
+from .resources import amounts_in_words, pulls_that_fit, with_queue, worker_with
 
 PATIENCE = 20.0  # seconds for an answer
 LOOK = 1.0  # seconds between two looks at the size of the cluster
@@ -45,11 +45,11 @@ class Worker:
         try:
             self._evaluate: Evaluate = ray.get(self._evaluator[0])
         except Exception as error:
-            return "", told_of(error)
+            return "", error_line(error)
         return ray.get_runtime_context().get_node_id(), ""
 
     def evaluate(self, fields: list[Any]) -> bytes:
-        return outcome(self._evaluate, Pull(*fields))
+        return evaluate_to_outcome(self._evaluate, Pull(*fields))
 
 
 class Ray(Engine):
@@ -84,19 +84,21 @@ class Ray(Engine):
         try:
             self._evaluator = ray.put(evaluate)
         except Exception as error:
-            rule = f"cannot be sent to Ray: {told_of(error)}"
+            rule = f"cannot be sent to Ray: {error_line(error)}"
             raise CannotGoOn("evaluate", evaluate, rule, "pass what can be pickled") from None
         resources = ray.cluster_resources()
-        if own and fits(resources, self._needed) < 1:  # a Ray of our own does not grow
+        if own and pulls_that_fit(resources, self._needed) < 1:  # a Ray of our own does not grow
             available = {name: resources.get(name, 0.0) for name in self._needed}
-            rule = f"the Ray of this machine has only {in_words(available)}"
-            raise CannotGoOn("resources", in_words(self._needed), rule, "ask for less, or name a cluster that has more")
+            rule = f"the Ray of this machine has only {amounts_in_words(available)}"
+            raise CannotGoOn(
+                "resources", amounts_in_words(self._needed), rule, "ask for less, or name a cluster that has more"
+            )
         try:
             self._actor_class = ray.remote(max_restarts=0, max_task_retries=0, **_options(self._needed))(Worker)
             self._start_actors()
         except ValueError as error:
             rule = f"Ray says: {' '.join(map(str, error.args))}"
-            raise InvalidInput("resources", in_words(self._needed), rule) from None
+            raise InvalidInput("resources", amounts_in_words(self._needed), rule) from None
 
     # -- the actors ---------------------------------------------------------------------------------------------
 
@@ -117,7 +119,7 @@ class Ray(Engine):
 
     def _start_actors(self) -> None:
         """Start as many actors as the user asked for or the cluster can hold. Ray starts each when there is room."""
-        wanted = self._wanted or max(1, int(fits(ray.cluster_resources(), self._needed)))
+        wanted = self._wanted or max(1, int(pulls_that_fit(ray.cluster_resources(), self._needed)))
         while len(self._actors) < wanted and not self._closed.is_set() and self._failed is None:
             actor = self._actor_class.remote([self._evaluator])
             with self._lock:
@@ -130,7 +132,7 @@ class Ray(Engine):
 
     def _started(self, actor: Any, ready: "Future[tuple[str, str]]") -> None:
         error = ready.exception()
-        node, failure = ("", told_of(error)) if error is not None else ready.result()
+        node, failure = ("", error_line(error)) if error is not None else ready.result()
         with self._lock:
             if not failure:
                 self.workers += 1
@@ -271,9 +273,9 @@ def _meaning(error: BaseException, pull: Pull, node: str) -> Exception:
         return WorkerLost("its node died", ()) if _is_dead(node) else WorkerLost("its worker died", (pull,))
     if isinstance(error, RayTaskError):
         cause = error.cause or error
-        return EvaluationFailed(told_of(cause), kind=type(cause).__qualname__)
+        return EvaluationFailed(error_line(cause), kind=type(cause).__qualname__)
     remedy = "the study is as it was: run again once the cluster is back"
-    return CannotGoOn("executor", "ray", f"the connection to the Ray cluster was lost: {told_of(error)}", remedy)
+    return CannotGoOn("executor", "ray", f"the connection to the Ray cluster was lost: {error_line(error)}", remedy)
 
 
 def _is_dead(node: str) -> bool:
@@ -337,7 +339,7 @@ class Connection:
         except (RuntimeError, ValueError, OSError, RayError, ImportError) as error:
             is_missing = isinstance(error, ImportError)
             remedy = "pip install 'ray[client]'" if is_missing else "start one with: ray start --head"
-            raise CannotGoOn("executor", address, f"no Ray cluster answers: {told_of(error)}", remedy) from None
+            raise CannotGoOn("executor", address, f"no Ray cluster answers: {error_line(error)}", remedy) from None
 
 
 def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
@@ -362,7 +364,7 @@ def _start_here(settings: dict[str, Any], over: threading.Event) -> None:
     inbox: queue.SimpleQueue[signal.Signals | Future[None]] = queue.SimpleQueue()
     caught: list[signal.Signals] = []
     started.add_done_callback(inbox.put)
-    with signals.into(inbox):
+    with signals.queue_signals(inbox):
         threading.Thread(target=start, name="thresher-ray-start", daemon=True).start()
         while not started.done() and len(caught) < 2 and not {signal.SIGTERM, signal.SIGHUP} & {*caught}:
             with contextlib.suppress(queue.Empty):  # a wait of a second, as in `loop.LONGEST_WAIT`

@@ -26,7 +26,7 @@ def read_resources(resources: Mapping[str, float] | None) -> dict[str, float]:
     return {name: float(amount) for name, amount in resources.items()}
 
 
-def fits(available: Mapping[str, float], needed: Mapping[str, float]) -> float:
+def pulls_that_fit(available: Mapping[str, float], needed: Mapping[str, float]) -> float:
     """How many pulls can run at once with the available resources; infinitely many if they need none.
 
     >>> fits({"CPU": 8.0, "GPU": 2.0}, {"GPU": 0.5}), fits({}, {"GPU": 1}), fits({}, {})
@@ -36,7 +36,7 @@ def fits(available: Mapping[str, float], needed: Mapping[str, float]) -> float:
     return min(slots, default=math.inf)
 
 
-def in_words(amounts: Mapping[str, float]) -> str:
+def amounts_in_words(amounts: Mapping[str, float]) -> str:
     """Amounts as messages show them.
 
     >>> in_words({"GPU": 1.0, "licence": 0.5})
@@ -51,7 +51,7 @@ def worker_with(needed: Mapping[str, float]) -> str:
     >>> worker_with({"GPU": 1.0}), worker_with({})
     ('worker with GPU 1', 'worker')
     """
-    return f"worker with {in_words(needed)}" if needed else "worker"
+    return f"worker with {amounts_in_words(needed)}" if needed else "worker"
 
 
 def with_queue(workers: int) -> int:
