@@ -204,18 +204,22 @@ def cells(result: Result) -> tuple[str, ...]:
 
 def answer(results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> str:
     """How many tests reach the bar, miss it and are open, and how many runs that took."""
-    count = Counter(result.status for result in results)
-    flaky = Counter(result.status for result in results if result.flaky)
-    notes = {name: f" ({f'{many:,} of them ' if count[name] > 1 else ''}flaky)" for name, many in flaky.items()}
-    reach, miss = count["reaches"], count["misses"]
+    count = Counter[str](result.status for result in results)
+    flaky = Counter[str](result.status for result in results if result.flaky)
+    notes = {name: f" ({f'{many:,} of them ' if many < count[name] else ''}flaky)" for name, many in flaky.items()}
+    reach = count["reaches"]
     bar = claim(results[0].bar.wording).rest if len(verdicts) == 1 else "the bar"
     words = [f"{plural(reach, 'test')} {'reaches' if reach == 1 else 'reach'} {bar}{notes.get('reaches', '')}"]
-    words += [f"{miss:,} {'misses' if miss == 1 else 'miss'} it{notes.get('misses', '')}"]
+    words += [f"{_missed(count)}{notes.get('misses', '')}"]
     words += [f"{count['open']:,} open{notes.get('open', '')}"]
     words += [f"{count[name]:,} {name}" for name in ("error", "skipped") if count[name]]
     runs, full = sum(result.runs for result in results), [verdict.full_run for verdict in verdicts]
     whole = None if None in full else sum(filter(None, full))
     return f"{', '.join(words)}. {spent(runs, 0, options.budget, whole, None, noun='run')}"
+
+
+def _missed(count: Counter[str]) -> str:
+    return f"{count['misses']:,} {'misses' if count['misses'] == 1 else 'miss'} it"
 
 
 def left_out(hidden: int) -> str:
@@ -320,7 +324,8 @@ class Progress:
         if now < self._next or self._tr is None or self._tr.verbosity < -1:
             return
         count = studies.counts()
-        states = f"{count['reaches']:,} reach the bar, {count['misses']:,} miss it, {count['open']:,} open"
+        reach = f"{count['reaches']:,} {'reaches' if count['reaches'] == 1 else 'reach'} the bar"
+        states = f"{reach}, {_missed(count)}, {count['open']:,} open"
         elapsed, left = now - self._began, studies.left
         line = f"thresher: {plural(studies.runs, 'run')}, {states}, {duration(elapsed)}"
         if left:
