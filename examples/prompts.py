@@ -1,4 +1,4 @@
-"""Find which of 48 prompts for a language model lead to the right answer to at least 90 % of 500 questions.
+"""Find which of 48 prompts for a language model get 90 % of 500 questions right, give or take 2 points.
 
 The questions are the cases of an eval set: what is certified is the score on exactly these 500. A pull sends one of
 them to a language-model endpoint, with one prompt. The endpoint is a local stub, started here: a real HTTP server with
@@ -21,7 +21,7 @@ from endpoint import Stub, message
 
 import thresher
 
-BAR = 0.9
+BAR, TOLERANCE = 0.9, 0.02
 QUESTIONS = 500
 TIMEOUT = 2.0
 
@@ -114,6 +114,7 @@ def main() -> int:
         arms=arms,
         cases=cases,
         at_least=BAR,
+        tolerance=TOLERANCE,
         unit="%",
         budget=given.budget,
         seed=given.seed,
