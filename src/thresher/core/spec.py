@@ -13,7 +13,7 @@ from ..text.naming import Naming
 from ..text.phrasing import MOST_NAMED, listed, only, plural
 from ..text.quantities import amount
 from . import checks, named_items, parameters, policies, question
-from .checks import named_arguments
+from .named_arguments import named_arguments
 from .named_items import NO_PARAMS, Params
 from .parameters import BARS, DEFAULTS, MAX_REWARD, STORED, Bounds, Guarantee, StoredArguments, check_evaluator
 from .policies import Policy
