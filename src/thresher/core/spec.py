@@ -448,7 +448,7 @@ def spec_from_json(data: object) -> Spec:
 
     >>> import json
     >>> spec = Spec(arms={"a": {"depth": 2}}, at_least=0.5, budget=2, seed=7)
-    >>> from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    >>> spec_from_json(json.loads(json.dumps(spec.to_json()))) == spec
     True
     """
     if not isinstance(data, Mapping):
