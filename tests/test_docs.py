@@ -100,6 +100,15 @@ def test_source_files_that_the_documentation_names_exist(file: str) -> None:
         assert (ROOT / path).exists(), path
 
 
+def test_the_map_of_the_architecture_page_has_every_module() -> None:
+    source = Path(thresher.__file__).parent
+    _, *rooms = re.split(r"^\| \*\*`(\w+)/`\*\*", DOCS["docs/explanation/architecture.md"], flags=re.MULTILINE)
+    named = {room: set(re.findall(r"`(\w+)`", text)) for room, text in zip(rooms[::2], rooms[1::2], strict=True)}
+    for file in source.rglob("*/*.py"):
+        room = file.relative_to(source).parts[0]
+        assert file.stem == "__init__" or file.stem in named[room], f"{room}/{file.stem} is not on the map"
+
+
 CROSSED = """
 import collections, sys, threading
 calls, (source, budget) = collections.Counter(), sys.argv[1:3]

@@ -10,6 +10,7 @@ from .core import checks
 from .core.custom_scores import register_score
 from .core.events import Event
 from .core.kernel import Formula
+from .core.named_arguments import named_arguments
 from .core.named_items import ARMS, CASES, Kind, Params, items_from_text
 from .core.parameters import SpecArguments
 from .core.policies import Policy
@@ -24,7 +25,7 @@ ATTEMPTS = 3  # to flush a new study to the disk, if connections are lost
 SEED_BYTES = 6  # of a seed that a study draws: no two studies have the same, and every reader of JSON can hold it
 
 
-@checks.named_arguments
+@named_arguments
 def create_study(
     name: str,
     *,
@@ -131,7 +132,7 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
     return True
 
 
-@checks.named_arguments
+@named_arguments
 def open_study(name: str, *, storage: Storage = None, lease: float = LEASE, scores: Iterable[Formula] = ()) -> Study:
     """The study of that name in that store.
 

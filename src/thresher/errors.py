@@ -31,9 +31,9 @@ class ThresherError(Exception):
 def missing_package(error: ImportError, extra: str) -> tuple[str, str]:
     """The rule and the remedy for a package that cannot be imported; raises the error if it is about one of our own.
 
-    >>> lacks(ModuleNotFoundError("No module named 'ray'", name="ray"), "ray")
+    >>> missing_package(ModuleNotFoundError("No module named 'ray'", name="ray"), "ray")
     ('needs the package ray, which is not installed', "pip install 'thresher[ray]'")
-    >>> lacks(ImportError("no pq wrapper available"), "postgres")[0]
+    >>> missing_package(ImportError("no pq wrapper available"), "postgres")[0]
     'needs a package that cannot be imported (ImportError: no pq wrapper available)'
     """
     if (error.name or "").startswith("thresher"):
@@ -197,7 +197,7 @@ def shown(value: object, limit: int = 120) -> str:
 def error_line(error: BaseException) -> str:
     r"""An exception in one line, without secrets.
 
-    >>> told_of(ValueError("no\nroute")), told_of(KeyError())
+    >>> error_line(ValueError("no\nroute")), error_line(KeyError())
     ('ValueError: no route', 'KeyError')
     """
     text = " ".join(masked(_words(error)).split())[:300]

@@ -43,7 +43,7 @@ KNOWN: dict[tuple[str, str], Known] = {}  # by name and digest
 def register_score(score: object) -> tuple[str, str | None]:
     """The name by which a policy knows a function, and the digest of its file; None for those of the kernel.
 
-    >>> register(kernel.apt)
+    >>> register_score(kernel.apt)
     ('apt', None)
     """
     function: Any = getattr(score, "py_func", score)  # of a function that numba has compiled

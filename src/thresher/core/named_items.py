@@ -123,9 +123,9 @@ def _plain_number(value: object) -> object:
 def items_from_python(data: object, kind: Kind) -> Mapping[str, Params] | list[Any]:
     """The names, or the parameters by name, in a dict, a list of names or of rows, or a pandas DataFrame.
 
-    >>> from_python([{"id": 7, "text": "one"}, {"id": 9, "text": "two"}], CASES)
+    >>> items_from_python([{"id": 7, "text": "one"}, {"id": 9, "text": "two"}], CASES)
     {'7': {'text': 'one'}, '9': {'text': 'two'}}
-    >>> from_python([{"depth": 1}, {"depth": 2}], ARMS)
+    >>> items_from_python([{"depth": 1}, {"depth": 2}], ARMS)
     {'1': {'depth': 1}, '2': {'depth': 2}}
     """
     if isinstance(data, Mapping):
@@ -235,9 +235,9 @@ def _name(value: object) -> object:
 def items_from_text(text: str, file: str, kind: Kind) -> dict[str, Params]:
     r"""The parameters by name in the text of a file: a name per line, CSV, JSON or JSON lines. An error names the row.
 
-    >>> from_text("# models\nsmall\nlarge\n", "arms.txt", ARMS)
+    >>> items_from_text("# models\nsmall\nlarge\n", "arms.txt", ARMS)
     {'small': {}, 'large': {}}
-    >>> from_text("question,answer\n2 + 2,4\n3 * 3,9\n", "cases.csv", CASES)
+    >>> items_from_text("question,answer\n2 + 2,4\n3 * 3,9\n", "cases.csv", CASES)
     {'1': {'question': '2 + 2', 'answer': '4'}, '2': {'question': '3 * 3', 'answer': '9'}}
     """
     readers = {"json": _from_json, "jsonl": _from_json_lines, "csv": _from_csv, "lines": _from_lines}

@@ -15,6 +15,7 @@ from ..errors import InvalidInput
 from ..text.masking import masked
 from ..text.naming import Naming
 from . import checks, policies
+from .named_arguments import table_of
 from .named_items import Params
 from .policies import Policy
 
@@ -371,7 +372,7 @@ class StoredArguments(SpecArguments, total=False):
     ]
 
 
-STORED: dict[str, Parameter] = checks.table_of(StoredArguments)
+STORED: dict[str, Parameter] = table_of(StoredArguments)
 PARAMETERS = {name: STORED[name] for name in SpecArguments.__annotations__}  # in the order of the table
 TYPES: dict[str, Any] = get_type_hints(StoredArguments)
 DEFAULTS = {name: parameter.default for name, parameter in STORED.items()}

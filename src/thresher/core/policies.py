@@ -332,7 +332,7 @@ def policy(choice: "Policy | str | None", *, certificates: bool = True, finds: b
 def policy_from_json(data: Mapping[str, Any]) -> Policy:
     """The policy that `Policy.to_json` wrote.
 
-    >>> from_json(evt(2.5).to_json()) == evt(2.5)
+    >>> policy_from_json(evt(2.5).to_json()) == evt(2.5)
     True
     """
     return replace(Policy("evt"), **data)

@@ -95,7 +95,7 @@ def pull_json(pull: Pull) -> dict[str, Any]:
 def pull_id_of(pull: object, *, remedy: str = "pass what ask returned") -> int:
     """The id of a pull. The id, or its ticket, may be given instead of it.
 
-    >>> id_of(3), id_of("3-00c0ffee")
+    >>> pull_id_of(3), pull_id_of("3-00c0ffee")
     (3, 3)
     """
     if isinstance(pull, Pull):

@@ -126,7 +126,7 @@ def _from_csv(text: str, file: str, arm: str | None) -> tuple[bool, Iterator[Cel
 def number_in_cell(value: object) -> object:
     """The number in a cell, or the cell itself if it holds none.
 
-    >>> number("0.5"), number("pass"), number("high")
+    >>> number_in_cell("0.5"), number_in_cell("pass"), number_in_cell("high")
     (0.5, True, 'high')
     """
     if not isinstance(value, str):

@@ -13,7 +13,7 @@ from ..text.naming import Naming
 from ..text.phrasing import MOST_NAMED, listed, only, plural
 from ..text.quantities import amount, edges
 from . import checks, named_items, parameters, policies, question
-from .checks import named_arguments
+from .named_arguments import named_arguments
 from .named_items import NO_PARAMS, Params
 from .parameters import BARS, DEFAULTS, MAX_REWARD, STORED, Bounds, Guarantee, StoredArguments, check_evaluator
 from .policies import Policy
@@ -480,7 +480,7 @@ def spec_from_json(data: object) -> Spec:
 
     >>> import json
     >>> spec = Spec(arms={"a": {"depth": 2}}, at_least=0.5, budget=2, seed=7)
-    >>> from_json(json.loads(json.dumps(spec.to_json()))) == spec
+    >>> spec_from_json(json.loads(json.dumps(spec.to_json()))) == spec
     True
     """
     if not isinstance(data, Mapping):

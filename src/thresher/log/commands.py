@@ -356,7 +356,7 @@ def add_results(draft: Draft, results: Sequence[Checked]) -> None:
 def event_key(key: str) -> str:
     """A caller's key as an event carries it: of fixed length and printable, whatever the caller chose.
 
-    >>> marked("job 17")
+    >>> event_key("job 17")
     'again:2454fc94bb29bb346c1228bb7464e0ea'
     """
     import hashlib  # here: most processes see no such key

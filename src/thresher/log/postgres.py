@@ -359,9 +359,9 @@ def is_temporary(error: Exception) -> bool:
     """Whether a connection that failed with this error may succeed a moment later by itself.
 
     >>> refused = 'connection to server at "127.0.0.1", port 1 failed: Connection refused'
-    >>> passes(psycopg.OperationalError(refused))
+    >>> is_temporary(psycopg.OperationalError(refused))
     True
-    >>> passes(psycopg.OperationalError('FATAL:  database "recovery" does not exist'))
+    >>> is_temporary(psycopg.OperationalError('FATAL:  database "recovery" does not exist'))
     False
     """
     if not isinstance(error, psycopg.OperationalError):

@@ -56,7 +56,7 @@ class Head(NamedTuple):
 def chain_digest(before: bytes, event: tuple[Any, ...]) -> bytes:
     """The digest of an event that follows the one with the digest ``before``. Raises ValueError if it is not an event.
 
-    >>> link(START, Event(1, "created", key="k")).hex()
+    >>> chain_digest(START, Event(1, "created", key="k")).hex()
     '3b82c4a8832b36398f7f8cd150324edd'
     """
     seq, kind, pull, arm, reward, reason, cause, late, budget, spec, key, time, agent, _ = event
@@ -386,7 +386,7 @@ def race_lost(seq: int) -> Conflict:
 def pulls_begun_and_over(events: Sequence[Event]) -> tuple[list[int], list[int]]:
     """The pulls that the events leave pending, and those that they end.
 
-    >>> begun_and_over([Event(2, "asked", 1), Event(3, "asked", 2), Event(4, "told", 1)])
+    >>> pulls_begun_and_over([Event(2, "asked", 1), Event(3, "asked", 2), Event(4, "told", 1)])
     ([2], [1])
     """
     goes_on = ("asked", "repeated")

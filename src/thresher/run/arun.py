@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any, TypeVar
 
-from ..core.checks import named_arguments
+from ..core.named_arguments import named_arguments
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
 from ..study import Study, peek

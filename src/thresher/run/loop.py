@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..core import checks
-from ..core.checks import named_arguments
 from ..core.events import Cause
+from ..core.named_arguments import named_arguments
 from ..core.state import State
 from ..core.verdict import Verdict
 from ..errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds, error_line, shown

@@ -35,7 +35,7 @@ def visible(text: str) -> str:
 def csv_cell(text: str) -> str:
     """Text for CSV that a spreadsheet takes for text, not for a formula; `text_of_cell` reads it back.
 
-    >>> cell("=1+1"), cell("'=1+1"), cell("-0.5"), cell("it's"), cell("a;=1")
+    >>> csv_cell("=1+1"), csv_cell("'=1+1"), csv_cell("-0.5"), csv_cell("it's"), csv_cell("a;=1")
     ("'=1+1", "''=1+1", '-0.5', "it's", "a;'=1")
     """
     return _EVALUATED.sub("'", text)
@@ -44,7 +44,7 @@ def csv_cell(text: str) -> str:
 def text_of_cell(cell: str) -> str:
     """The text that `csv_cell` wrote.
 
-    >>> text_of("'=1+1"), text_of("''=1+1"), text_of("-0.5"), text_of("it's")
+    >>> text_of_cell("'=1+1"), text_of_cell("''=1+1"), text_of_cell("-0.5"), text_of_cell("it's")
     ('=1+1', "'=1+1", '-0.5', "it's")
     """
     return _QUOTED.sub("", cell)
@@ -53,7 +53,7 @@ def text_of_cell(cell: str) -> str:
 def csv_remark(text: str) -> str:
     r"""A note or a reason for CSV, which nothing reads back: as `csv_cell`, with the commands of a terminal as codes.
 
-    >>> print(remark("a\x1b[31mb"), remark("=1+1"))
+    >>> print(csv_remark("a\x1b[31mb"), csv_remark("=1+1"))
     a\x1b[31mb '=1+1
     """
     return csv_cell(_COMMANDS.sub(lambda match: repr(match[0])[1:-1], text))

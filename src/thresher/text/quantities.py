@@ -26,7 +26,7 @@ def read_json(text: str, object_pairs_hook: Callable[[list[tuple[str, Any]]], An
 def read_whole(text: str) -> int:
     """A whole number.
 
-    >>> whole("17")
+    >>> read_whole("17")
     17
     """
     try:
@@ -95,8 +95,8 @@ def read_quantity(text: str) -> float | None:
 def read_seconds(text: str, *, most: float) -> float | None:
     """A length of time in seconds, above 0 and at most ``most``; None if it is not one: then the error is `DURATIONS`.
 
-    >>> seconds("1.5h", most=1e9), seconds("90", most=1e9), seconds("1e3", most=1e9), seconds("5%", most=1e9)
-    (5400.0, 90.0, None, None)
+    >>> [read_seconds(text, most=1e9) for text in ("1.5h", "90", "1e3", "5%")]
+    [5400.0, 90.0, None, None]
     """
     length = None if "e" in text.lower() else read_quantity(text)  # 1e3 is no length of time
     if length is None or not 0 < length <= most or getattr(length, "unit", "s") == PERCENT:

@@ -280,7 +280,7 @@ def fill_template(template: str, values: Mapping[str, str]) -> str:
 
     A template without any ``{{`` keeps its ``}}``: it closes two braces there, as in JSON, and escapes nothing.
 
-    >>> fill('{arm} {{arm}}', {"arm": "a"}), fill('{"model": {"seed": {seed}}}', {"seed": "5"})
+    >>> fill_template('{arm} {{arm}}', {"arm": "a"}), fill_template('{"model": {"seed": {seed}}}', {"seed": "5"})
     ('a {arm}', '{"model": {"seed": 5}}')
     """
     escapes = "{{" in template

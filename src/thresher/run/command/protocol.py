@@ -63,7 +63,7 @@ class Greeting(NamedTuple):
 def pull_line(pull: Pull, key: int) -> bytes:
     """The line that gives an evaluator a pull, under the id ``key``.
 
-    >>> line_of(Pull(7, "terse", 1, {"depth": 2}, 5), 7).decode()[:45]
+    >>> pull_line(Pull(7, "terse", 1, {"depth": 2}, 5), 7).decode()[:45]
     '{"pull":7,"arm":"terse","params":{"depth":2},'
     """
     data = {

@@ -29,7 +29,7 @@ def read_resources(resources: Mapping[str, float] | None) -> dict[str, float]:
 def pulls_that_fit(available: Mapping[str, float], needed: Mapping[str, float]) -> float:
     """How many pulls can run at once with the available resources; infinitely many if they need none.
 
-    >>> fits({"CPU": 8.0, "GPU": 2.0}, {"GPU": 0.5}), fits({}, {"GPU": 1}), fits({}, {})
+    >>> pulls_that_fit({"CPU": 8.0, "GPU": 2.0}, {"GPU": 0.5}), pulls_that_fit({}, {"GPU": 1}), pulls_that_fit({}, {})
     (4.0, 0.0, inf)
     """
     slots = [(available.get(name, 0.0) + 1e-9) // amount for name, amount in needed.items()]
@@ -39,7 +39,7 @@ def pulls_that_fit(available: Mapping[str, float], needed: Mapping[str, float]) 
 def amounts_in_words(amounts: Mapping[str, float]) -> str:
     """Amounts as messages show them.
 
-    >>> in_words({"GPU": 1.0, "licence": 0.5})
+    >>> amounts_in_words({"GPU": 1.0, "licence": 0.5})
     'GPU 1, licence 0.5'
     """
     return ", ".join(f"{name} {amount:g}" for name, amount in amounts.items()) or "none"
