@@ -16,16 +16,20 @@ from .state import State
 LUCK = 4.0  # where a few arms are to be found: how many rewards on the bar their luck is worth
 
 
-def left(study: State) -> int | None:
-    """About how many pulls the study still takes; None if there is no telling, or nothing is certified."""
+def left(study: State, by_arm: Sequence[int | None] | None = None) -> int | None:
+    """About how many pulls the study still takes; None if there is no telling.
+
+    ``by_arm`` is what `arm_left` said of each arm, if somebody keeps that.
+    """
     if not study.certifies:
-        return None
+        return None if study.budget is None else study.budget - study.issued
     arms = range(len(study.spec.arms))
     if study.done:
         return 0
     if study.awaits:  # the baseline goes first; of the others nothing is known
         return None
-    waits = [arm_left(study, arm) for arm in arms if study.board.shut[arm] != SHUT]
+    pulled = [arm for arm in arms if study.board.shut[arm] != SHUT]
+    waits = [arm_left(study, arm) if by_arm is None else by_arm[arm] for arm in pulled]
     known = sorted(pulls for pulls in waits if pulls is not None)
     if study.spec.find is not None:
         known = known[: study.spec.find - study.found]

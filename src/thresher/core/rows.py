@@ -65,7 +65,7 @@ def ranked(rows: Iterable[Row], *, lower_is_better: bool = False) -> list[Row]:
     return sorted(rows, key=key)
 
 
-def _reached(ledger: State, arm: int) -> bool | None:
+def reaches(ledger: State, arm: int) -> bool | None:
     """Whether an arm reaches the bar: as settled, or else by the side that its mean is on."""
     if arm == ledger.base:
         return None
@@ -79,7 +79,7 @@ def standing(ledger: State, arm: int) -> Standing:
     """Where an arm stands."""
     if arm == ledger.base:
         return "baseline"
-    reached = _reached(ledger, arm)
+    reached = reaches(ledger, arm)
     if reached is not None and (ledger.is_certified(arm) or not (ledger.certifies or arm in ledger.retired)):
         return "reaches" if reached else "misses"
     return "retired" if arm in ledger.retired else "open"
@@ -90,7 +90,7 @@ def row_of(ledger: State, arm: int) -> Row:
     board, spec = ledger.board, ledger.spec
     seen = len(_base_rewards(ledger)) if arm == ledger.base else board.seen[arm]
     counted = (board.total[arm] + board.residue[arm]) / seen if seen else None
-    reached = _reached(ledger, arm)
+    reached = reaches(ledger, arm)
     is_weighed = ledger.certifies and arm != ledger.base and not ledger.is_outside(arm)
     low, high, disagrees = intervals.interval(ledger, arm, counted) if is_weighed else (None, None, False)
     row = Row(

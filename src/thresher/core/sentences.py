@@ -275,23 +275,47 @@ def found(names: Sequence[str], find: int, missed: int, others: int, *, done: bo
 
 
 def spent(
-    issued: int, pending: int, budget: int | None, full: int | None, cost: float | None, *, noun: str = "pull"
+    issued: int,
+    pending: int,
+    budget: int | None,
+    full: int | None,
+    cost: float | None,
+    *,
+    left: int | None = None,
+    noun: str = "pull",
 ) -> str:
-    """What the answer took, next to a full run if there is one to compare with.
+    """What the answer took, next to a full run if there is one to compare with, and about what is left.
 
     >>> spent(1649, 0, None, 3600, None), spent(30, 3, 90, None, 1.5)
     ('It took 1,649 of 3,600 pulls (46 %).', 'It took 30 of at most 90 pulls, 3 pending, at a cost of 1.5.')
     """
-    took = plural(issued, noun)
-    if full is not None and issued < full:
-        took = f"{issued:,} of {full:,} {noun}s ({round(100 * issued / full)} %)"
-    elif budget is not None and issued < budget:
-        took = f"{issued:,} of at most {budget:,} {noun}s"
     waits = f", {pending:,} pending" if pending else ""
-    if cost is None:
-        return f"It took {took}{waits}."
+    at_cost = f", at a cost of {cost_taken(cost, issued, full)}" if cost is not None else ""
+    rest = f", {remaining(left, noun=noun)}" if left else ""
+    return f"It took {pulls_taken(issued, budget, full, noun=noun)}{waits}{at_cost}{rest}."
+
+
+def pulls_taken(issued: int, budget: int | None, full: int | None, *, noun: str = "pull") -> str:
+    """How many pulls were issued, of how many in a full run or in the budget.
+
+    >>> pulls_taken(1649, None, 3600), pulls_taken(30, 90, None), pulls_taken(90, 90, None)
+    ('1,649 of 3,600 pulls (46 %)', '30 of at most 90 pulls', '90 pulls')
+    """
+    if full is not None and issued < full:
+        return f"{issued:,} of {full:,} {noun}s ({round(100 * issued / full)} %)"
+    if budget is not None and issued < budget:
+        return f"{issued:,} of at most {budget:,} {noun}s"
+    return plural(issued, noun)
+
+
+def cost_taken(cost: float, issued: int, full: int | None) -> str:
+    """What the rewards cost, and about what those of a full run would.
+
+    >>> cost_taken(3.3, 1649, 3600), cost_taken(1.5, 30, None)
+    ('3.3 of about 7.204', '1.5')
+    """
     whole = f" of about {cost * full / issued:.4g}" if full is not None and 0 < issued < full else ""
-    return f"It took {took}{waits}, at a cost of {cost:,.6g}{whole}."
+    return f"{cost:,.6g}{whole}"
 
 
 def remaining(left: int | None, *, noun: str = "pull") -> str:

@@ -144,9 +144,7 @@ class Verdict:
     @property
     def spent(self) -> str:
         """What the answer took and what is left, in a sentence."""
-        took = sentences.spent(self.issued, self.pending, self.budget, self.full_run, self.cost)
-        rest = sentences.remaining(self.left) if self.open and not self.done else ""
-        return f"{took[:-1]}, {rest}." if rest else took
+        return sentences.spent(self.issued, self.pending, self.budget, self.full_run, self.cost, left=self.left)
 
     @property
     def origin(self) -> str | None:
@@ -163,7 +161,7 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """The verdict as JSON-ready data; ``"format"`` says which shape it has."""
         head = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "rows"}
-        texts = {"question": self.question, "answer": self.answer, "spent": self.spent}
+        texts = {name: getattr(self, name) for name in ("question", "answer", "headline", "spent")}
         parts = {name: getattr(self, name) for name in ("edges", "reached", "missed", "open", "retired")}
         return {"format": FORMAT, **head, **texts, **parts, "rows": [asdict(row) for row in self.rows]}
 

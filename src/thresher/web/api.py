@@ -84,7 +84,7 @@ def _add_readers(api: APIRouter, served: ServedStudies) -> None:
 
     @api.get("/studies/{study}", response_model=models.Summary)
     def study(study: Name) -> Any:
-        """The question, the answer so far, and the progress."""
+        """The question, the answer so far, what it took and what is left."""
         return AsciiJson(served.live_study(study).head())
 
     @api.get("/studies/{study}/verdict")

@@ -8,8 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from ..core.row_text import style_of
-from ..core.rows import LABELS, Row
+from ..core.rows import ORDER, Row, Standing
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
 from ..study import Study
@@ -54,22 +53,21 @@ def figure(study: Study, kind: str = "arms") -> Figure:
 
 
 def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
-    """Every arm against the bar, the best first, with its interval; below them the pulls of each arm.
+    """Every arm against the bar, the best first, with its interval; underneath, the pulls of each arm.
 
     With a baseline, the chart shows differences from it, against zero and the margin.
     """
     wording = verdict.wording
     sign = -1.0 if wording.lower_is_better and wording.asks != "share" else 1.0
-    rows = [row for row in verdict.rows if row.label != "baseline"]
+    rows = [row for row in verdict.rows if row.standing != "baseline"]
     rows.sort(key=lambda row: float("inf") if row.estimate is None else -sign * row.estimate)
     ranked = list(enumerate(rows, start=1))
     is_many = len(rows) > MANY
-    styles = [label for label in LABELS if label != "baseline"]
-    whiskers = [_whiskers(style, ranked, 1 if is_many else 2) for style in styles]
+    whiskers = [_whiskers(standing, ranked, 1 if is_many else 2) for standing in ORDER]
     waiting = [(rank, row.estimate) for rank, row in ranked if row.pending and row.estimate is not None]
     ranks, seen = [rank for rank, _ in ranked], [row.seen for row in rows]
     traces = [
-        *(_points_of(style, ranked, 4 if is_many else 7, hover_of(wording)) for style in styles),
+        *(_points_of(standing, ranked, 4 if is_many else 7, hover_of(wording)) for standing in ORDER[1:]),
         _styled_part("ring", x=[rank for rank, _ in waiting], y=[value for _, value in waiting]),
         _styled_part("pulls", x=ranks, y=seen, hovertemplate="%{y:,} rewards<extra></extra>"),
         _styled_part("pending", x=ranks, y=[row.seen + row.pending for row in rows]),
@@ -89,15 +87,15 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
 
 
 def history_figure(points: Sequence[Point], *, theme: str = "light") -> Figure:
-    """How many arms reached the bar, missed it and were certified, over the pulls."""
-    lines = {"reached": "@above", "missed": "@below", "certified": "@accent"}
+    """How many arms reached the bar, missed it and were open, over the pulls."""
+    lines = {"reached": "@reaches", "missed": "@misses", "open": "@open"}
     traces = [
         _styled_part(
             "line",
             x=[point.issued for point in points],
             y=[getattr(point, name) for point in points],
             name=name,
-            line={"color": colour, "dash": "dot" if name == "certified" else "solid"},
+            line={"color": colour, "dash": "dot" if name == "open" else "solid"},
         )
         for name, colour in lines.items()
     ]
@@ -120,34 +118,32 @@ def _ticks(names: list[str]) -> dict[str, Any]:
     return _styled_part("names", tickvals=[*range(1, len(names) + 1)], ticktext=texts)
 
 
-def _rows_in_style(style: str, ranked: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
-    """The arms of one colour. Those that reach the bar have the colour of "above", whichever side of it they are on."""
-    return [(rank, row) for rank, row in ranked if style_of(row) == style and row.estimate is not None]
+def _rows_with(standing: Standing, ranked: list[tuple[int, Row]]) -> list[tuple[int, Row]]:
+    return [(rank, row) for rank, row in ranked if row.standing == standing and row.estimate is not None]
 
 
-def _whiskers(style: str, ranked: list[tuple[int, Row]], width: float) -> dict[str, Any]:
+def _whiskers(standing: Standing, ranked: list[tuple[int, Row]], width: float) -> dict[str, Any]:
     """All intervals of a colour as one path, because plotly makes a node for every piece of a line with gaps."""
-    rows = [(rank, row) for rank, row in _rows_in_style(style, ranked) if row.low is not None]
+    rows = [(rank, row) for rank, row in _rows_with(standing, ranked) if row.low is not None]
     path = "".join(f"M{rank},{short(row.low)}V{short(row.high)}" for rank, row in rows)
-    return _styled_part("whisker", path=path, line={"color": f"@{style}", "width": width}) if path else {}
+    return _styled_part("whisker", path=path, line={"color": f"@{standing}", "width": width}) if path else {}
 
 
-def _points_of(style: str, ranked: list[tuple[int, Row]], size: float, hover: str) -> dict[str, Any]:
-    rows = _rows_in_style(style, ranked)
-    label = rows[0][1].label if rows else style
+def _points_of(standing: Standing, ranked: list[tuple[int, Row]], size: float, hover: str) -> dict[str, Any]:
+    rows = _rows_with(standing, ranked)
     marker = {
-        "color": f"@{style}",
+        "color": f"@{standing}",
         "size": size,
         "symbol": ["diamond" if row.certified else "circle" for _, row in rows],
     }
-    crowd = {"mode": "lines", "line": {"color": f"@{style}", "width": 3}}  # because each point would be a node
+    crowd = {"mode": "lines", "line": {"color": f"@{standing}", "width": 3}}  # because each point would be a node
     return _styled_part(
         "point",
         x=[rank for rank, _ in rows],
         y=[row.estimate for _, row in rows],
         text=[_hover(row.arm) for _, row in rows],
-        name=label,
-        hovertemplate=f"%{{text}}<br>{hover}<extra>{label}</extra>",
+        name=standing,
+        hovertemplate=f"%{{text}}<br>{hover}<extra>{standing}</extra>",
         **(crowd if len(ranked) > CROWD else {"marker": marker}),
     )
 

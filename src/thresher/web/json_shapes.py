@@ -11,15 +11,14 @@ from ..core.events import Event, remarks_of, to_json
 from ..core.hard_cases import hardest_cases, seen_cases
 from ..core.row_text import COLUMNS as OF_ARMS
 from ..core.row_text import DETAILS, cells, further
-from ..core.rows import Row
+from ..core.rows import ORDER, Row
 from ..core.sentences import SIGNS, Wording, wording_of
 from ..core.sentences import short as short_name
 from ..core.spec import Spec
 from ..core.state import State
 from ..text.escapes import visible
 from ..text.phrasing import distinct
-from ..text.quantities import number
-from .log_follower import CODES
+from ..text.quantities import PERCENT, number, percent
 
 LONGEST_NAME = 20  # characters of the baseline's name on an axis
 NAMED = 30  # arms; with more, an axis has their ranks
@@ -33,11 +32,10 @@ WORDS = {  # for kinds that say too little
     "file": "file recorded",
 }  # fmt: skip
 COLUMNS = (
-    "label", "certified", "mean", "low", "high", "seen", "pending", "failures", "progress", "outside",
-    "reached", "estimate", "median", "quantile", "baseline", "texts", "qualifier",
+    "standing", "reached", "certified", "mean", "low", "high", "seen", "pending", "failures", "left", "outside",
+    "estimate", "median", "quantile", "baseline", "texts", "qualifier",
 )  # fmt: skip
-
-
+CODES = {standing: code for code, standing in enumerate(ORDER)}
 TEXTS = ("estimate", *DETAILS)  # columns of the table that go over the wire as people read them
 
 
@@ -64,7 +62,8 @@ def asked_json(wording: Wording) -> dict[str, Any]:
         **wording.asked,
         "asks": wording.asks,
         "bar": wording.bar,
-        "bar_text": wording.estimate(wording.bar, exact=True),
+        "tolerance": wording.tolerance,
+        "edges": wording.edges,
         "estimate_head": OF_ARMS["estimate"].head(wording),
         "details": further(wording),
         "failing": failing(wording),
@@ -108,7 +107,7 @@ def axis_of(wording: Wording) -> dict[str, Any]:
     """Plotly's axis for what is compared with the bar."""
     title = html.escape(title_of(wording), quote=False)  # plotly takes < for markup
     if wording.asks == "share":
-        return {"title": {"text": title}, "tickformat": ".0%"}
+        return {"title": {"text": title}, "tickformat": "~%"}
     return {"title": {"text": title}, **amounts_of(wording)}
 
 
@@ -126,40 +125,50 @@ def ticks_of(names: Sequence[str]) -> list[str] | None:
 
 
 def intervals_of(spec: Spec) -> str:
-    """With which probability the intervals that a chart shows are right."""
+    """With which probability the intervals that a chart shows are right, and what its band is."""
+    wording = wording_of(spec)
+    low, high = (wording.estimate(edge, exact=True) for edge in wording.edges)
+    band = f" In the band, from {low} to {high}, either answer is right." if wording.tolerance else ""
     if spec.confidence is None:
-        return ""
-    sure, both = number(spec.confidence, exact=True), round(2 * spec.confidence - 1, 12)
+        return band.strip()
+    sure, both = percent(spec.confidence, exact=True), round(2 * spec.confidence - 1, 12)
     if spec.guarantee == "rate":
-        return f"With probability {sure}, all intervals are right together; labels may be wrong, and do not cut them."
-    sentence = f"With probability {sure}, all intervals are right before they are cut at the bar"
+        start = f"With a probability of at least {sure}, all intervals are right together"
+        return f"{start}; answers may be wrong, and do not cut them.{band}"
+    where = "an edge of the band" if wording.tolerance else "the bar"
+    start = f"With a probability of at least {sure}, all intervals are right before an answer cuts them at {where}"
     if both > 0:
-        sentence += f"; with probability {number(both, exact=True)}, intervals and labels are all right together"
-    return f"{sentence}."
+        start += f"; with {percent(both, exact=True)}, intervals and answers are all right together"
+    return f"{start}.{band}"
 
 
 def lines_of(wording: Wording) -> list[tuple[str, dict[str, Any]]]:
-    """Plotly's lines at the bar and, where differences are drawn, at the baseline; figures.json has both kinds."""
+    """Plotly's shapes at the bar, at the tolerance around it and, where differences are drawn, at the baseline.
 
-    def line(y: float, name: str, *, under: bool) -> dict[str, Any]:
+    Each has the name of its style in figures.json.
+    """
+
+    def line(kind: str, low: float, high: float, name: str = "", *, under: bool = False) -> tuple[str, dict[str, Any]]:
         label = {"text": html.escape(name, quote=False), "yanchor": "top" if under else "bottom"}
-        return {"xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "label": label}
+        return kind, {"xref": "paper", "x0": 0, "x1": 1, "y0": low, "y1": high, **({"label": label} if name else {})}
 
-    differs, lines = wording.asks == "difference", []
-    if differs and wording.baseline is not None:  # the two may be close: their names stand on the outer sides
-        name = f"{SIGNS['baseline']} {short_name(wording.baseline)}"
-        lines.append(("zero", line(0, name, under=wording.bar >= 0)))
-    return [
-        *lines,
-        (
-            "bar",
-            line(wording.bar, f"bar {wording.estimate(wording.bar, exact=True)}", under=differs and wording.bar < 0),
-        ),
-    ]
+    low, high = wording.edges
+    name, lines, under = f"bar {wording.estimate(wording.bar, exact=True)}", [], False
+    if wording.asks == "difference" and wording.baseline is not None:  # the names of the two stand on the outer sides
+        under = wording.bar < 0
+        lines.append(line("zero", 0, 0, f"{SIGNS['baseline']} {short_name(wording.baseline)}", under=not under))
+    if not wording.tolerance:
+        return [*lines, line("bar", low, high, name, under=under)]
+    name += f" ± {wording.distance(wording.tolerance)}"
+    outer, inner = (low, high) if under else (high, low)
+    edges = [line("edge", outer, outer, name, under=under), line("edge", inner, inner)]
+    return [line("band", low, high), *lines, *edges, line("bar", wording.bar, wording.bar)]
 
 
 def amounts_of(wording: Wording) -> dict[str, Any]:
     """How plotly's axes write rewards: seconds as ms or µs where they are short."""
+    if wording.unit == PERCENT:
+        return {"tickformat": "~%"}
     if wording.unit == "s":
         return {"tickformat": "~s", "ticksuffix": "s", "automargin": True}
     return {"ticksuffix": f" {html.escape(wording.unit, quote=False)}", "automargin": True} if wording.unit else {}
@@ -167,9 +176,9 @@ def amounts_of(wording: Wording) -> dict[str, Any]:
 
 def hover_of(wording: Wording) -> str:
     """How plotly writes what is compared with the bar when the pointer is over it."""
-    if wording.asks == "share":
-        return "%{y:.2%}"
     sign = "+" if wording.asks == "difference" else ""
+    if wording.asks == "share" or wording.unit == PERCENT:
+        return f"%{{y:{sign}.2%}}"
     if wording.unit == "s":
         return f"%{{y:{sign}.4s}}s"
     return f"%{{y:{sign}.4g}}" + (f" {html.escape(wording.unit, quote=False)}" if wording.unit else "")
@@ -179,18 +188,18 @@ def hover_of(wording: Wording) -> str:
 
 
 def columns_of(row: Row, wording: Wording, *, outside: bool) -> tuple[Any, ...]:
-    """One arm in the order of COLUMNS; a label is its index in LABELS. ``outside``: a reward lay outside the bounds.
+    """One arm in the order of COLUMNS; a standing is its index in ORDER. ``outside``: a reward lay outside the bounds.
 
     The texts are what is compared with the bar and the further numbers, as people read them.
     """
-    label = (CODES[row.label], int(row.certified), *map(short, (row.mean, row.low, row.high)))
-    counts = (row.seen, row.pending, row.failures, short(row.progress), int(outside))
     reached = None if row.reached is None else int(row.reached)
-    is_base = row.label == "baseline"  # it is compared with nothing
+    answer = (CODES[row.standing], reached, int(row.certified), *map(short, (row.mean, row.low, row.high)))
+    counts = (row.seen, row.pending, row.failures, row.left, int(outside))
+    is_base = row.standing == "baseline"  # it is compared with nothing
     shown = cells([row], wording, TEXTS, keep=TEXTS, none="" if is_base else "–")
     estimate = None if is_base and wording.asks != "mean" else row.estimate
     numbers = map(short, (estimate, row.median, row.quantile, row.baseline))
-    return (*label, *counts, reached, *numbers, [text for [(text, _)] in shown.values()], row.qualifier)
+    return (*answer, *counts, *numbers, [text for [(text, _)] in shown.values()], row.qualifier)
 
 
 def cases_json(ledger: State, limit: int) -> dict[str, Any]:

@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ..core import certificate, sentences
+from ..core import certificate, forecast, sentences
 from ..core import guarantee as guarantees
-from ..core.certificate import BETS, Stakes
+from ..core.certificate import BETS, Stakes, mean_of
 from ..core.events import BLAMED, DROPPED, LATE, OUTSIDE, PENDING, STATES, Event
-from ..core.intervals import Commit, Interval, committed, share_of_level
+from ..core.intervals import Commit, Interval, committed
 from ..core.row_text import DETAILS, cells
-from ..core.rows import LABELS, MOST, Row, row_of
+from ..core.rows import MOST, ORDER, Row, row_of
 from ..core.sentences import Wording
 from ..core.spec import Spec
 from ..core.state import State
-from ..core.verdict import Verdict, verdict_of
+from ..core.verdict import Verdict, full_run, verdict_of
 from ..log.reader import log_section
 from ..log.store import Store
 from ..text.quantities import duration, speed
@@ -57,6 +57,7 @@ class LiveStudy:
         self._told_times: deque[float] = deque(maxlen=5000)
         self._last_events: deque[dict[str, Any]] = deque(maxlen=LAST)
         self._rows: list[tuple[Any, ...]] = [()] * len(self.arms)
+        self._left: list[int | None] = [None] * len(self.arms)  # of each arm, about how many pulls settle it
         self._rows_at = 0  # the event up to which the rows are known
         self._failures_at = self._guarantee_at = follower.seq  # the last events that changed them
         self._guarantee = guarantees.guarantee(follower.ledger)
@@ -95,7 +96,7 @@ class LiveStudy:
         return replace(verdict, earlier=self._earlier, since=self.follower.created) if self._earlier else verdict
 
     def head(self) -> dict[str, Any]:
-        """The question, the answer and the progress. Its size does not grow with the study."""
+        """The question, the answer, what it took and what is left. Its size does not grow with the study."""
         with self._lock:
             spec = self.follower.ledger.spec
             return {
@@ -107,8 +108,8 @@ class LiveStudy:
                 "bounds": spec.bounds,
                 "policy": str(spec.policy),
                 "confidence": spec.confidence,
-                "tolerance": spec.tolerance,
                 "cases": spec.case_count or None,
+                "find": spec.find,
                 **self._counts(),
                 "guarantee": self._guarantee,
                 "troubles": troubles(self.follower.ledger),
@@ -116,31 +117,38 @@ class LiveStudy:
 
     def _counts(self) -> dict[str, Any]:
         """The fields of `head` that change with every pull."""
-        ledger, tally, rate = self.follower.ledger, self.follower.tally, self._rate()
+        self._update_rows()
+        ledger, tally, look, rate = self.follower.ledger, self.follower.tally, self._look, self._rate()
+        reached, missed = tally.count("reaches"), tally.count("misses")
+        counts = reached, missed, tally.count("open", "retired")
+        if look.find is None:
+            answer = sentences.answer(look, *counts, certifies=ledger.certifies)
+        else:
+            names = [self.arms[arm] for arm in tally.reached()]
+            answer = sentences.found(names, look.find, *counts[1:], done=ledger.done)
+        question = sentences.question_of(ledger.spec)
+        left, full = forecast.left(ledger, self._left), full_run(ledger)
         is_over = ledger.done and not ledger.pending
-        seconds_left = None if ledger.left is None or rate <= 0 or is_over else ledger.left / rate
-        counts = dict(zip(LABELS, tally.counts, strict=True))
-        certified = dict(zip(LABELS, tally.certified, strict=True))
-        answer = sentences.answer(
-            counts,
-            certified if ledger.certifies else None,
-            lower_is_better=ledger.spec.lower_is_better,
-            issued=ledger.issued,
-            budget=ledger.budget,
-            pending=ledger.pending,
-        )
-        if ledger.spec.find is not None:
-            answer += sentences.found_arms([self.arms[arm] for arm in tally.certified_to_reach()], done=ledger.done)
+        seconds_left = None if left is None or rate <= 0 or is_over else (left + ledger.pending) / rate
         return {
             "seq": ledger.seq,
             "answer": answer,
-            **{name: getattr(ledger, name) for name in ("budget", "issued", "told", "pending", "open", "done")},
-            "settled": ledger.certified,
-            "labels": counts,
-            "certified": certified,
+            "headline": f"{question} {answer}" if counts[-1] else answer,
+            "spent": sentences.spent(ledger.issued, ledger.pending, ledger.budget, full, ledger.cost, left=left),
+            **dict(zip(("reached", "missed", "open"), counts, strict=True)),
+            "retired": tally.count("retired"),
+            "leaning": [tally.leaning(reached=reached) for reached in (True, False, None)],
+            **{name: getattr(ledger, name) for name in ("budget", "issued", "told", "pending", "done", "cost")},
+            "full_run": full,
+            "left": left,
             "rate": short(rate),
             "seconds_left": short(seconds_left),
-            "pace": [speed(rate) if rate else "–", "done" if is_over else duration(seconds_left)],
+            "facts": {
+                "pulls": sentences.pulls_taken(ledger.issued, ledger.budget, full).replace(" pulls", ""),
+                "cost": None if ledger.cost is None else sentences.cost_taken(ledger.cost, ledger.issued, full),
+                "rate": speed(rate) if rate else "–",
+                "left": "nothing" if is_over else left_text(left, ledger.pending, seconds_left),
+            },
             "origin": f"Rewards since {sentences.plain_time(self.follower.created)}." if ledger.told else None,
             "head": ledger.head and ledger.head[:SHORT],
             "last_reward": self._told_times[-1] if self._told_times else None,
@@ -163,7 +171,7 @@ class LiveStudy:
                 self._update_rows()
                 columns = dict(zip(COLUMNS, map(list, zip(*self._rows, strict=True)), strict=True))
                 history = {"step": self.follower.history.step, "points": self.follower.points}
-                head = {"format": 1, "seq": seq, "labels": LABELS, "columns": COLUMNS, "names": self.arms}
+                head = {"format": 1, "seq": seq, "standings": ORDER, "columns": COLUMNS, "names": self.arms}
                 head["ticks"] = ticks_of(self.arms)
                 self._table = seq, encoded({**head, **columns, "history": history, "events": list(self._last_events)})
             return self._table[1]
@@ -200,8 +208,22 @@ class LiveStudy:
         """Compute the rows of arms that had events."""
         ledger = self.follower.ledger
         for arm in self.follower.arms_since(self._rows_at):
-            self._rows[arm] = columns_of(row_of(ledger, arm), self._look, outside=ledger.is_outside(arm))
+            row = row_of(ledger, arm)
+            self._rows[arm] = columns_of(row, self._look, outside=ledger.is_outside(arm))
+            self._left[arm] = row.left
         self._rows_at = ledger.seq
+
+
+def left_text(left: int | None, pending: int, seconds: float | None) -> str:
+    """About what is left, as people read it.
+
+    >>> left_text(341, 8, 40.0), left_text(0, 8, None), left_text(None, 8, None)
+    ('about 340 pulls, 40 s', '8 pending', '–')
+    """
+    if left is None:
+        return "–"
+    pulls = sentences.remaining(left).removesuffix(" left") if left else f"{pending:,} pending"
+    return pulls if seconds is None else f"{pulls}, {duration(seconds)}"
 
 
 # One arm: its rewards, and how its evidence grew.
@@ -236,9 +258,9 @@ def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], St
         "facts": arm_facts(row, wording),
         "amounts": {} if wording.ratio is not None else amounts_of(wording),
         "bounds": spec.bounds,
-        "tolerance": spec.tolerance,
         "confidence": spec.confidence,
         "cases": spec.case_count or None,
+        "level": short(ledger.stakes.level) if ledger.certifies else None,
         "row": {field: getattr(row, field) for field in row.__dataclass_fields__},
         "params": dict(spec.params[arm]) if spec.params else {},
         "outside": ledger.is_outside(arm),
@@ -251,7 +273,7 @@ def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], St
 
 def arm_facts(row: Row, wording: Wording) -> list[tuple[str, str]]:
     """The numbers of an arm with their headings, as people read them."""
-    if row.label == "baseline":
+    if row.standing == "baseline":
         return [("mean", wording.amount(row.mean))]
     names = ("estimate", "between")
     texts = {head: text or "–" for head, [(text, _)] in cells([row], wording, names, keep=names).items()}
@@ -288,21 +310,18 @@ def _pull_json(ledger: State, arm: int, pull: int, wording: Wording) -> dict[str
 
 
 def _evidence(commits: list[Commit], stakes: Stakes, spec: Spec) -> Iterator[dict[str, Any]]:
-    """After each commit: the evidence for either side, as a share of the amount that settles the arm, and the interval.
+    """After each commit, the evidence that the arm reaches the bar, and that it misses it, and the interval.
 
-    Sides are named as users see them: where lower is better, evidence in favour of an arm says that it lies below the
-    bar.
+    Evidence is the capital of a bet, which begins at 1.
     """
     if not commits:
         return
-    capital = certificate.fresh(stakes)
+    capital = certificate.fresh()
     interval = Interval(1.0 / stakes.level)
     for commit in commits:
-        bars = (commit.low_bar, commit.high_bar, stakes.tolerance * commit.scale)
-        certificate.bet(capital, stakes, commit.low, commit.high, *bars)
-        interval.feed(commit, stakes.bar)
+        certificate.bet(capital, stakes, commit.low, commit.high, commit.low_bar, commit.high_bar)
+        interval.feed(commit)
         ends = sorted(spec.shown(spec.unscale(side.end)) for side in (interval.low, interval.high))
-        reaching, missing = (short(share_of_level(capital, side, stakes.level)) for side in (0, BETS))
-        above, below = (missing, reaching) if spec.lower_is_better else (reaching, missing)
+        reaching, missing = (short(min(mean_of(capital, start), MOST)) for start in (0, BETS))
         span = {"low": short(ends[0]), "high": short(ends[1])}
-        yield {"number": commit.pull, "above": above, "below": below, **span}
+        yield {"number": commit.pull, "reaching": reaching, "missing": missing, **span}

@@ -1,25 +1,24 @@
 """Follows a study's log: folds its events one by one, and keeps a history of the answer.
 
-The history says how many arms had which label when pull ``step``, ``2 step``, … was issued. It never has more points
+The history says where the arms stood when pull ``step``, ``2 step``, … was issued. It never has more points
 than a chart can show. It depends on the log alone: the same log always gives the same points.
 """
 
 from array import array
 from bisect import bisect
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..core import ledger as ledgers
 from ..core.events import NO_EVENT, Event, moment
-from ..core.rows import LABELS, Label, label_of
-from ..core.spec import Spec
+from ..core.rows import Standing, reaches, standing
 from ..core.state import State
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy
 from ..log.reader import damaged_log, log_pages, log_section, unknown_study
 from ..log.store import Store
 
 MOST = 500  # points; when there are more, every other one is removed
-CODES = {label: code for code, label in enumerate(LABELS)}
 
 
 class Point(NamedTuple):
@@ -28,49 +27,47 @@ class Point(NamedTuple):
     issued: int
     reached: int  # arms that reach the bar
     missed: int
-    certified: int
+    open: int  # retired arms are among them
 
 
-class LabelCounts:
-    """How many arms have which label, kept up to date one arm at a time."""
+class Tally:
+    """How many arms stand where, kept up to date one arm at a time."""
 
-    def __init__(self, spec: Spec) -> None:
-        arms = len(spec.arms)
-        sides: tuple[Label, Label] = ("below", "above") if spec.lower_is_better else ("above", "below")
-        self._reached, self._missed = (CODES[label] for label in sides)
-        self._codes = bytearray([CODES["undecided"]]) * arms  # by arm
-        self._is_certified = bytearray(arms)
-        self.counts = [0] * len(LABELS)  # by label
-        self.counts[CODES["undecided"]] = arms
-        self.certified = [0] * len(LABELS)  # how many of them are certified
+    def __init__(self, arms: int) -> None:
+        self._stands: list[tuple[Standing, bool | None]] = [("open", None)] * arms
+        self._counts = Counter({self._stands[0]: arms})
 
     def update(self, ledger: State, arm: int) -> None:
-        label, is_certified = label_of(ledger, arm)
-        code, before = CODES[label], self._codes[arm]
-        if code == before and is_certified == self._is_certified[arm]:
-            return
-        self.counts[before] -= 1
-        self.counts[code] += 1
-        self.certified[before] -= self._is_certified[arm]
-        self.certified[code] += is_certified
-        self._codes[arm], self._is_certified[arm] = code, is_certified
+        before, now = self._stands[arm], (standing(ledger, arm), reaches(ledger, arm))
+        if now != before:
+            self._counts[before] -= 1
+            self._counts[now] += 1
+            self._stands[arm] = now
 
-    def certified_to_reach(self) -> list[int]:
-        """The arms that are certified to reach the bar."""
-        return [arm for arm, code in enumerate(self._codes) if code == self._reached and self._is_certified[arm]]
+    def count(self, *standings: Standing) -> int:
+        """How many arms have one of these standings."""
+        return sum(count for (where, _), count in self._counts.items() if where in standings)
+
+    def leaning(self, *, reached: bool | None) -> int:
+        """How many open arms reach the bar so far, or miss it; None: they have no reward."""
+        return self._counts["open", reached]
+
+    def reached(self) -> list[int]:
+        """The arms that reach the bar."""
+        return [arm for arm, (where, _) in enumerate(self._stands) if where == "reaches"]
 
     def point(self, issued: int) -> Point:
-        return Point(issued, self.counts[self._reached], self.counts[self._missed], sum(self.certified))
+        return Point(issued, self.count("reaches"), self.count("misses"), self.count("open", "retired"))
 
 
 class History:
     """Points in the order of the pulls, with the events that they follow."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: Point) -> None:
         self.step = 1
-        self.points, self._seqs = [Point(0, 0, 0, 0)], [1]
+        self.points, self._seqs = [start], [1]
 
-    def add_issued(self, count: int, tally: LabelCounts, seq: int) -> None:
+    def add_issued(self, count: int, tally: Tally, seq: int) -> None:
         """Pull number ``count`` has just been issued, by event ``seq``."""
         if count % self.step:
             return
@@ -97,11 +94,11 @@ class LogFollower:
             self.ledger: State = ledgers.state_after_created(first)
         except InvalidInput as error:
             raise damaged_log(self.name, f"event 1: {error}") from None
-        self.tally = LabelCounts(self.ledger.spec)
+        self.tally = Tally(len(self.ledger.spec.arms))
         if self.ledger.base >= 0:
             self.tally.update(self.ledger, self.ledger.base)
         self._awaits = self.ledger.awaits
-        self.history = History()
+        self.history = History(self.tally.point(0))
         self.changed = array("q", [1]) * len(self.ledger.spec.arms)  # the last event of each arm
         self.created = moment(first.time)
         for page in log_pages(store, name, first):
@@ -156,8 +153,8 @@ class LogFollower:
         if event.kind == "told" and ledger.spec.pairs:  # its reward changes the baseline's row
             self.changed[ledger.base] = event.seq
         baseline_turned = arm == ledger.base and event.kind in ("retired", "restored")
-        settled = ledger.certified != sum(tally.certified)
-        if baseline_turned or settled or event.kind == "weighed" or ledger.awaits != self._awaits:
+        settles_others = ledger.certifies and ledger.certified != tally.count("reaches", "misses")
+        if baseline_turned or settles_others or event.kind == "weighed" or ledger.awaits != self._awaits:
             self._awaits = ledger.awaits
             for other in range(len(self.changed)):  # the event changed many arms
                 self.changed[other] = event.seq

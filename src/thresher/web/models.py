@@ -209,15 +209,25 @@ class CasesOut(BaseModel):
 
 
 class Summary(BaseModel):
-    """The question, the answer so far, and the progress."""
+    """The question, the answer so far, what it took and what is left."""
 
     model_config = ConfigDict(extra="allow")
     format: int
     study: str
     question: str
     answer: str
+    headline: str = Field(description="The answer, after the question if arms are open.")
+    spent: str = Field(description="What the answer took so far, in a sentence.")
+    reached: int = Field(description="How many arms reach the bar; with `missed` and `open`, all but a baseline.")
+    missed: int
+    open: int
+    retired: int = Field(description="How many of the open arms take no more pulls.")
+    left: int | None = Field(description="About how many pulls are left, an estimate; null: there is no telling.")
+    full_run: int | None = Field(description="Pulls that the same answer takes without choosing arms.")
     asks: Literal["mean", "share", "difference"] = Field(description="What is compared with the bar.")
     bar: float = Field(description="The bar: a mean, a share, or the arm's mean less the baseline's.")
+    tolerance: float = Field(description="Within it of the bar, either answer is right.")
+    edges: tuple[float, float] = Field(description="The bar less and plus the tolerance.")
     at_least: float | None = Field(description="The bar as it was given: this, at_most, or with a baseline margin.")
     at_most: float | None
     margin: float | None

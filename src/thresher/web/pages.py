@@ -47,11 +47,11 @@ def router(served: ServedStudies, *, write: bool) -> APIRouter:
     @pages.get("/study/{study}")
     def study(study: Name) -> Response:
         spec = None if served.known_study(study) else _spec(served.reader, study)
-        texts = {"answer": "Reading the log; the answer follows.", "origin": ""}
+        texts = {"answer": "Reading the log; the answer follows.", "spent": "", "origin": ""}
         if spec is None:  # it was read before, or something is wrong with it
             live = served.live_study(study)
             spec, head = live.follower.ledger.spec, live.head()
-            texts = {"answer": head["answer"], "origin": head["origin"] or ""}
+            texts = {"answer": head["answer"], "spent": head["spent"], "origin": head["origin"] or ""}
         texts |= {"question": sentences.question_of(spec), "intervals": intervals_of(spec)}
         return page("study", study=study, address=quote(study, safe=""), **texts)
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from ..core import sentences
 from ..core.hard_cases import CaseRow, hardest_cases, seen_cases
-from ..core.row_text import DETAILS, cells, style_of
+from ..core.row_text import DETAILS, cells
 from ..core.rows import Row, ranked
-from ..core.sentences import SIGNS, Wording
+from ..core.sentences import Wording, standing_of
 from ..core.state import State
 from ..core.verdict import verdict_of
 from ..study import Study
@@ -51,7 +51,7 @@ def report(study: Study) -> str:
         "plotly": PLOTLY.read_text(encoding="utf-8").replace("</script", "<\\/script"),
         "script": (STATIC / "report.js").read_text(),
     }
-    texts = {"question": verdict.question, "answer": verdict.answer, "guarantee": verdict.guarantee}
+    texts = {name: getattr(verdict, name) for name in ("question", "answer", "spent", "guarantee")}
     texts["intervals"] = intervals_of(ledger.spec)
     return fill_template("report", markup, study=verdict.study, when=time.strftime("%Y-%m-%d %H:%M %Z"), **texts)
 
@@ -74,15 +74,15 @@ def _heads(wording: Wording) -> list[str]:
 
 
 def _row(row: Row, outside: bool, wording: Wording) -> str:
-    """One arm: its name, its label, a cell for each heading, and the reason."""
-    certified = ", ".join(filter(None, ["✓ certified", row.qualifier]))
-    certainty = certified if row.certified else "not certified" if outside and row.label != "baseline" else ""
-    none = "" if row.label == "baseline" else "–"  # it is compared with nothing
+    """One arm: its name, where it stands, a cell for each heading, and the reason."""
+    is_base = row.standing == "baseline"  # it is compared with nothing
+    none = "" if is_base else "–"
     figures = cells([row], wording, FIGURES, keep=FIGURES, none=none).items()
     numbers = "".join(_number(head, text, "n" if at else "n key") for at, (head, [(text, _)]) in enumerate(figures))
-    label = f"<span class='sign'>{SIGNS[row.label]} {row.label}</span> {certainty}"
+    certainty = " not certified" if outside and not is_base else ""
+    standing = f"<span class='sign'>{standing_of(row)}</span>{certainty}"
     return (
-        f"<tr class='{style_of(row)}'><td class='name'>{breakable(row.arm)}</td><td class='label'>{label}</td>"
+        f"<tr class='{row.standing}'><td class='name'>{breakable(row.arm)}</td><td class='standing'>{standing}</td>"
         f"{numbers}<td class='wrap'>{html.escape(row.reason or '')}</td></tr>"
     )
 

@@ -9,7 +9,7 @@ const counts = [...at("facts").children];
 let [data, index, seq, reading, stale] = [null, -1, 0, false, false];
 
 function show() {
-  const [{ row }, hasPairs] = [data, data.baseline !== null && data.row.label !== "baseline"];
+  const [{ row }, hasPairs] = [data, data.baseline !== null && data.row.standing !== "baseline"];
   if (at("answer").textContent !== data.answer) say(data.answer);
   set("answer", data.answer);
   at("facts").replaceChildren(...data.facts.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", { "data-fact": name }, text))), ...counts);
@@ -19,11 +19,11 @@ function show() {
   at("h-case").hidden = at("counting").hidden = data.cases === null;
   at("last-pulls").classList.toggle("cards", data.cases !== null || hasPairs);
   at("h-base").hidden = !hasPairs;
-  at("evidence-card").hidden = data.confidence === null || row.label === "baseline";
+  at("evidence-card").hidden = data.confidence === null || row.standing === "baseline";
   at("params-card").hidden = Object.keys(data.params).length === 0;
   at("params").replaceChildren(...breakable(JSON.stringify(data.params, null, 2)));
   at("pulls").replaceChildren(...data.rewards.slice(-20).reverse().map((pull) => make("tr", {},
-    make("td", { "data-head": "pull" }, grouped(pull.pull)), make("td", { "data-head": "number" }, grouped(pull.number)), make("td", { class: "label" }, pull.state),
+    make("td", { "data-head": "pull" }, grouped(pull.pull)), make("td", { "data-head": "number" }, grouped(pull.number)), make("td", { class: "standing" }, pull.state),
     ...(pull.case === undefined ? [] : [make("td", { class: "name" }, ...breakable(String(pull.case)))]), figure("reward", pull.text, "key"), ...(hasPairs ? [figure("baseline", pull.baseline_text)] : []))));
 }
 

@@ -62,7 +62,7 @@ export class Cases {
     let letters = 0;
     const shown = rewards.slice(0, texts.length).filter(([arm], index) => (letters += this.names[arm].length) <= longest || !index);
     shown.forEach(([arm], index) => {
-      cell.append(make("a", { class: `reward ${failed_by.includes(arm) ? "below" : this.names[arm] === baseline ? "baseline" : "above"}`, href: this.armAddress(this.names[arm]) }, ...breakable(this.names[arm]), make("b", {}, ` ${texts[index]}`)), " ");
+      cell.append(make("a", { class: `reward ${failed_by.includes(arm) ? "misses" : this.names[arm] === baseline ? "baseline" : "reaches"}`, href: this.armAddress(this.names[arm]) }, ...breakable(this.names[arm]), make("b", {}, ` ${texts[index]}`)), " ");
     });
     const rest = failed + passed - shown.length;
     if (rest) cell.append(make("span", { class: "quiet" }, `and ${grouped(rest)} more`));

@@ -1,5 +1,5 @@
 // The charts. Their styles are in figures.json, which the library's own figures use, too.
-import { pieces, style } from "./tools.js";
+import { pieces } from "./tools.js";
 
 const CROWD = 2000; // arms; with more, a line replaces the points
 const ROOM = 20; // pixels that an arm's name needs on an axis, where it may be rotated
@@ -73,27 +73,27 @@ export const byEstimate = ({ names, estimate }, { asks, lower_is_better }) => {
   return names.map((_, arm) => arm).sort((a, b) => (worth(a) === worth(b) ? a - b : worth(b) - worth(a)));
 };
 
-// The line at the bar and, where differences are drawn, the line at the baseline.
-const lines = (look, head) => head.lines.map(([kind, line]) => merged(look[kind], line));
+// The line at the bar, the band around it and, where differences are drawn, the line at the baseline.
+const lines = (look, head, more = {}) => head.lines.map(([kind, line]) => merged(look[kind], line, more));
 
 // All intervals of a colour are one path, because plotly makes a node for every piece of a line with gaps, which takes seconds.
-function whiskers(look, table, order, width, lower) {
-  const paths = table.labels.map(() => []);
-  order.forEach((arm, rank) => { if (table.low[arm] !== null && table.estimate[arm] !== null) paths[table.label[arm]].push(`M${rank + 1},${table.low[arm]}V${table.high[arm]}`); });
-  return paths.flatMap((path, label) => (path.length ? [merged(look.whisker, { path: path.join(""), line: { color: `@${style(table.labels[label], lower)}`, width } })] : []));
+function whiskers(look, table, order, width) {
+  const paths = table.standings.map(() => []);
+  order.forEach((arm, rank) => { if (table.low[arm] !== null && table.estimate[arm] !== null) paths[table.standing[arm]].push(`M${rank + 1},${table.low[arm]}V${table.high[arm]}`); });
+  return paths.flatMap((path, code) => (path.length ? [merged(look.whisker, { path: path.join(""), line: { color: `@${table.standings[code]}`, width } })] : []));
 }
 
-function dots(look, table, order, size, { lower_is_better, hover: number }) {
+function dots(look, table, order, size, { hover: number }) {
   const crowd = order.length > CROWD; // each point would be a node; the points are sorted, so a line through them looks the same
-  return table.labels.flatMap((label, code) => {
+  return table.standings.flatMap((standing, code) => {
     const ranks = [];
-    order.forEach((arm, rank) => { if (table.label[arm] === code && table.estimate[arm] !== null) ranks.push(rank); });
+    order.forEach((arm, rank) => { if (table.standing[arm] === code && table.estimate[arm] !== null) ranks.push(rank); });
     if (!ranks.length) return [];
-    const colour = `@${style(label, lower_is_better)}`;
+    const colour = `@${standing}`;
     const symbol = ranks.map((rank) => (table.certified[order[rank]] ? "diamond" : "circle"));
     const marks = crowd ? { mode: "lines", line: { color: colour, width: 3 } } : { marker: { color: colour, size, symbol } };
     const [x, y, text] = [ranks.map((rank) => rank + 1), ranks.map((rank) => table.estimate[order[rank]]), ranks.map((rank) => hover(table.names[order[rank]]))];
-    return [merged(look.point, { x, y, text, name: label, hovertemplate: `%{text}<br>${number}<extra>${label}</extra>`, ...marks })];
+    return [merged(look.point, { x, y, text, name: standing, hovertemplate: `%{text}<br>${number}<extra>${standing}</extra>`, ...marks })];
   });
 }
 
@@ -123,7 +123,7 @@ export function arms(node, table, head) {
       yaxis: merged(look.axis, { domain: [0.3, 1] }, head.axis, seen ? {} : { range: empty }),
       yaxis2: merged(look.axis, { domain: [0, 0.2], title: { text: "pulls" }, rangemode: "tozero", nticks: 3 }),
       annotations: seen ? [] : [merged(look.empty, { text: "No reward has come back yet." })],
-      shapes: [...whiskers(look, table, order, many ? 1 : 2, head.lower_is_better), ...lines(look, head)],
+      shapes: [...whiskers(look, table, order, many ? 1 : 2), ...lines(look, head)],
     });
     return { traces, layout };
   });
@@ -133,7 +133,7 @@ export function history(node, points) {
   return draw(node, (look) => {
     const x = points.map((point) => point[0]);
     const line = (name, column, colour, dash) => merged(look.line, { x, y: points.map((point) => point[column]), name, line: { color: colour, dash }, hovertemplate: `%{y:,} ${name} after %{x:,} pulls<extra></extra>` });
-    const traces = [line("reached", 1, "@above", "solid"), line("missed", 2, "@below", "solid"), line("certified", 3, "@accent", "dot")];
+    const traces = [line("reached", 1, "@reaches", "solid"), line("missed", 2, "@misses", "solid"), line("open", 3, "@open", "dot")];
     const layout = merged(look.layout, { showlegend: true, legend: { orientation: "h", y: 1.18, x: -0.08, font: { size: 11 } }, margin: { t: 26 }, xaxis: merged(look.axis, { title: { text: "pulls" }, rangemode: "tozero" }), yaxis: merged(look.axis, { title: { text: "arms" }, rangemode: "tozero" }) });
     return { traces, layout };
   });
@@ -143,9 +143,9 @@ export function history(node, points) {
 // axis of its own, with its interval.
 export function rewards(node, data) {
   return draw(node, (look) => {
-    const isBaseline = data.row.label === "baseline";
+    const isBaseline = data.row.standing === "baseline";
     const told = data.rewards.filter((pull) => pull.value !== null && pull.state !== "outside");
-    const hue = `@${style(data.row.label, data.lower_is_better)}`;
+    const hue = `@${data.row.standing}`;
     const shares = data.asks === "share" && !isBaseline;
     let [sum, count] = [0, 0];
     const running = told.map((pull) => (sum += shares ? Number(pull.within) : pull.value) / (count += 1));
@@ -158,12 +158,12 @@ export function rewards(node, data) {
       merged(look.line, { x, y: running, name: "mean", line: { color: hue }, hovertemplate: `${shares ? "share" : "mean"} of the rewards shown ${shares ? "%{y:.2%}" : "%{y:.4g}"}<extra></extra>`, ...axis }),
     ];
     const title = data.ratio !== null ? "times the baseline" : data.baseline !== null && !isBaseline ? "difference" : "reward";
-    const line = (y, text, more = {}) => merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: y, y1: y, label: { text: escaped(text), yanchor: "top" } }, more);
+    const line = (y, text) => merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: y, y1: y, label: { text: escaped(text), yanchor: "top" } });
     const limit = data.ratio ?? data.at_least ?? data.at_most ?? (data.lower_is_better ? -data.margin : data.margin);
     const layout = merged(look.layout, {
       xaxis: merged(look.axis, { title: { text: "pulls of this arm" }, rangemode: "tozero" }, shares ? { anchor: "y2" } : {}),
       yaxis: merged(look.axis, { title: { text: title } }, data.amounts, shares ? { domain: [0.45, 1] } : {}),
-      shapes: isBaseline ? [] : shares ? [line(limit, "limit"), line(data.bar, `bar ${data.bar_text}`, { yref: "y2" })] : lines(look, data),
+      shapes: isBaseline ? [] : shares ? [line(limit, "limit"), ...lines(look, data, { yref: "y2" })] : lines(look, data),
       annotations: isBaseline && !told.length ? [merged(look.empty, { text: "Its rewards are in the pairs of the other arms." })] : [],
     });
     if (shares) layout.yaxis2 = merged(look.axis, { title: { text: "share within" }, tickformat: ".0%", domain: [0, 0.36], range: [-0.03, 1.03] });
@@ -171,11 +171,14 @@ export function rewards(node, data) {
   });
 }
 
+// The evidence for either answer: a capital, which begins at 1, and settles the arm at the level.
 export function evidence(node, data) {
   return draw(node, (look) => {
     const x = data.evidence.map((point) => point.number);
-    const line = (side) => merged(look.line, { x, y: data.evidence.map((point) => 100 * point[side]), name: `for ${side}`, line: { color: `@${style(side, data.lower_is_better)}` }, hovertemplate: `%{y:.0f} % of the evidence for ${side}<extra></extra>` });
-    const layout = merged(look.layout, { showlegend: true, legend: { orientation: "h", y: 1.18, x: 0 }, margin: { t: 26 }, xaxis: merged(look.axis, { title: { text: "pulls of this arm" } }), yaxis: merged(look.axis, { title: { text: "%" }, range: [0, 105] }) });
-    return { traces: [line("above"), line("below")], layout };
+    const line = (side, colour) => merged(look.line, { x, y: data.evidence.map((point) => Math.min(Math.max(point[side], 0.1), 2 * data.level)), name: side, line: { color: colour }, hovertemplate: `%{y:,.3~g} for ${side} it<extra></extra>` });
+    const range = [-1, Math.log10(2 * data.level)];
+    const level = merged(look.bar, { xref: "paper", x0: 0, x1: 1, y0: data.level, y1: data.level, label: { text: "settled", yanchor: "top" } });
+    const layout = merged(look.layout, { showlegend: true, legend: { orientation: "h", y: 1.18, x: 0 }, margin: { t: 26 }, xaxis: merged(look.axis, { title: { text: "pulls of this arm" } }), yaxis: merged(look.axis, { type: "log", dtick: 1, title: { text: "evidence" }, range }), shapes: [level] });
+    return { traces: [line("reaching", "@reaches"), line("missing", "@misses")], layout };
   });
 }

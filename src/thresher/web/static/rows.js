@@ -1,22 +1,20 @@
 // The table of arms: its selection, its order and its rows.
-import { SIGNS, at, breakable, figure, grouped, labelOf, make, seen, set, style } from "./tools.js";
+import { SIGNS, at, breakable, figure, grouped, make, seen, set, standingOf } from "./tools.js";
 import { byEstimate } from "./charts.js";
 
-const OTHERS = ["retired", "baseline"]; // labels of arms that take no pulls
-const isBaselineArm = (table, arm) => labelOf(table, arm) === "baseline";
+const isBaselineArm = (table, arm) => standingOf(table, arm) === "baseline";
 const TESTS = {
-  certified: (t, arm) => t.certified[arm] === 1,
-  open: (t, arm) => !t.certified[arm] && !t.outside[arm] && !OTHERS.includes(labelOf(t, arm)),
   pending: (t, arm) => t.pending[arm] > 0,
   failing: (t, arm) => t.failures[arm] > 0,
 };
 
-export function chosen(table, head, { text, label, sort }) {
+export function chosen(table, head, { text, standing, sort }) {
   const wanted = text.trim().toLowerCase();
-  const fits = TESTS[label] ?? ((t, arm) => !label || labelOf(t, arm) === label);
-  let order = sort === "mean" ? byEstimate(table, head) : table.names.map((_, arm) => arm);
+  const fits = TESTS[standing] ?? ((t, arm) => !standing || standingOf(t, arm) === standing);
+  let order = sort === "mean" || sort === "answer" ? byEstimate(table, head) : table.names.map((_, arm) => arm);
+  if (sort === "answer") order.sort((a, b) => table.standing[a] - table.standing[b]); // as in the verdict
   if (sort === "name") order.sort((a, b) => (table.names[a] < table.names[b] ? -1 : 1));
-  if (sort === "seen" || sort === "progress") order.sort((a, b) => (table[sort][b] ?? 0) - (table[sort][a] ?? 0) || a - b);
+  if (sort === "seen" || sort === "left") order.sort((a, b) => (table[sort][b] ?? -1) - (table[sort][a] ?? -1) || a - b);
   order = order.filter((arm) => fits(table, arm));
   if (head.baseline !== null) order = [...order.filter((arm) => isBaselineArm(table, arm)), ...order.filter((arm) => !isBaselineArm(table, arm))];
   return wanted ? order.filter((arm) => table.names[arm].toLowerCase().includes(wanted)) : order;
@@ -34,7 +32,7 @@ function shape(tag, attributes) {
 export function scale(table, head) {
   if (head.asks === "share") return [0, 1];
   if (head.bounds && head.asks === "mean") return head.bounds;
-  let [low, high] = [head.bar, head.bar];
+  let [low, high] = head.edges;
   const widen = (x) => { if (x !== null) [low, high] = [Math.min(low, x), Math.max(high, x)]; };
   table.estimate.forEach(widen);
   if (head.asks === "difference") {
@@ -47,6 +45,7 @@ export function scale(table, head) {
 function whisker(table, arm, head, [low, high]) {
   const svg = shape("svg", { class: "whisker", viewBox: "0 0 200 16", preserveAspectRatio: "none", "aria-hidden": "true" });
   const x = (value) => 3 + (194 * (value - low)) / (high - low || 1);
+  if (head.tolerance) svg.append(shape("rect", { class: "band", x: x(head.edges[0]), width: x(head.edges[1]) - x(head.edges[0]), y: 1, height: 14 }));
   svg.append(shape("line", { class: "track", x1: 3, x2: 197, y1: 8, y2: 8 }));
   if (table.low[arm] !== null) svg.append(shape("line", { class: "span", x1: x(table.low[arm]), x2: x(table.high[arm]), y1: 8, y2: 8 }));
   if (head.asks === "difference") svg.append(shape("line", { class: "zero", x1: x(0), x2: x(0), y1: 1, y2: 15 }));
@@ -55,27 +54,28 @@ function whisker(table, arm, head, [low, high]) {
   return svg;
 }
 
+// About how many pulls are left, and a bar of how far the arm is.
+function left(table, arm) {
+  const pulls = table.left[arm];
+  if (!pulls || standingOf(table, arm) !== "open") return "";
+  const fill = make("i");
+  fill.style.width = `${Math.round((100 * table.seen[arm]) / (table.seen[arm] + pulls))}%`;
+  return [make("span", { class: "way" }, fill), make("span", { class: "about" }, `~ ${grouped(Number(pulls.toPrecision(2)))}`)];
+}
+
 function armRow(table, arm, head, ends, address) {
-  const label = labelOf(table, arm);
-  const certified = table.certified[arm] ? ` ✓ ${table.qualifier[arm]}`.trimEnd() : "";
-  const progress = make("span", { class: "way", title: "evidence, as a share of what settles the arm" });
-  if (table.progress[arm] !== null && !certified && !table.outside[arm] && !OTHERS.includes(label)) {
-    const fill = make("i");
-    fill.style.width = `${Math.round(100 * table.progress[arm])}%`;
-    progress.append(fill);
-  }
-  const cell = make("td", { class: "label" }, make("span", { class: "sign" }, `${SIGNS[label]} ${label}${certified} `));
-  if (progress.firstChild) cell.append(progress);
-  if (table.outside[arm] && label !== "baseline") cell.append(make("span", { class: "quiet", title: "a reward lay outside the bounds" }, "not certified"));
-  if (certified) cell.append(make("span", { class: "hidden" }, "certified"));
-  const isBaseline = label === "baseline"; // which the other arms are compared with
+  const [standing, reached, qualifier] = [standingOf(table, arm), table.reached[arm], table.qualifier[arm]];
+  const isBaseline = standing === "baseline"; // which the other arms are compared with
+  const cell = make("td", { class: "standing" }, make("span", { class: "sign" }, `${SIGNS[standing]} ${standing}${qualifier && `, ${qualifier}`}`));
+  if (standing === "open" && reached !== null) cell.append(make("span", { class: "quiet" }, `, so far ${reached ? SIGNS.reaches : SIGNS.misses}`));
+  if (table.outside[arm] && !isBaseline) cell.append(make("span", { class: "quiet", title: "a reward lay outside the bounds" }, " not certified"));
   const [key, ...numbers] = table.texts[arm].map((text) => parts(text, head.unit));
   const details = Object.values(head.details).map((title, index) => figure(title, numbers[index]));
-  return make("tr", { class: style(label, head.lower_is_better) },
+  return make("tr", { class: standing },
     make("td", { class: "name" }, make("a", { href: address }, ...breakable(table.names[arm]))), cell,
     isBaseline ? make("td", { class: "n key" }) : figure(head.estimate_head, key, "key"),
     make("td", { class: "line" }, ...(isBaseline && head.asks === "share" ? [] : [whisker(table, arm, head, ends)])), ...details,
-    figure(head.cases === null ? "pulls" : "cases", seen(table.seen[arm], head.cases)),
+    figure(head.cases === null ? "pulls" : "cases", seen(table.seen[arm], head.cases)), figure("left", left(table, arm), "left"),
     figure("pending", table.pending[arm] ? grouped(table.pending[arm]) : "", "minor"), figure("failed", table.failures[arm] ? grouped(table.failures[arm]) : "", "minor"));
 }
 
@@ -96,16 +96,16 @@ export class Rows {
     this.headed = text;
     const row = (tag, more, ends) => [...Array(4).fill(0).map(() => make(tag)), ...titles.map(() => make(tag, more)), ...ends];
     table.classList.toggle("more", titles.length > 0);
-    table.querySelector("colgroup").replaceChildren(...row("col", { class: "c-more" }, [make("col", { class: "c-seen" }), ...["", ""].map(() => make("col", { class: "c-minor" }))]));
-    table.querySelector("thead tr").replaceChildren(...[["arm"], ["label"], [head.estimate_head, "n"], ["against the bar", "line"], ...titles.map((title) => [title, "n"]),
-      [head.cases === null ? "pulls" : "cases", "n"], ["pending", "n minor"], ["failed", "n minor"]].map(([title, kind]) => make("th", { scope: "col", ...(kind ? { class: kind } : {}) }, title)));
+    table.querySelector("colgroup").replaceChildren(...row("col", { class: "c-more" }, [make("col", { class: "c-seen" }), make("col", { class: "c-left" }), ...["", ""].map(() => make("col", { class: "c-minor" }))]));
+    table.querySelector("thead tr").replaceChildren(...[["arm"], ["answer"], [head.estimate_head, "n"], ["against the bar", "line"], ...titles.map((title) => [title, "n"]),
+      [head.cases === null ? "pulls" : "cases", "n"], ["left", "n left"], ["pending", "n minor"], ["failed", "n minor"]].map(([title, kind]) => make("th", { scope: "col", ...(kind ? { class: kind } : {}) }, title)));
     const [unit, numbers] = [head.unit === "s" ? "" : head.unit ?? "", titles.length + (head.asks !== "share")];
     const bare = unit.length * numbers > 16; // with units in all cells, there would be no room for names
     table.classList.toggle("bare", bare);
     set("unit", bare ? `in ${unit}` : "");
     const wide = unit && !bare ? `calc(5.2rem + ${unit.length}ch)` : head.unit === "s" ? "6rem" : "";
     for (const col of table.querySelectorAll(head.asks === "share" ? ".c-more" : ".c-more, col:nth-child(3)")) col.style.width = wide;
-    at("sort").options[0].textContent = `by ${{ mean: "mean", share: "share", difference: "difference" }[head.asks]}`;
+    at("sort").options[1].textContent = `by ${{ mean: "mean", share: "share", difference: "difference" }[head.asks]}`;
   }
 
   show(table, arms, head) {

@@ -3,7 +3,7 @@ import { Cases } from "./cases.js";
 import * as charts from "./charts.js";
 import { Rows, chosen } from "./rows.js";
 import { follow } from "./stream.js";
-import { SIGNS, at, breakable, fetched, figure, grouped, make, say, set, showProgress, style } from "./tools.js";
+import { SIGNS, at, breakable, fetched, figure, grouped, make, say, set, showProgress } from "./tools.js";
 
 const address = `/api/studies/${document.body.dataset.study}`;
 const page = 100; // rows that are shown at first
@@ -21,23 +21,18 @@ function showHead(news) {
     set("answer", head.answer);
     say(head.answer);
   }
+  set("spent", head.spent);
   set("origin", head.origin ?? "");
-  for (const key of ["above", "below", "close", "retired"]) { // arms that reach the bar come first, in the colour of "above"
-    const label = style(key, head.lower_is_better);
-    set(`l-${key}`, `${SIGNS[label]} ${label}`);
-    set(`n-${key}`, grouped(head.labels[label]));
-    set(`c-${key}`, head.confidence === null || label === "retired" ? "" : `${grouped(head.certified[label])} certified`);
-  }
-  const certifies = head.confidence !== null; // without certificates nothing is settled: show the arms without a reward
-  set("l-open", certifies ? "· still open" : "· undecided");
-  set("n-open", grouped(certifies ? head.open : head.labels.undecided));
-  set("c-open", certifies && head.labels.undecided ? `${grouped(head.labels.undecided)} unseen` : "");
-  set("f-issued", grouped(head.issued));
-  set("f-budget", head.budget === null ? "until settled" : grouped(head.budget));
-  set("f-pending", grouped(head.pending));
-  set("f-told", grouped(head.told));
-  set("f-rate", head.pace[0]);
-  set("f-left", head.pace[1]);
+  for (const key of ["reached", "missed", "open"]) set(`n-${key}`, grouped(head[key]));
+  for (const key of ["reached", "missed"]) set(`c-${key}`, head.confidence === null ? "by their means" : "certified");
+  const [reach, miss, unseen] = head.leaning;
+  const many = (...counts) => counts.filter(([count]) => count).map(([count, text]) => `${grouped(count)} ${text}`).join(", ");
+  const [leaning, others] = [many([reach, SIGNS.reaches], [miss, SIGNS.misses]), many([unseen, "without a reward"], [head.retired, "retired"])];
+  set("c-open", [leaning && `so far ${leaning}`, others].filter(Boolean).join("; "));
+  for (const name of ["pulls", "rate", "left"]) set(`f-${name}`, head.facts[name]);
+  at("f-cost").parentNode.hidden = head.facts.cost === null;
+  set("f-cost", head.facts.cost ?? "");
+  for (const name of ["pending", "told"]) set(`f-${name}`, grouped(head[name]));
   showProgress(at("budget-bar"), head);
   set("guarantee", head.guarantee);
   rows.headings(head);
@@ -68,7 +63,7 @@ function showEvents(news) {
 // Rows keep their places while the pointer or the keyboard focus is on one.
 function showRows({ force = false } = {}) {
   const held = !force && at("rows").matches(":hover, :focus-within");
-  if (!held) state.arms = chosen(state.table, state.head, { text: at("search").value, label: at("filter").value, sort: at("sort").value });
+  if (!held) state.arms = chosen(state.table, state.head, { text: at("search").value, standing: at("filter").value, sort: at("sort").value });
   const shown = state.arms.slice(0, state.limit);
   rows.show(state.table, shown, state.head);
   set("shown", `${grouped(shown.length)} of ${grouped(state.arms.length)}`);

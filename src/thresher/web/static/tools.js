@@ -1,21 +1,20 @@
 // Functions that every page needs. Text goes into the page as text, never as markup. Sentences and numbers come from the server.
-export const SIGNS = { above: "▲", below: "▼", close: "≈", undecided: "·", retired: "✕", baseline: "=" };
+export const SIGNS = { reaches: "✓", misses: "✗", open: "·", retired: "✕", baseline: "=" };
 export const at = (id) => document.getElementById(id);
 const numbers = new Intl.NumberFormat("en-US");
 export const grouped = (n) => numbers.format(n ?? 0);
 export const EXPIRED = "Your session has expired: it lasts 12 hours, and ends when the server restarts. Open the address that the server printed";
 export const seen = (n, cases) => (cases === null ? grouped(n) : `${grouped(n)} of ${grouped(cases)}`);
 
-// The progress of a study: the share of its budget that is issued or, without a budget, of its arms that are settled.
-export function showProgress(bar, { done, budget, issued, settled, arms, baseline }) {
-  bar.value = done ? 1 : budget ? issued / budget : settled / (arms - (baseline !== null));
-  bar.setAttribute("aria-label", done ? "Done" : budget ? "Share of the budget that is issued" : "Share of the arms that are settled");
+// How far a study is: its pulls so far, of those and the ones that are left; where there is no telling, the share of its
+// arms that have an answer.
+export function showProgress(bar, { done, issued, left, reached, missed, open, facts }) {
+  bar.value = done ? 1 : left !== null ? issued / (issued + left || 1) : (reached + missed) / (reached + missed + open || 1);
+  bar.setAttribute("aria-label", done ? "Done" : left !== null ? `Left: ${facts.left}` : "Share of the arms that have an answer");
 }
 
-// The label of an arm in the table. The server sends its index among all labels.
-export const labelOf = (table, arm) => table.labels[table.label[arm]];
-// The colour of an arm. Arms that reach the bar have the colour of "above", even where lower is better.
-export const style = (label, lower) => (lower ? { above: "below", below: "above" }[label] ?? label : label);
+// Where an arm stands. The server sends its index among all standings.
+export const standingOf = (table, arm) => table.standings[table.standing[arm]];
 
 export function set(id, text) {
   const node = at(id);
