@@ -27,7 +27,7 @@ BROKE = "RuntimeError: /srv/releases/2026-11-17/lib/python3.11/site-packages/pay
 
 
 def make(storage: str) -> None:
-    """Certified, close, open, retired and failed arms, pending pulls, an eval set, and names without a separator."""
+    """Certified, open, retired and failed arms, pending pulls, an eval set, and names without a separator."""
     for name, arms in (("prompts", PROMPTS), (NIGHTLY, IDS)):
         _mixed(thresher.create_study(name, arms=arms, at_least=0.6, tolerance=0.1, budget=9_000, storage=storage))
     evals = thresher.create_study("evals", arms=MODELS, at_least=0.7, cases=CASES, storage=storage)
@@ -51,9 +51,7 @@ def _mixed(study: thresher.Study) -> None:
     study.retire(arms[4], reason=f"failed 3 times in a row: {BROKE}")
     study.ask_many(8)
     verdict = study.verdict()
-    assert verdict.close
-    assert verdict.retired
-    assert {row.certified for row in verdict.rows if row.label in ("above", "below")} == {True, False}
+    assert {row.standing for row in verdict} == {"reaches", "misses", "open", "retired"}
 
 
 def path(study: str, arm: str | None = None) -> str:
@@ -104,8 +102,8 @@ ROWS = """(rows) => {%s
       const box = node.getBoundingClientRect();
       return box.left >= 0 && box.right <= innerWidth && box.width > 0;
     };
-    const [name, label, mean] = ['.name', '.label', '.key'].map((part) => row.querySelector(part));
-    return [name.textContent, label.textContent.trim(), mean.textContent, [name, label, mean].every(inside)];
+    const [name, answer, mean] = ['.name', '.standing', '.key'].map((part) => row.querySelector(part));
+    return [name.textContent, answer.textContent.trim(), mean.textContent, [name, answer, mean].every(inside)];
   });
 }"""
 
@@ -121,11 +119,11 @@ def cut(page: Any) -> list[str]:
 
 
 def broken(page: Any) -> list[list[str]]:
-    """Names with a short line that is not the last, and numbers and labels on two lines."""
+    """Names with a short line that is not the last, and numbers and answers on two lines."""
     broken: list[list[str]] = page.evaluate(BROKEN % SEEN)
     return broken
 
 
 def rows(page: Any, selector: str) -> list[tuple[str, str, str, bool]]:
-    """Name, label and mean of each row, and whether all are within the screen."""
+    """Name, answer and mean of each row, and whether all are within the screen."""
     return [tuple(row) for row in page.evaluate(ROWS % SEEN, selector)]

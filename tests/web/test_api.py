@@ -17,7 +17,7 @@ def test_a_study_runs_from_beginning_to_end_over_http(app: CheckedApp) -> None:
             told = post(app, "/coins/tell", {"pull": pull["pull"], "reward": pull["arm"] == "loaded"})
             assert told.data == {"pull": pull["pull"], "reward": float(pull["arm"] == "loaded"), "late": False}
     verdict = get(app, "/coins/verdict").data
-    assert (verdict["above"], verdict["below"], verdict["done"]) == (["loaded"], ["fair"], True)
+    assert (verdict["reached"], verdict["missed"], verdict["done"]) == (["loaded"], ["fair"], True)
     assert post(app, "/coins/ask").data == {"pulls": [], "done": True, "wait": False}
     assert post(app, "/coins/extend", {"budget": 50}).data["budget"] == 50
     assert len(post(app, "/coins/ask", {"n": 99}).data["pulls"]) == 10
@@ -137,13 +137,13 @@ def test_a_reward_outside_the_bounds_is_refused_like_any_other_and_retires_its_a
 def test_an_arm_that_was_certified_is_not_once_a_reward_lies_outside_the_bounds(app: CheckedApp) -> None:
     post(app, "", CERTAIN)
     spare = post(app, "/certain/ask", {"n": 1}).data["pulls"][0]["pull"]
-    while not get(app, "/certain").data["certified"]["above"]:
+    while not get(app, "/certain").data["reached"]:
         for pull in post(app, "/certain/ask", {"n": 4}).data["pulls"]:
             post(app, "/certain/tell", {"pull": pull["pull"], "reward": pull["arm"] == "good"})
     before = get(app, "/certain").data
     assert post(app, "/certain/tell", {"pull": spare, "reward": -1}).status == 422
     after = get(app, "/certain").data
-    assert (before["certified"]["above"], after["certified"]["above"]) == (1, 0)
+    assert (before["reached"], after["reached"]) == (1, 0)
     assert "Not certified, because a reward lay outside the bounds: 'good'" in after["guarantee"]
     assert after["open"] == len(get(app, "/certain/verdict").data["open"])
     row = get(app, "/certain/arms/good").data["row"]

@@ -24,7 +24,7 @@ def test_a_pull_carries_its_case_over_http(app: CheckedApp) -> None:
     for pull in pulls:
         post(app, "/evals/tell", {"pull": pull["pull"], "reward": pull["case"] == "one"})
     rows = get(app, "/evals/verdict").data["rows"]
-    assert [(row["cases"], row["exact"], row["label"]) for row in rows] == [(2, True, "above")] * 2
+    assert [(row["cases"], row["exact"], row["standing"]) for row in rows] == [(2, True, "reaches")] * 2
     page = get(app, "/evals/cases?limit=1").data
     hardest: dict[str, Any] = {"case": "two", "failed": 2, "passed": 0, "mean": 0.0, "rewards": [[0, 0.0], [1, 0.0]]}
     hardest |= {"failed_by": [0, 1], "missing_by": [], "mean_text": "0", "texts": ["0", "0"]}

@@ -34,12 +34,12 @@ def test_a_study_with_a_limit_and_a_share(app: CheckedApp) -> None:
         reward = 0.1 if pull["arm"] == "a" else 0.3
         assert post(app, "/times/tell", {"pull": pull["pull"], "reward": reward}).data["reward"] == reward
     table = get(app, "/times/arms").data
-    assert [table["labels"][label] for label in table["label"]] == ["below", "above"]
+    assert [table["standings"][standing] for standing in table["standing"]] == ["open", "open"]
     assert (table["reached"], table["estimate"]) == ([1, 0], [1.0, 0.0])
     assert (table["median"], table["quantile"], table["baseline"]) == ([0.1, 0.3], [0.1, 0.3], [None, None])
-    assert table["history"]["points"][-1][:3] == [8, 1, 1]  # issued, reached, missed
+    assert table["history"]["points"][-1] == [8, 0, 0, 2]  # issued, reached, missed, open: nothing is certified
     arm = get(app, "/times/arms/a").data
-    assert arm["evidence"][-1]["below"] > 0 == arm["evidence"][-1]["above"], "it is below the limit"
+    assert arm["evidence"][-1]["reaching"] > 1 > arm["evidence"][-1]["missing"], "it is within the limit"
     assert all(0 <= point["low"] <= point["high"] <= 1 for point in arm["evidence"]), "a share"
 
 
@@ -51,12 +51,12 @@ def test_the_evidence_of_a_mean_at_most_is_on_the_scale_of_rewards(app: CheckedA
     arm = get(app, "/times/arms/a").data
     last = arm["evidence"][-1]
     assert 0 <= last["low"] <= 1 <= last["high"] < 10
-    assert last["below"] > last["above"]
+    assert last["reaching"] > 1 > last["missing"]
 
 
 def test_pairs_are_asked_and_told_over_http(app: CheckedApp, store: MemoryStore) -> None:
     head = post(app, "", PAIRS).data
-    assert (head["asks"], head["bar"], head["bar_text"]) == ("difference", -0.1, "-100 ms")
+    assert (head["asks"], head["bar"], head["edges"]) == ("difference", -0.1, [-0.1, -0.1])
     assert head["question"] == "Does the arm beat old by 100 ms?"
     pulls = post(app, "/pairs/ask", {"n": 30}, **{"idempotency-key": "k"}).data["pulls"]
     assert {(pull["arm"], pull["baseline"], pull["baseline_params"]["k"]) for pull in pulls} == {("new", "old", 1)}
@@ -68,14 +68,14 @@ def test_pairs_are_asked_and_told_over_http(app: CheckedApp, store: MemoryStore)
     again = post(app, "/pairs/tell", {"pull": pulls[0]["pull"], "reward": [0.25, 0.5]})
     assert (again.status, again.data["error"]) == (409, "pull 1, the baseline's reward")
     table = get(app, "/pairs/arms").data
-    assert table["labels"][table["label"][0]] == "baseline"
+    assert table["standings"][table["standing"][0]] == "baseline"
     assert (table["mean"], table["baseline"]) == ([1.0, 0.25], [None, 1.0])
     assert (table["reached"], table["estimate"]) == ([None, 1], [None, -0.75])
     arm = get(app, "/pairs/arms/new").data
     assert {(pull["reward"], pull["baseline"], pull["value"]) for pull in arm["rewards"]} == {(0.25, 1.0, -0.75)}
     assert arm["evidence"][-1]["low"] < -0.75 < arm["evidence"][-1]["high"]
     base = get(app, "/pairs/arms/old").data
-    assert (base["row"]["label"], base["rewards"], base["facts"]) == ("baseline", [], [["mean", "1 s"]])
+    assert (base["row"]["standing"], base["rewards"], base["facts"]) == ("baseline", [], [["mean", "1 s"]])
     follower = LogFollower("pairs", store)
     assert follower.changed[0] == follower.seq, "a pair changes the baseline's row too"
 
@@ -150,18 +150,18 @@ def test_arms_that_the_baseline_opens_are_news() -> None:
     live.catch_up()
     rows = {row[0]: dict(zip(COLUMNS, row[1:], strict=True)) for row in live.since(known)["rows"]}
     assert (rows[1]["estimate"], rows[1]["reached"]) == (0.5, 1)
-    assert live.head()["labels"]["above"] == len(live.verdict().above) == 1
+    assert live.head()["reached"] == len(live.verdict().reached) == 1
 
 
 def test_a_study_that_looks_for_some_arms_names_what_it_found(app: CheckedApp) -> None:
-    for reward, ending in ((1, "Found: 'a'."), (0, "Found: none.")):
+    for reward, found in ((1, "Found 1 of 1: 'a'."), (0, "Found 0 of 1.")):
         name = f"search {reward}"
         post(app, "", {"name": name, "arms": ["a", "b"], "at_least": 0.5, "find": 1, "budget": 60})
-        assert "Found" not in get(app, f"/{quote(name)}").data["answer"]
+        assert get(app, f"/{quote(name)}").data["answer"] == "Found 0 of 1 so far, 0 miss it, 2 open."
         while pulls := post(app, f"/{quote(name)}/ask", {"n": 1}).data["pulls"]:
             post(app, f"/{quote(name)}/tell", {"pull": pulls[0]["pull"], "reward": reward * (pulls[0]["arm"] == "a")})
         answer = get(app, f"/{quote(name)}").data["answer"]
-        assert answer.endswith(ending)
+        assert answer == found
         assert answer == get(app, f"/{quote(name)}/verdict").data["answer"]
 
 

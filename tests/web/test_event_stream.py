@@ -30,8 +30,8 @@ def test_what_is_sent_is_what_changed() -> None:
     assert len(encoded(change)) < 1200
     assert live.since(3)["rows"] == []
     table = json.loads(live.table())
-    assert (table["seen"][0], table["seq"], change["head"]["labels"]["above"]) == (1, 3, 1)
-    assert change["head"]["answer"].startswith("1 does")
+    assert (table["seen"][0], table["seq"], change["head"]["leaning"]) == (1, 3, [1, 0, len(study.spec.arms) - 1])
+    assert change["head"]["answer"].startswith("0 reach it, 0 miss it, "), "a leaning is no answer"
 
 
 def test_cases_make_no_update_larger() -> None:
@@ -71,12 +71,12 @@ def test_failures_and_the_guarantee_are_sent_when_they_change() -> None:
     assert [(trouble["arm"], len(trouble["reason"])) for trouble in head["troubles"]] == [("a", 300)]
     assert "guarantee" not in head
     known = live.follower.seq
-    while live.head()["settled"] == 0 and (pull := study.ask()):
+    while live.head()["reached"] == 0 and (pull := study.ask()):
         study.tell(pull, 1)
         live.catch_up()
     head = live.since(known)["head"]
     assert "troubles" not in head
-    assert "certified label is right" in head["guarantee"]
+    assert "certified answer is right" in head["guarantee"]
 
 
 def test_an_evaluation_that_could_not_begin_is_shown_as_a_failure() -> None:
@@ -95,14 +95,14 @@ def test_the_first_ask_after_an_import_changes_every_arm() -> None:
     study.add_many([(arm, 1) for arm in "ab" for _ in range(30)])
     live = LiveStudy("coins", store)
     assert "weighed all together" in live.head()["guarantee"]
-    assert live.head()["certified"]["above"] == 0
+    assert live.head()["reached"] == 0
     known = live.follower.seq
     study.ask()
     live.catch_up()
     change = live.since(known)
     assert [row[0] for row in change["rows"]] == [0, 1, 2]
-    assert change["head"]["certified"]["above"] == 2
-    assert "both certified labels are right" in change["head"]["guarantee"]
+    assert change["head"]["reached"] == 2
+    assert "both certified answers are right" in change["head"]["guarantee"]
     assert live.table() == LiveStudy("coins", store).table()
 
 
@@ -158,9 +158,9 @@ def test_the_history_is_what_happened_and_ends_with_the_verdict() -> None:
         "coins", log[: next(at for at, event in enumerate(log) if event.pull == 800 and event.kind == "asked") + 1]
     )
     past = thresher.open_study("coins", storage=then).verdict()
-    assert points[800 // step] == [800, len(past.above), len(past.below), sum(row.certified for row in past.rows)]
+    assert points[800 // step] == [800, len(past.reached), len(past.missed), len(past.open)]
     now = study.verdict()
-    assert points[-1] == [now.issued, len(now.above), len(now.below), sum(row.certified for row in now.rows)]
+    assert points[-1] == [now.issued, len(now.reached), len(now.missed), len(now.open)]
 
 
 def test_a_page_that_was_away_gets_the_points_of_the_history_that_it_lacks() -> None:

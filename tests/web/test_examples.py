@@ -42,7 +42,7 @@ def test_the_shell_agent_finishes_a_study(server: Served, storage: str, tmp_path
     command.chmod(0o755)
     run(server, "sh", str(EXAMPLES / "agent.sh"), "coins%20%26%20more", str(command))
     verdict = thresher.open_study("coins & more", storage=storage).verdict()
-    assert (verdict.told, verdict.above, verdict.below) == (12, ["often"], ["rare"])
+    assert (verdict.told, verdict.reached, verdict.missed) == (12, ["often"], ["rare"])
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="there is no curl here")
@@ -69,7 +69,7 @@ def test_the_shell_agent_reports_failures(server: Served, storage: str) -> None:
 def test_the_node_agent_finishes_a_study(server: Served, storage: str) -> None:
     run(server, "node", str(EXAMPLES / "agent.mjs"), "coins & more")
     verdict = thresher.open_study("coins & more", storage=storage).verdict()
-    assert (verdict.told, verdict.above, verdict.below) == (12, ["often"], ["rare"])
+    assert (verdict.told, verdict.reached, verdict.missed) == (12, ["often"], ["rare"])
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="there is no Node.js here")

@@ -1,5 +1,6 @@
 """Each kind of question on the page, in a real browser."""
 
+import re
 from urllib.parse import quote
 
 import pytest
@@ -11,7 +12,7 @@ import thresher
 from thresher.core.row_text import DETAILS, cells
 
 GREEN, RED = "rgb(27, 127, 92)", "rgb(180, 84, 58)"
-COLOURS = {True: GREEN, False: RED, None: "rgb(59, 110, 165)"}  # None: the baseline
+COLOURS = {"reaches": GREEN, "misses": RED, "baseline": "rgb(59, 110, 165)", "open": "rgb(105, 114, 110)"}
 HEADS = {
     "mean at least": ["mean", "against the bar", "pulls"],
     "mean at most": ["mean", "against the bar", "pulls"],
@@ -25,7 +26,7 @@ HEADS = {
 ROWS = """() => [...document.querySelectorAll('#rows tr')].map((row) => [row.querySelector('.name').textContent,
   getComputedStyle(row.querySelector('.sign')).color, row.querySelector('.key').textContent,
   [...row.querySelectorAll('[data-head]:not(.key)')].map((cell) => cell.textContent)])"""
-HEAD = "[...document.querySelectorAll('.arms th')].slice(2, -2).map((cell) => cell.textContent)"
+HEAD = "[...document.querySelectorAll('.arms th')].slice(2, -3).map((cell) => cell.textContent)"
 LINES = """(id) => document.getElementById(id).layout.shapes.filter((shape) => shape.type === 'line')
   .map((shape) => [shape.y0, shape.label.text])"""
 POINTS = """(id) => Object.fromEntries(document.getElementById(id).data
@@ -52,10 +53,10 @@ def test_the_page_answers_each_kind_of_question(site: Site, name: str) -> None:
     assert page.locator("#arms-title.hidden").count() == (name == "cases")
     assert page.get_by_role("heading", name="Arms", exact=True).count() == 1
     rows = {arm: (colour, key) for arm, colour, key, _ in page.evaluate(ROWS)}
-    compared = {row.arm: (COLOURS[row.reached], wording.estimate(row.estimate)) for row in verdict if row.arm in rows}
+    compared = {row.arm: (COLOURS[row.standing], wording.estimate(row.estimate)) for row in verdict if row.arm in rows}
     if verdict.baseline is not None:
         assert next(iter(rows)) == verdict.baseline, "the baseline is on top"
-        compared[verdict.baseline] = (COLOURS[None], "")
+        compared[verdict.baseline] = (COLOURS["baseline"], "")
     assert rows == compared
     further = {arm: texts[: len(HEADS[name]) - 3] for arm, _, _, texts in page.evaluate(ROWS)}
     assert further == {
@@ -63,16 +64,15 @@ def test_the_page_answers_each_kind_of_question(site: Site, name: str) -> None:
     }
     differs = [[0, f"= {verdict.baseline}"]] if wording.asks == "difference" else []
     assert page.evaluate(LINES, "chart-arms") == [*differs, [wording.bar, f"bar {wording.estimate(wording.bar)}"]]
-    drawn = {row.arm: row.estimate for row in verdict if row.label != "baseline"}
+    drawn = {row.arm: row.estimate for row in verdict if row.standing != "baseline"}
     assert page.evaluate(POINTS, "chart-arms") == pytest.approx(drawn, rel=1e-5)
     legend = "[...document.querySelectorAll('#chart-history .legendtext')].map((node) => node.textContent)"
-    assert page.evaluate(legend) == ["reached", "missed", "certified"]
+    assert page.evaluate(legend) == ["reached", "missed", "open"]
     ends = "document.getElementById('chart-history').data.slice(0, 2).map((line) => line.y.at(-1))"
     assert page.evaluate(ends) == [len(verdict.reached), len(verdict.missed)]
-    assert [page.locator(f"#n-{label}").text_content() for label in ("above", "below")] == [
-        str(len(verdict.reached)),
-        str(len(verdict.missed)),
-    ]
+    names = ("reached", "missed", "open")
+    tiles = [page.locator(f"#n-{name}").text_content() for name in names]
+    assert tiles == [f"{len(getattr(verdict, name))}" for name in names]
     for size in (DESK, PHONE):
         page.set_viewport_size(size)
         assert (size, cut(page), broken(page), complaints) == (size, [], [], [])
@@ -84,7 +84,7 @@ def test_the_tab_of_cases_colours_what_an_arm_failed_against_the_baseline(site: 
     page.wait_for_selector("#cases tr")
     first = page.locator("#cases tr").first
     failed = int(first.locator("td").nth(1).text_content())
-    assert failed == first.locator(".reward.below").count() > 0
+    assert failed == first.locator(".reward.misses").count() > 0
     assert first.locator(".reward.baseline").count() == 1
 
 
@@ -94,7 +94,7 @@ def test_an_arm_says_that_counting_settles_it_earlier_only_where_there_are_cases
     page.wait_for_selector("#pulls tr")
     ending = ", or earlier, by counting." if name == "cases" else "."
     note = page.locator("#evidence-card .note").inner_text()
-    assert note.endswith(f"at 100 % the label is settled for good{ending}")
+    assert note.endswith(f"At the line the arm is settled for good{ending}")
     assert page.locator("#last-pulls th").all_inner_texts()[:2] == ["pull", "number"]
 
 
@@ -116,12 +116,13 @@ def test_the_bar_of_a_study_that_is_done_is_full_and_names_what_it_shows(site: S
     is_done = name == "found"
     page = site.open(f"/study/{name}").page
     page.wait_for_selector("#rows tr")
-    label = "Done" if is_done else "Share of the arms that are settled"
-    assert (page.locator("#f-left").inner_text() == "done") == is_done
+    left = page.locator("#f-left").inner_text()
+    assert re.fullmatch("nothing" if is_done else r"about \d+ pulls(, .*)?", left)
+    label = "Done" if is_done else f"Left: {left}"
     for path, where in ((f"/study/{name}", "main"), ("/", f"a[href='/study/{name}']")):
         bar = site.at(path).page.locator(f"{where} progress[aria-label='{label}']")
         bar.wait_for()
-        assert bar.evaluate("bar => bar.value") == int(is_done), path
+        assert (bar.evaluate("bar => bar.value") == 1) == is_done, path
 
 
 @pytest.mark.parametrize("name", ["share", "cases", "slower by"])
@@ -179,7 +180,7 @@ def test_a_tab_lists_the_cases_the_hardest_first(site: Site) -> None:
     study.add_many([(arm, 0.0 if case == HOSTILE else 1.0, case) for arm in "ab" for case in names])
     page, complaints, _ = site.open("/study/graded")
     page.get_by_text("150 of 150").first.wait_for()
-    assert page.locator("#rows tr", has_text="✓ exact").count() == 2
+    assert page.locator("#rows tr", has_text=", exact").count() == 2
     page.get_by_role("tab", name="Cases").click()
     page.get_by_text("The 100 hardest of 150 cases with a reward.").wait_for()
     assert not page.locator("#panel-arms").is_visible()

@@ -30,10 +30,10 @@ def study() -> thresher.Study:
 
 
 def drawn(whiskers: Any) -> Iterator[tuple[str, str, str]]:
-    labels = {colour: name for name, colour in charts.figure_styles()["themes"]["light"].items()}
+    standings = {colour: name for name, colour in charts.figure_styles()["themes"]["light"].items()}
     for shape in whiskers:
         for low, high in re.findall(r"M\d+,([-.e\d]+)V([-.e\d]+)", shape.path):
-            yield labels[shape.line.color], low, high
+            yield standings[shape.line.color], low, high
 
 
 def test_a_figure_shows_every_arm_against_the_bar(study: thresher.Study) -> None:
@@ -42,8 +42,8 @@ def test_a_figure_shows_every_arm_against_the_bar(study: thresher.Study) -> None
     assert {"fair", "loaded"} <= set(names)
     *whiskers, bar = figure.layout.shapes
     assert bar.y0 == 0.6
-    intervals = {(label, float(low), float(high)) for label, low, high in drawn(whiskers)}
-    assert intervals == {(row.label, short(row.low), short(row.high)) for row in study.verdict().rows}
+    intervals = {(standing, float(low), float(high)) for standing, low, high in drawn(whiskers)}
+    assert intervals == {(row.standing, short(row.low), short(row.high)) for row in study.verdict().rows}
 
 
 def test_a_figure_names_up_to_30_arms_on_its_axis_in_their_order() -> None:
@@ -66,14 +66,21 @@ def test_a_figure_names_up_to_30_arms_on_its_axis_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ({}, "With probability 0.95, all intervals are right before they are cut at the bar; with probability 0.9, in"),
+        (
+            {},
+            "With a probability of at least 95 %, all intervals are right before an answer cuts them at the bar; with 90",
+        ),
         (
             {"confidence": 0.99},
-            "With probability 0.99, all intervals are right before they are cut at the bar; with "
-            "probability 0.98, intervals and labels are all right together.",
+            "With a probability of at least 99 %, all intervals are right before an answer cuts them at the bar; with "
+            "98 %, intervals and answers are all right together. Diamonds",
         ),
-        ({"guarantee": "rate"}, "With probability 0.95, all intervals are right together; labels may be wrong, and do"),
-        ({"confidence": 0.4}, "With probability 0.4, all intervals are right before they are cut at the bar. Diamonds"),
+        (
+            {"guarantee": "rate"},
+            "at least 95 %, all intervals are right together; answers may be wrong, and do not",
+        ),
+        ({"tolerance": 0.1}, "right together. In the band, from 0.4 to 0.6, either answer is right. Diamonds"),
+        ({"confidence": 0.4}, "at least 40 %, all intervals are right before an answer cuts them at the bar. Diamonds"),
         ({"confidence": None}, "The best first.  Diamonds"),
     ],
 )
@@ -255,7 +262,7 @@ def test_a_report_lists_the_hardest_cases() -> None:
     text = report(study)
     assert "The 100 hardest of 150 cases with a reward." in text
     assert "<td class='n' data-head='cases'>150 of 150</td>" in text
-    assert "✓ certified, exact" in text
+    assert "✓ reaches, exact" in text
     _, table = text.split("<h2>Cases</h2>")
     first = table[table.index("<tbody>") :].splitlines()[1]
     numbers = "<td class='n' data-head='failed'>30</td><td class='n' data-head='passed'>0</td>"

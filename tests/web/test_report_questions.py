@@ -27,8 +27,8 @@ def test_the_report_and_the_figure_answer_each_kind_of_question(store: MemorySto
     for row in verdict.rows:
         match = re.search(rf"<tr class='(\w+)'><td class='name'>{row.arm.replace('-', '-(?:<wbr>)?')}</td>.*", text)
         assert match is not None
-        assert match[1] == {True: "above", False: "below", None: "baseline"}[row.reached]
-        if row.label != "baseline":
+        assert match[1] == row.standing
+        if row.standing != "baseline":
             head = COLUMNS["estimate"].head(wording)
             assert f"data-head='{head}'>{wording.estimate(row.estimate)}</td>" in match[0]
     figure = study.figure()
@@ -36,8 +36,8 @@ def test_the_report_and_the_figure_answer_each_kind_of_question(store: MemorySto
     differs = [(0, f"= {verdict.baseline}")] if wording.asks == "difference" else []
     assert lines == [*differs, (wording.bar, f"bar {wording.estimate(wording.bar)}")]
     points = {arm: y for trace in figure.data if trace.text for arm, y in zip(trace.text, trace.y, strict=True)}
-    assert points == {row.arm: row.estimate for row in verdict if row.label != "baseline"}
-    reached, missed, certified = study.figure("history").data
-    assert (reached.x[-1], certified.y[-1]) == (verdict.issued, sum(row.certified for row in verdict.rows))
+    assert points == {row.arm: row.estimate for row in verdict if row.standing != "baseline"}
+    reached, missed, still_open = study.figure("history").data
+    assert (reached.x[-1], missed.y[-1], still_open.y[-1]) == (verdict.issued, len(verdict.missed), len(verdict.open))
     assert (reached.name, reached.y[-1]) == ("reached", len(verdict.reached))
     assert (missed.name, missed.y[-1]) == ("missed", len(verdict.missed))

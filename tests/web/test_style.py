@@ -8,7 +8,7 @@ import pytest
 from thresher.web import pages
 from thresher.web.assets import STATIC
 
-LABELS = ("above", "below", "close", "undecided", "retired", "baseline")
+STANDINGS = ("reaches", "misses", "open", "retired", "baseline")
 CSS = (STATIC / "style.css").read_text()
 FIGURES = json.loads((STATIC / "figures.json").read_text())["themes"]
 
@@ -40,15 +40,15 @@ def test_black_on_white_is_21() -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_and_controls_stand_out(scheme: str, ground: str) -> None:
     colours = schemes()[scheme]
-    for name in ("ink", "soft", "accent", *LABELS):
+    for name in ("ink", "soft", "accent", *STANDINGS):
         assert contrast(colours[name], colours[ground]) >= 4.5, name
     assert contrast(colours["edge"], colours[ground]) >= 3
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_label_has_one_colour_in_text_and_pictures(scheme: str) -> None:
+def test_a_standing_has_one_colour_in_text_and_pictures(scheme: str) -> None:
     colours = schemes()[scheme]
-    assert {name: FIGURES[scheme][name] for name in LABELS} == {name: colours[name] for name in LABELS}
+    assert {name: FIGURES[scheme][name] for name in STANDINGS} == {name: colours[name] for name in STANDINGS}
 
 
 def test_every_file_that_a_page_names_is_served() -> None:

@@ -227,7 +227,7 @@ class Summary(BaseModel):
     asks: Literal["mean", "share", "difference"] = Field(description="What is compared with the bar.")
     bar: float = Field(description="The bar: a mean, a share, or the arm's mean less the baseline's.")
     tolerance: float = Field(description="Within it of the bar, either answer is right.")
-    edges: tuple[float, float] = Field(description="The bar less and plus the tolerance.")
+    edges: Annotated[list[float], TWO] = Field(description="The bar less and plus the tolerance.")
     at_least: float | None = Field(description="The bar as it was given: this, at_most, or with a baseline margin.")
     at_most: float | None
     margin: float | None
