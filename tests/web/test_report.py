@@ -68,7 +68,7 @@ def test_a_figure_names_up_to_30_arms_on_its_axis_in_their_order() -> None:
     [
         (
             {},
-            "With a probability of at least 95 %, all intervals are right before an answer cuts them at the bar; with 90",
+            "a probability of at least 95 %, all intervals are right before an answer cuts them at the bar; with 90",
         ),
         (
             {"confidence": 0.99},

@@ -60,7 +60,7 @@ function left(table, arm) {
   if (!pulls || standingOf(table, arm) !== "open") return "";
   const fill = make("i");
   fill.style.width = `${Math.round((100 * table.seen[arm]) / (table.seen[arm] + pulls))}%`;
-  return [make("span", { class: "way" }, fill), make("span", { class: "about" }, `~ ${grouped(Number(pulls.toPrecision(2)))}`)];
+  return [make("span", { class: "way" }, fill), ` ~ ${grouped(Number(pulls.toPrecision(2)))}`];
 }
 
 function armRow(table, arm, head, ends, address) {
