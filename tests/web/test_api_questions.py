@@ -34,10 +34,10 @@ def test_a_study_with_a_limit_and_a_share(app: CheckedApp) -> None:
         reward = 0.1 if pull["arm"] == "a" else 0.3
         assert post(app, "/times/tell", {"pull": pull["pull"], "reward": reward}).data["reward"] == reward
     table = get(app, "/times/arms").data
-    assert [table["standings"][standing] for standing in table["standing"]] == ["open", "open"]
+    assert [table["standings"][standing] for standing in table["standing"]] == ["open", "misses"]
     assert (table["reached"], table["estimate"]) == ([1, 0], [1.0, 0.0])
     assert (table["median"], table["quantile"], table["baseline"]) == ([0.1, 0.3], [0.1, 0.3], [None, None])
-    assert table["history"]["points"][-1] == [8, 0, 0, 2]  # issued, reached, missed, open: nothing is certified
+    assert table["history"]["points"][-1] == [8, 0, 1, 1]  # issued, reached, missed, open
     arm = get(app, "/times/arms/a").data
     assert arm["evidence"][-1]["reaching"] > 1 > arm["evidence"][-1]["missing"], "it is within the limit"
     assert all(0 <= point["low"] <= point["high"] <= 1 for point in arm["evidence"]), "a share"
