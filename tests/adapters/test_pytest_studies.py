@@ -28,12 +28,13 @@ WAYS: dict[str, Callable[[SessionStudies, Ask], None]] = {  # ways to end a run 
 }
 
 
+@pytest.mark.parametrize("bar", [Bar(0.9), Bar(0.85, 0.04)], ids=str)
 @pytest.mark.parametrize("way", WAYS)
-def test_no_way_to_hide_a_failure_makes_a_test_reach_the_bar(way: str) -> None:
+def test_no_way_to_hide_a_failure_makes_a_test_reach_the_bar(way: str, bar: Bar) -> None:
     chance = random.Random(f"hidden {way}")
     wrong = 0
     for at in range(SIMULATIONS):
-        studies = SessionStudies({"test": Bar(0.9)}, Options(Bar(0.9), budget=150, seed=at))
+        studies = SessionStudies({"test": bar}, Options(bar, budget=150, seed=at))
         while asks := studies.ask(1 + at % 8):
             for ask in asks:
                 if chance.random() < 0.8:
@@ -53,6 +54,13 @@ def test_bars_that_differ_in_the_seventh_digit_have_studies_of_their_own(tmp_pat
         assert [verdict.at_least for verdict in studies.verdicts()] == [0.9000001, 0.9000002, 0.99]
     assert [verdict.study.split()[1] for verdict in studies.verdicts()] == ["0.9000001", "0.9000002", "0.99"]
     assert "90.00001 %" in "\n".join(guarantees(studies.verdicts(), options))
+
+
+def test_tests_with_one_bar_and_different_tolerances_have_studies_of_their_own() -> None:
+    bars = {"a": Bar(0.9), "b": Bar(0.9, 0.02), "c": Bar(0.9, 0.05)}
+    verdicts = SessionStudies(bars, Options(Bar(0.9))).verdicts()
+    assert [verdict.study.split()[1] for verdict in verdicts] == ["0.9", "0.9±0.02", "0.9±0.05"]
+    assert [verdict.edges for verdict in verdicts] == [(0.9, 0.9), (0.88, 0.92), (0.85, 0.95)]
 
 
 def test_the_name_of_a_stored_study_never_changes() -> None:
