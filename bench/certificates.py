@@ -1,6 +1,7 @@
 """What certificates promise, with more repetitions than in the tests, and how fast the laboratory simulates them."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -162,31 +163,38 @@ def benchmarks() -> Iterator[Figure]:
             yield Figure(f"benchmark {number}, {name}", float(used.mean()), "pulls")
 
 
-EDGES = {"policy": "uniform", "family": "bernoulli", "arms": 4, "budget": 2500, "confidence": 0.95, "tolerance": 0.05}
+EDGES: dict[str, Any] = {
+    "policy": "uniform",
+    "family": "bernoulli",
+    "arms": 4,
+    "budget": 2500,
+    "confidence": 0.95,
+    "tolerance": 0.05,
+}
+
+
+AT_EDGES = {"means": [0.45, 0.4499, 0.55, 0.551], "at_least": 0.5}
+EDGE_KINDS: dict[str, dict[str, Any]] = {
+    "mean at least": AT_EDGES,
+    "mean at most": {"means": AT_EDGES["means"], "at_most": 0.5},
+    "share": {"means": [0.85, 0.8499, 0.95, 0.951], "share": 0.9, "at_least": 0.5},
+    "pairs with a margin": {"means": [0.4, 0.45, 0.449, 0.55], "baseline": 0, "margin": 0.1},
+    "100 cases": {**AT_EDGES, "cases": 100, "budget": 400},
+    "100 cases, rate": {**AT_EDGES, "cases": 100, "budget": 400, "guarantee": "rate"},
+    "find": {**AT_EDGES, "find": 2, "policy": "cheapest"},
+}
+ROUGH: tuple[dict[str, Any], ...] = (
+    {"delay": "none"},
+    {"delay": DELAYED},
+    {"delay": "workers:16:exponential", "lost": (0.3, 0.02)},
+    {"delay": "workers:16:exponential", "hung": 0.002},
+)
 
 
 def on_the_edges() -> Iterator[Figure]:
     """Arms exactly on the edges, and just beyond them: labels that are wrong by more than the tolerance."""
-    at_edges = {"means": [0.45, 0.4499, 0.55, 0.551], "at_least": 0.5}
-    kinds = {
-        "mean at least": at_edges,
-        "mean at most": {"means": at_edges["means"], "at_most": 0.5},
-        "share": {"means": [0.85, 0.8499, 0.95, 0.951], "share": 0.9, "at_least": 0.5},
-        "pairs with a margin": {"means": [0.4, 0.45, 0.449, 0.55], "baseline": 0, "margin": 0.1},
-        "100 cases": {**at_edges, "cases": 100, "budget": 400},
-        "100 cases, rate": {**at_edges, "cases": 100, "budget": 400, "guarantee": "rate"},
-        "find": {**at_edges, "find": 2, "policy": "cheapest"},
-    }
-    for name, asked in kinds.items():
-        shares = [
-            wrong(Setup(**{**EDGES, **asked, "delay": delay, **lossy}), 2000)  # type: ignore[arg-type]
-            for delay, lossy in (
-                ("none", {}),
-                (DELAYED, {}),
-                ("workers:16:exponential", {"lost": (0.3, 0.02)}),
-                ("workers:16:exponential", {"hung": 0.002}),
-            )
-        ]
+    for name, asked in EDGE_KINDS.items():
+        shares = [wrong(Setup(**{**EDGES, **asked, **rough}), 2000) for rough in ROUGH]
         what = f"means on the edges, {name}: studies with an answer wrong by more"
         yield Figure(what, max(shares), "", RISK, at_most=True)
 

@@ -7,9 +7,10 @@ import pytest
 from studying import make
 
 import thresher
+from thresher.core.certificate import BETS
 from thresher.errors import ThresherError
 from thresher.log.store import MemoryStore
-from thresher.study import Pull, Study
+from thresher.study import Pull, Study, peek
 
 ARMS = ["a", "b", "c", "d", "e"]
 
@@ -82,6 +83,19 @@ def test_it_ends_with_more_found_than_sought_if_they_come_at_once() -> None:
 def test_find_takes_fewer_pulls_than_labelling_every_arm() -> None:
     some, everything = play(searching(find=1), "bcde"), play(searching(find=None), "bcde")
     assert some.issued < everything.issued / 2
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.1])
+def test_the_arm_with_the_most_evidence_that_it_reaches_the_bar_is_pulled(tolerance: float) -> None:
+    study, chance = searching(find=3, tolerance=tolerance), random.Random(1)
+    open_arms = set(ARMS)
+    while pull := study.ask():
+        if pull.number > 1:  # after the warm-up
+            capitals = peek(study, lambda ledger: dict(ledger.capitals))
+            evidence = {arm: sum(capitals[at][:BETS]) for at, arm in enumerate(ARMS) if arm in open_arms}
+            assert evidence[pull.arm] == pytest.approx(max(evidence.values()))
+        study.tell(pull, chance.random() < {"a": 0.4, "b": 0.7, "c": 0.8, "d": 0.9, "e": 0.5}[pull.arm])
+        open_arms = set(study.verdict().open)
 
 
 def test_retired_arms_cannot_be_found() -> None:
