@@ -48,7 +48,7 @@ def _mixed(study: thresher.Study) -> None:
     study.add_many([(arm, draw.random() < mean) for arm, mean, count in rows for _ in range(count)])
     for pull in study.ask_many(6):
         study.drop(pull, reason=BROKE, cause="failed")
-    study.retire(arms[4], reason=f"failed 3 times in a row: {BROKE}")
+    study.retire(arms[9], reason=f"failed 3 times in a row: {BROKE}")
     study.ask_many(8)
     verdict = study.verdict()
     assert {row.standing for row in verdict} == {"reaches", "misses", "open", "retired"}
