@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 from ..errors import shown
 from ..text.escapes import visible
 from ..text.phrasing import listed, plural
-from ..text.quantities import PERCENT, amount, edges, number, percent
+from ..text.quantities import PERCENT, amount, edges, number, percent, points
 from .parameters import BARS
 from .question import HALF
 from .rows import Row
@@ -82,14 +82,18 @@ class Wording(NamedTuple):
     def estimate(self, value: float | None, *, exact: bool = False) -> str:
         """A mean, a share in percent, or a difference with its sign, whichever the question is about.
 
-        >>> Wording(0.2, share=0.95).estimate(0.975), Wording(0.0, baseline="a").estimate(0.03)
-        ('97.5 %', '+0.03')
+        >>> Wording(0.2, share=0.95).estimate(0.975), Wording(0.0, baseline="a", unit="%").estimate(0.03)
+        ('97.5 %', '+3 points')
         """
         if value is None or self.asks == "mean":
             return self.amount(value, exact=exact)
         if self.asks == "share":
             return percent(value, exact=exact)
-        return f"{'+' if value > 0 else ''}{self.amount(value, exact=exact)}"
+        return f"{'+' if value > 0 else ''}{self.difference(value, exact=exact)}"
+
+    def difference(self, value: float, *, exact: bool = False) -> str:
+        """A difference between rewards: of percentages, in points."""
+        return points(value, exact=exact) if self.unit == PERCENT else self.amount(value, exact=exact)
 
     def distance(self, value: float) -> str:
         """How far something is from the bar.
@@ -97,10 +101,7 @@ class Wording(NamedTuple):
         >>> Wording(0.9, unit="%").distance(0.02), Wording(0.2, unit="s").distance(0.002)
         ('2 points', '2 ms')
         """
-        if self.asks != "share" and self.unit != PERCENT:
-            return self.amount(value, exact=True)
-        points = number(100 * value, exact=True)
-        return f"{points} point{'' if points == '1' else 's'}"
+        return points(value, exact=True) if self.asks == "share" else self.difference(value, exact=True)
 
     def span(self, low: float | None, high: float | None) -> str:
         """An interval of what is asked about.
@@ -167,7 +168,7 @@ def claim(wording: Wording) -> Claim:
     >>> " ".join(claim(Wording(0.0, True, 0.5, "before", 1.05, "s"))[1:])
     'is at most 5 % slower than before in at least half of the pairs'
     """
-    lower, bar = wording.lower_is_better, wording.amount(abs(wording.stated_bar), exact=True)
+    lower, bar = wording.lower_is_better, wording.difference(abs(wording.stated_bar), exact=True)
     base = None if wording.baseline is None else quoted(wording.baseline)
     if base is None:
         bar = wording.amount(wording.stated_bar, exact=True)
@@ -282,9 +283,10 @@ def spent(
     cost: float | None,
     *,
     left: int | None = None,
+    done: bool = True,
     noun: str = "pull",
 ) -> str:
-    """What the answer took, next to a full run if there is one to compare with, and about what is left.
+    """What the answer took, or has taken so far, next to a full run if there is one to compare with, and about what is left.
 
     >>> spent(1649, 0, None, 3600, None), spent(30, 3, 90, None, 1.5)
     ('It took 1,649 of 3,600 pulls (46 %).', 'It took 30 of at most 90 pulls, 3 pending, at a cost of 1.5.')
@@ -292,7 +294,7 @@ def spent(
     waits = f", {pending:,} pending" if pending else ""
     at_cost = f", at a cost of {cost_taken(cost, issued, full)}" if cost is not None else ""
     rest = f", {remaining(left, noun=noun)}" if left else ""
-    return f"It took {pulls_taken(issued, budget, full, noun=noun)}{waits}{at_cost}{rest}."
+    return f"{'It took' if done else 'So far'} {pulls_taken(issued, budget, full, noun=noun)}{waits}{at_cost}{rest}."
 
 
 def pulls_taken(issued: int, budget: int | None, full: int | None, *, noun: str = "pull") -> str:

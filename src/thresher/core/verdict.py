@@ -144,7 +144,8 @@ class Verdict:
     @property
     def spent(self) -> str:
         """What the answer took and what is left, in a sentence."""
-        return sentences.spent(self.issued, self.pending, self.budget, self.full_run, self.cost, left=self.left)
+        took = (self.issued, self.pending, self.budget, self.full_run, self.cost)
+        return sentences.spent(*took, left=self.left, done=self.done)
 
     @property
     def origin(self) -> str | None:

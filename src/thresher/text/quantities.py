@@ -148,6 +148,16 @@ def percent(share: float, *, exact: bool = False) -> str:
     return f"{number(100 * share, exact=exact)} %"
 
 
+def points(share: float, *, exact: bool = False) -> str:
+    """A difference between two percentages.
+
+    >>> points(0.02), points(-0.01)
+    ('2 points', '-1 point')
+    """
+    count = number(100 * share, exact=exact)
+    return f"{count} point{'' if count in ('1', '-1') else 's'}"
+
+
 def duration(seconds: float | None, *, rounded: bool = False) -> str:
     """A length of time, to two units; a ``rounded`` one without what is zero.
 

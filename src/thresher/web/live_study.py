@@ -134,7 +134,9 @@ class LiveStudy:
             "seq": ledger.seq,
             "answer": answer,
             "headline": f"{question} {answer}" if counts[-1] else answer,
-            "spent": sentences.spent(ledger.issued, ledger.pending, ledger.budget, full, ledger.cost, left=left),
+            "spent": sentences.spent(
+                ledger.issued, ledger.pending, ledger.budget, full, ledger.cost, left=left, done=ledger.done
+            ),
             **dict(zip(("reached", "missed", "open"), counts, strict=True)),
             "retired": tally.count("retired"),
             "leaning": [tally.leaning(reached=reached) for reached in (True, False, None)],
