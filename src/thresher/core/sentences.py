@@ -286,7 +286,7 @@ def spent(
     done: bool = True,
     noun: str = "pull",
 ) -> str:
-    """What the answer took, or has taken so far, next to a full run if there is one to compare with, and about what is left.
+    """What the answer took, or has taken so far, next to a full run if there is one, and about what is left.
 
     >>> spent(1649, 0, None, 3600, None), spent(30, 3, 90, None, 1.5)
     ('It took 1,649 of 3,600 pulls (46 %).', 'It took 30 of at most 90 pulls, 3 pending, at a cost of 1.5.')
