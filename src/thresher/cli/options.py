@@ -158,7 +158,7 @@ class Duration(click.ParamType[float]):
 
 
 class PolicyName(click.ParamType[Any]):
-    """The name of a policy, or module:function, where the function is a score, or the object a policy.
+    """The name of a policy, or module:NAME for a score function or a policy in a module.
 
     A function is passed to `custom` with its defaults; for other settings, name a policy that the module makes.
     """

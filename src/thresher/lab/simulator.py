@@ -172,7 +172,7 @@ class Played(NamedTuple):
     arm: list[int]
     reward: list[float]  # NaN: the pull was lost
     other: list[float]  # of a pair: the baseline's reward
-    order: int  # the seed of a study that meets the cases in this order, where something else than the reward counts
+    order: int  # the seed of a study that meets the cases in this order, where something other than the reward counts
     board: Board
     proof: Proof
 

@@ -27,8 +27,8 @@ from .evaluator_errors import error_identity
 
 BASELINE = "the baseline failed: "  # the reason and the kind of a baseline's failure begin with this
 OUTSIDE = "outside the bounds"  # the kind of a failure that is a reward outside the bounds
-ARMS = 3  # so many arms, or cases, must fail with the same error; in a smaller study, all of them
-WINDOW = 8  # at least so many failures in a row are more than bad luck
+ARMS = 3  # arms, or cases, that must fail with the same error; in a smaller study, all of them
+WINDOW = 8  # failures in a row; that many are more than bad luck
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between two tries
 WARN_AFTER = 10.0  # seconds without a worker after which a warning is logged
 

@@ -22,7 +22,7 @@ from ...errors import Busy, EvaluationFailed, InvalidInput, NoReward, shown
 from ...text.masking import COLOURS, printable
 from ...text.quantities import read_json
 
-LINES, WIDTH = 10, 500  # a failure keeps so many lines of the output, for people
+LINES, WIDTH = 10, 500  # lines of the output that a failure keeps for people, and the characters of each
 TRANSIENT = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY)  # a later start may work
 PASSING, FAILING = frozenset({0}), frozenset({1})  # exit codes, unless --pass and --fail say otherwise
 SECONDS, CPU_SECONDS = MEASURED = ("seconds", "cpu-seconds")  # rewards that are measured

@@ -31,7 +31,7 @@ from .resources import amounts_in_words, pulls_that_fit, with_queue, worker_with
 
 PATIENCE = 20.0  # seconds for an answer
 LOOK = 1.0  # seconds between two looks at the size of the cluster
-HOPELESS = 3  # if so many workers died before one was ready, the evaluator cannot be loaded there
+HOPELESS = 3  # workers; if that many died before one was ready, they cannot load the evaluator
 
 
 class Worker:
