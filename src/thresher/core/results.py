@@ -34,7 +34,7 @@ class Row(NamedTuple):
     origin: int = ONCE  # how the reward came about
 
 
-def read_json(text: str, file: str) -> Any:
+def read_json_rows(text: str, file: str) -> Any:
     """The list or object that a text holds; None: it is not JSON, so it should be CSV."""
     try:
         return quantities.read_json(text) if text.lstrip()[:1] in ("[", "{") else None

@@ -43,7 +43,7 @@ from .protocol import (
     read_line,
     reward_in,
 )
-from .reward import CommandFailed, TimedOut, exit_in_words, last_lines, last_words, start_failure
+from .reward import CommandFailed, TimedOut, exit_in_words, last_output_lines, last_words_of_output, start_failure
 
 PATIENCE = 60.0  # seconds in which an evaluator must name the arms, if nobody else does
 NAME_THEM = 'name them with --arms FILE or --arm NAME, or let it print {"arms": [...]} first'
@@ -545,14 +545,14 @@ class PersistentProcess:
     def _died(self) -> None:
         self._program.reap(at_once=False)
         how = self._program.ended
-        self._lose(f"{how}{last_words(self._program.errors)}", how, fault=False)
+        self._lose(f"{how}{last_words_of_output(self._program.errors)}", how, fault=False)
 
     def _lose(self, text: str, kind: str, error: BaseException | None = None, *, fault: bool = True) -> None:
         """The process is gone or useless, and its pulls are lost. If it has only one, that pull is to blame."""
         with self._lock:
             lost = self._clear()
         self._program.reap(at_once=True)
-        output = last_lines(self._program.errors)
+        output = last_output_lines(self._program.errors)
         failed = CommandFailed(f"the evaluator {text}", kind=f"the evaluator {kind}", output=output)
         if fault and not lost:
             self._fault = failed
