@@ -62,8 +62,8 @@ def play(policy: str, way: int, times: int, pool: tuple[int, int, int], repetiti
     rows = np.zeros((repetitions, 5))
 
     def work(chunk: tuple[int, int]) -> None:
-        board = state.board(count, zeros)
-        boards = board, state.second(board, zeros)
+        board = state.blank_board(count, zeros)
+        boards = board, state.second_board(board, zeros)
         proof = blank_proof(count if certifies else 0, setup.budget if certifies else 0, setup.stakes, CHARGED)
         drawn: tuple[Any, ...] = (np.zeros(count), np.zeros(4, np.uint64), np.zeros(4, np.uint64))
         fixed = (boards, numbered, blank_arms(setup), proof, blank_slots(workers), *drawn, rows)

@@ -41,9 +41,10 @@ class Server:
 
     def kill(self) -> None:
         """Kill one of its processes with SIGKILL: it ends all others, forgets its memory and recovers from its log."""
-        with contextlib.suppress(psycopg.OperationalError), psycopg.connect(self.url) as session:
-            os.kill(session.info.backend_pid, signal.SIGKILL)
-            session.execute("SELECT pg_sleep(60)")
+        connect, lost = psycopg.connect, contextlib.suppress(psycopg.OperationalError)
+        with lost, connect(self.url) as session, connect(self.url) as killed:
+            os.kill(killed.info.backend_pid, signal.SIGKILL)
+            session.execute("SELECT pg_sleep(60)")  # until the server has noticed, and lets nobody in
         for _ in range(600):
             with contextlib.suppress(psycopg.OperationalError), psycopg.connect(self.url):
                 return

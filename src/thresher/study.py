@@ -14,7 +14,7 @@ from .core import checks
 from .core.events import CALLERS, LATE, NO_CAUSE, PENDING, CallersCause, Cause, Event
 from .core.guarantee import USUAL, Words
 from .core.hard_cases import CaseRow, hardest_cases
-from .core.pulls import Pull, PullRow, Pulls, pull_id_in, pull_id_of, pull_of, pulls_in
+from .core.pulls import Pull, PullRow, Pulls, pull_id_in, pull_id_of, pull_of, pull_rows
 from .core.state import State
 from .core.verdict import Verdict, verdict_of
 from .errors import CannotGoOn, InvalidInput, OutsideBounds, missing_package
@@ -224,7 +224,7 @@ class Study(AbstractContextManager["Study"]):
 
     def pulls(self) -> Pulls:
         """Every pull as a row, with its state, reward, agent and times; ``to_frame()`` makes a DataFrame of them."""
-        return pulls_in(self.spec, chain.from_iterable(self.pages()))
+        return pull_rows(self.spec, chain.from_iterable(self.pages()))
 
     def pending(self) -> list[Pull]:
         """The pulls that are pending."""

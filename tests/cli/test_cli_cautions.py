@@ -6,7 +6,7 @@ import pytest
 from program import Result, run
 from rich.cells import cell_len
 
-from thresher.text.phrasing import shortened
+from thresher.text.phrasing import shortened_name
 
 VARIED = "echo 0.$((THRESHER_SEED % 9))"
 TWO = ["--arm=a", "--arm=b"]
@@ -86,10 +86,10 @@ def test_one_arm_that_looks_like_several_is_warned_about(tmp_path: Path) -> None
 @pytest.mark.parametrize("width", range(3, 36))
 def test_a_long_name_loses_its_middle_and_keeps_both_ends(width: int) -> None:
     name = "tests/test_run.py::test_日本語_is_read"
-    text = shortened(name, width)
+    text = shortened_name(name, width)
     head, _, tail = text.partition("…")
     assert name.startswith(head)
     assert name.endswith(tail)
     assert cell_len(head) <= cell_len(tail)
     assert width - 1 <= cell_len(text) <= width
-    assert shortened(name, 100) == name
+    assert shortened_name(name, 100) == name

@@ -16,7 +16,7 @@ from thresher.core.sentences import SIGNS
 from thresher.core.state import State
 from thresher.run.loop import Progress
 from thresher.study import peek
-from thresher.text.phrasing import distinct
+from thresher.text.phrasing import distinct_names
 
 IDS = [
     f"tests/unit/test_payments.py::TestRefund::test_partial_refund_is_idempotent[{currency}-visa-{number}]"
@@ -84,7 +84,7 @@ def test_label_tick_and_name_are_whole(which: str, cases: int | None, width: int
 @pytest.mark.parametrize("width", range(8, 40))
 @pytest.mark.parametrize("which", NAMES)
 def test_short_names_fit_and_differ(which: str, width: int) -> None:
-    short = distinct(tuple(NAMES[which]), width)
+    short = distinct_names(tuple(NAMES[which]), width)
     assert [*short] == NAMES[which]
     assert len({*short.values()}) == len(short)
     assert all(cell_len(line) <= width for text in short.values() for line in text.split("\n"))

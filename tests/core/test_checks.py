@@ -7,7 +7,7 @@ import numpy
 import pytest
 
 from thresher.core import checks
-from thresher.core.events import LAST, when
+from thresher.core.events import LAST, date_of
 from thresher.core.sentences import short
 from thresher.errors import InvalidInput
 
@@ -70,8 +70,8 @@ def test_times_are_above_0_and_at_most_31_years() -> None:
 
 
 def test_every_time_of_a_log_has_a_date() -> None:
-    assert when(None) is None
-    dates = [when(seconds) for seconds in (-5.0, 0.0, float(LAST), LAST + 1.0)]
+    assert date_of(None) is None
+    dates = [date_of(seconds) for seconds in (-5.0, 0.0, float(LAST), LAST + 1.0)]
     assert [f"{date:%Y-%m-%d %H:%M:%S}" for date in dates if date] == ["1970-01-01 00:00:00"] * 2 + [
         "9999-12-31 23:59:59"
     ] * 2

@@ -134,7 +134,7 @@ def test_the_lists_are_those_of_brute_force(cases: int | None, tolerance: float)
 @given(st.lists(st.tuples(st.integers(0, 11), st.floats(0, 1e4)), max_size=60), st.sampled_from([12, 40]))
 def test_ranks_and_the_largest_list(changes: "list[tuple[int, float]]", level: int) -> None:
     """Any capitals that go up and down: the tree finds the same k as sorting."""
-    ranking, values = state.ranking(12, float(level)), [0.0] * 12
+    ranking, values = state.blank_ranking(12, float(level)), [0.0] * 12
     for arm, value in changes:
         values[arm] = value
         rank = error_rate.rank_of(ranking, value)
@@ -213,7 +213,7 @@ def listed(ranking: error_rate.Ranking, which: int, rank: int) -> list[int]:
 @pytest.mark.parametrize("gone", [0, 1, 2, 3])
 @pytest.mark.parametrize("which", [0, 1])
 def test_an_arm_that_leaves_its_rank_leaves_the_others_there(which: int, gone: int) -> None:
-    ranking = state.ranking(5, 20.0)
+    ranking = state.blank_ranking(5, 20.0)
     for arm in range(4):
         assert error_rate.enter(ranking, which, arm, 3)
     assert listed(ranking, which, 3) == [3, 2, 1, 0]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from thresher.core import kernel
 from thresher.core.kernel import Rule, doubled
-from thresher.core.state import board
+from thresher.core.state import blank_board
 
 FORMULAS = [kernel.uniform, kernel.apt, kernel.evt, kernel.evt_supplement, kernel.evt_pf, kernel.lsa, kernel.cheapest]
 gaps = st.floats(0, 1)
@@ -28,7 +28,7 @@ steps = st.lists(
 def test_the_tournament_finds_what_a_linear_search_finds(
     arms: int, moves: list[tuple[int, str, float]], formula: kernel.Formula
 ) -> None:
-    columns, rule = board(arms), RULE._replace(formula=formula)
+    columns, rule = blank_board(arms), RULE._replace(formula=formula)
     kernel.rescore_all(columns, rule)
     for arm, move, reward in moves:
         arm %= arms
@@ -50,7 +50,7 @@ def test_the_tournament_finds_what_a_linear_search_finds(
 def test_assign_then_release_leaves_no_trace(
     arms: int, arm: int, rewards: list[float], formula: kernel.Formula
 ) -> None:
-    columns, rule = board(arms), RULE._replace(formula=formula)
+    columns, rule = blank_board(arms), RULE._replace(formula=formula)
     arm %= arms
     for reward in rewards:
         kernel.observe(columns, arm, reward, reward)
@@ -64,7 +64,7 @@ def test_assign_then_release_leaves_no_trace(
 
 
 def test_warm_up_takes_the_arms_in_turn_and_then_the_formula_decides() -> None:
-    columns = board(3)
+    columns = blank_board(3)
     kernel.rescore_all(columns, RULE)
     order = []
     for _ in range(6):
@@ -77,7 +77,7 @@ def test_warm_up_takes_the_arms_in_turn_and_then_the_formula_decides() -> None:
 
 
 def test_an_arm_whose_first_rewards_are_pending_waits_unless_all_do() -> None:
-    columns = board(2)
+    columns = blank_board(2)
     for arm in (0, 0, 1, 1, 1):
         columns.pending[arm] += 1
     kernel.rescore_all(columns, RULE)
@@ -89,7 +89,7 @@ def test_an_arm_whose_first_rewards_are_pending_waits_unless_all_do() -> None:
 
 
 def test_an_arm_with_too_many_pending_pulls_for_its_rewards_waits_unless_all_do() -> None:
-    columns, rule = board(2), RULE._replace(pending_ratio=0.5)
+    columns, rule = blank_board(2), RULE._replace(pending_ratio=0.5)
     for arm, reward in ((0, 0.5), (0, 0.5), (1, 0.9), (1, 1.0)):  # arm 0 is on the bar: EVT would always pull it
         kernel.observe(columns, arm, reward, reward)
     chosen = []
@@ -102,7 +102,7 @@ def test_an_arm_with_too_many_pending_pulls_for_its_rewards_waits_unless_all_do(
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=60))
 def test_mean_and_scatter_are_those_of_the_textbook(rewards: list[float]) -> None:
-    columns = board(1)
+    columns = blank_board(1)
     for reward in rewards:
         kernel.observe(columns, 0, reward, reward)
     mean = math.fsum(rewards) / len(rewards)
@@ -113,7 +113,7 @@ def test_mean_and_scatter_are_those_of_the_textbook(rewards: list[float]) -> Non
 
 @given(st.floats(0, 1), st.integers(1, 200))
 def test_a_constant_arm_has_no_spread(reward: float, pulls: int) -> None:
-    columns = board(1)
+    columns = blank_board(1)
     for _ in range(pulls):
         kernel.observe(columns, 0, reward, reward)
     assert columns.scatter[0] == pytest.approx(0, abs=1e-30)
@@ -121,7 +121,7 @@ def test_a_constant_arm_has_no_spread(reward: float, pulls: int) -> None:
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=100))
 def test_the_total_is_as_good_as_an_exact_sum(rewards: list[float]) -> None:
-    columns = board(1)
+    columns = blank_board(1)
     for reward in rewards:
         kernel.observe(columns, 0, 0.5, reward)
     scale = max(1.0, max(map(abs, rewards)))
@@ -130,7 +130,7 @@ def test_the_total_is_as_good_as_an_exact_sum(rewards: list[float]) -> None:
 
 @pytest.mark.parametrize("failing", range(10))
 def test_nine_passes_of_ten_reach_nine_tenths_in_every_order(failing: int) -> None:
-    columns = board(1)
+    columns = blank_board(1)
     for number in range(10):
         reward = float(number != failing)
         kernel.observe(columns, 0, reward, reward)
@@ -139,7 +139,7 @@ def test_nine_passes_of_ten_reach_nine_tenths_in_every_order(failing: int) -> No
 
 @given(st.floats(0.001, 0.999), st.integers(1, 300))
 def test_a_constant_reward_on_the_bar_is_above(bar: float, pulls: int) -> None:
-    columns = board(1)
+    columns = blank_board(1)
     for _ in range(pulls):
         kernel.observe(columns, 0, bar, bar)
     assert kernel.is_above(columns.total[0] + columns.residue[0], pulls, bar)

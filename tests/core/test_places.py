@@ -12,7 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.core import places, state
-from thresher.core.places import FAILED, FREE, KNOWN, OUT, Sheet, case_at, fill, free, is_used_up, key_of, take
+from thresher.core.places import (
+    FAILED,
+    FREE,
+    KNOWN,
+    OUT,
+    Sheet,
+    case_at,
+    fill_place,
+    free_place,
+    is_used_up,
+    key_of,
+    take_place,
+)
 
 SIZES = [2, 3, 5, 8, 16, 31, 64, 65, 100, 200, 257, 500]
 
@@ -25,7 +37,7 @@ def orders() -> Any:
     def compiled(name: str) -> Any:
         return numba.njit(FunctionType(getattr(places, name).__code__, inner, name))
 
-    for name in ("stirred", "mixed", "key_of", "case_at"):  # in the order in which they call each other
+    for name in ("stirred_word", "mixed_word", "key_of", "case_at"):  # in the order in which they call each other
         inner[name] = compiled(name)
     key, at = inner["key_of"], inner["case_at"]
 
@@ -121,7 +133,7 @@ def test_two_arms_of_a_study_meet_the_cases_independently(orders: Any) -> None:
 
 
 def sheet_of(cases: int, arms: int = 2) -> Sheet:
-    sheet = state.sheet(arms, cases, 1000)
+    sheet = state.blank_sheet(arms, cases, 1000)
     for arm in range(arms):
         sheet.state[arm].extend([FREE] * cases)
         sheet.entry[arm].extend([0] * cases)
@@ -130,20 +142,20 @@ def sheet_of(cases: int, arms: int = 2) -> Sheet:
 
 def test_a_pull_takes_the_lowest_free_place() -> None:
     sheet = sheet_of(3)
-    assert [take(sheet, 0, pull) for pull in (1, 2)] == [True, True]
-    free(sheet, 0, 0)
-    assert take(sheet, 0, 3) is False  # a second try
+    assert [take_place(sheet, 0, pull) for pull in (1, 2)] == [True, True]
+    free_place(sheet, 0, 0)
+    assert take_place(sheet, 0, 3) is False  # a second try
     assert (sheet.place[3], sheet.entry[0][0]) == (0, 1)
-    fill(sheet, 0, 0, KNOWN)
-    fill(sheet, 0, 1, FAILED)
-    assert take(sheet, 0, 4)
+    fill_place(sheet, 0, 0, KNOWN)
+    fill_place(sheet, 0, 1, FAILED)
+    assert take_place(sheet, 0, 4)
     assert sheet.place[4] == 2
     assert is_used_up(sheet, 0)
     assert not is_used_up(sheet, 1)
 
 
 def test_without_cases_nothing_is_used_up() -> None:
-    assert not is_used_up(state.sheet(3, 0), 0)
+    assert not is_used_up(state.blank_sheet(3, 0), 0)
 
 
 @given(st.integers(1, 6), st.lists(st.tuples(st.sampled_from(["take", "free", "known", "failed"]), st.integers(0, 5))))
@@ -153,16 +165,16 @@ def test_places_follow_a_simple_model(cases: int, steps: list[tuple[str, int]]) 
         if step == "take" and FREE in model:
             pull += 1
             lowest = model.index(FREE)
-            assert take(sheet, 1, pull) is (lowest not in tried)
+            assert take_place(sheet, 1, pull) is (lowest not in tried)
             assert sheet.place[pull] == lowest
             model[lowest] = OUT
             tried.add(lowest)
         elif step == "free" and place < cases and model[place] == OUT:
-            free(sheet, 1, place)
+            free_place(sheet, 1, place)
             model[place] = FREE
         elif step in ("known", "failed") and place in tried:
             model[place] = KNOWN if step == "known" else FAILED
-            fill(sheet, 1, place, model[place])
+            fill_place(sheet, 1, place, model[place])
         assert list(sheet.state[1]) == model
         assert sheet.lowest[1] == (model.index(FREE) if FREE in model else cases)
         assert is_used_up(sheet, 1) is (FREE not in model)

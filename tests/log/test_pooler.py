@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -63,7 +64,8 @@ logfile = {folder}/pool.log
     user = ["-u", owner] if os.getuid() == 0 else []
     pooler = subprocess.Popen([str(PGBOUNCER), "-q", *user, str(folder / "pool.ini")], stderr=subprocess.DEVNULL)
     try:
-        until((folder / ".s.PGSQL.6432").exists, "the pooler listens")
+        with socket.socket(socket.AF_UNIX) as client:
+            until(lambda: client.connect_ex(f"{folder}/.s.PGSQL.6432") == 0, "the pooler listens")
         yield f"postgresql://postgres@/pooled?host={folder}&port=6432"
     finally:
         pooler.kill()

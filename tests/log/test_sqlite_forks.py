@@ -191,6 +191,23 @@ def test_a_fork_waits_for_a_thread_that_uses_the_store(tmp_path: Path, waits: Ca
     study.store.close()
 
 
+def test_a_store_that_waits_for_another_process_blocks_no_other_store(
+    tmp_path: Path, waits: Callable[[], bool]
+) -> None:
+    file = tmp_path / "s.db"
+    study = make(file)
+    with thresher.open_study("s", storage=file) as reader, written_by_another(file):
+        thread = threading.Thread(target=study.ask)
+        thread.start()
+        storm.until(waits, 60)
+        assert reader.verdict().issued == 0
+        assert len(reader.events()) == 1
+        assert thread.is_alive(), "it still waits"
+    thread.join(60)
+    assert len(study.events()) == 2
+    study.store.close()
+
+
 def is_refused(study: thresher.Study, file: Path) -> int:
     """0 if a process can use a file of SQLite neither as before nor by opening it again, and is told so."""
     uses: list[Callable[[], object]] = [study.verdict, lambda: thresher.open_study("s", storage=file)]

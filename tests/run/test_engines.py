@@ -26,7 +26,7 @@ from engines import (
 )
 
 import thresher
-from thresher.core.places import mixed, seed_of
+from thresher.core.places import mixed_word, seed_of
 from thresher.core.policies import Policy, custom
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -148,7 +148,7 @@ def test_both_sides_of_a_pair_are_evaluated_in_one_worker_in_the_order_of_the_se
     for row, side, other in zip(study.pulls(), sides[::2], sides[1::2], strict=True):
         assert (side[0], side[2], side[4]) == (other[0], other[2], other[4]) == (row.id, str(row.seed), side[4])
         assert {side[3], other[3]} == {row.arm, "old"}
-        assert (side[3] == "old") == bool(mixed(row.seed, 1) & 1)
+        assert (side[3] == "old") == bool(mixed_word(row.seed, 1) & 1)
         first.add(side[3])
     assert first == {"old", "a", "bc"}
 

@@ -1,11 +1,13 @@
 """Persistent evaluators that die, hang, talk nonsense or answer in any order."""
 
 import os
+import select
 import signal
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -76,24 +78,52 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return timed_by(Clock(), monkeypatch)
 
 
-def test_of_pulls_that_a_hung_process_holds_none_has_failed_unless_it_is_alone(clock: Clock, tmp_path: Path) -> None:
+class Polls:
+    """In place of `select`: counts the threads that wait for output. These look at the time when some comes."""
+
+    POLLIN, POLLOUT = select.POLLIN, select.POLLOUT
+
+    def __init__(self) -> None:
+        self.waiting = 0
+
+    def poll(self) -> Any:
+        files = select.poll()
+
+        def wait(milliseconds: float | None) -> list[tuple[int, int]]:
+            waits = milliseconds is None or milliseconds > 0
+            self.waiting += waits
+            try:
+                return files.poll(milliseconds)
+            finally:
+                self.waiting -= waits
+
+        return SimpleNamespace(register=files.register, poll=wait)
+
+
+def test_of_pulls_that_a_hung_process_holds_none_has_failed_unless_it_is_alone(
+    clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    polls = Polls()
+    monkeypatch.setattr(persistent, "select", polls)
     evaluate = stayer.evaluator("greet", "noted", str(tmp_path), per_process=3, timeout=PATIENCE)
     with ThreadPoolExecutor(2) as pool:
-        hangs = pool.submit(evaluate, pull(1, "held"))
-        until((tmp_path / "1").exists, "the pull that hangs")
+        assert evaluate(pull(1)) == 0.5
+        hangs = pool.submit(evaluate, pull(2, "held"))
+        until(lambda: polls.waiting == 1, "the pull that hangs")
         clock.ahead = PATIENCE / 2
-        waits = pool.submit(evaluate, pull(2, "held"))
-        until((tmp_path / "2").exists, "its neighbour")
+        waits = pool.submit(evaluate, pull(3, "held"))
+        until((tmp_path / "3").exists, "its neighbour")
         clock.ahead = PATIENCE
-        assert evaluate(pull(3)) == 0.5  # whoever reads this answer looks at the time
+        assert evaluate(pull(4)) == 0.5  # whoever reads this answer looks at the time
         for error in (hangs.exception(PATIENCE), waits.exception(PATIENCE)):
             assert isinstance(error, EvaluatorLost)
             assert "timed out after 20 s" in str(error)
-            assert [lost.id for lost in error.together] == [1, 2]
-        alone = pool.submit(evaluate, pull(4, "held"))
-        until((tmp_path / "4").exists, "a pull without neighbours")
-        clock.ahead = 3 * PATIENCE
+            assert [lost.id for lost in error.together] == [2, 3]
         assert evaluate(pull(5)) == 0.5
+        alone = pool.submit(evaluate, pull(6, "held"))
+        until(lambda: polls.waiting == 1, "a pull without neighbours")
+        clock.ahead = 3 * PATIENCE
+        assert evaluate(pull(7)) == 0.5
         assert isinstance(alone.exception(PATIENCE), TimedOut)
     evaluate.stop()
 

@@ -7,8 +7,8 @@ from thresher.run.command.reward import (
     CommandFailed,
     codes_text,
     exit_in_words,
-    last_lines,
-    last_words,
+    last_output_lines,
+    last_words_of_output,
     read_reward,
 )
 from thresher.text.masking import printable
@@ -77,12 +77,12 @@ def test_a_failure_carries_the_last_lines_of_its_errors_or_else_of_its_output() 
 
 def test_only_the_last_lines_that_are_not_blank_are_kept() -> None:
     text = "\n".join(f"line {number}\n" for number in range(20))
-    assert last_lines(text.encode()).splitlines() == [f"line {number}" for number in range(10, 20)]
-    assert last_lines(("a\n" + "\n" * 50).encode()) == "a"
-    assert last_lines(("a\n" + "\n" * 51).encode()) == "", "the last fifty lines are looked at"
-    assert last_words(b"") == ""
-    assert last_words(b"one\n two \n\n") == ": 'two'"
-    assert len(last_words(b"x" * 400)) < 210
+    assert last_output_lines(text.encode()).splitlines() == [f"line {number}" for number in range(10, 20)]
+    assert last_output_lines(("a\n" + "\n" * 50).encode()) == "a"
+    assert last_output_lines(("a\n" + "\n" * 51).encode()) == "", "the last fifty lines are looked at"
+    assert last_words_of_output(b"") == ""
+    assert last_words_of_output(b"one\n two \n\n") == ": 'two'"
+    assert len(last_words_of_output(b"x" * 400)) < 210
 
 
 def test_other_peoples_text_is_shown_without_colours_secrets_and_control_characters() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from thresher.errors import CannotGoOn, EvaluationFailed
 from thresher.run import evaluator_errors as tracebacks
-from thresher.run.engines.resources import with_queue
+from thresher.run.engines.resources import pulls_with_queue
 from thresher.run.evaluator_errors import error_identity, is_transient, traceback_text
 from thresher.run.failures import EvaluatorLost, EvaluatorRefused, WorkerLost, wrap_evaluator_error
 
@@ -126,4 +126,4 @@ def test_what_a_persistent_evaluator_means_is_passed_on() -> None:
 
 
 def test_a_few_pulls_wait_for_remote_workers() -> None:
-    assert [with_queue(workers) for workers in (0, 1, 8, 9, 64)] == [0, 2, 9, 11, 72]
+    assert [pulls_with_queue(workers) for workers in (0, 1, 8, 9, 64)] == [0, 2, 9, 11, 72]

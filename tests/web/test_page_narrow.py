@@ -7,7 +7,7 @@ from browser import Site
 from narrow import CASES, IDS, MODELS, NIGHTLY, PHONE, PROMPTS, UNBROKEN, broken, cut, make, path, rows
 
 import thresher
-from thresher.text.phrasing import pieces
+from thresher.text.phrasing import name_pieces
 
 STUDIES = ["unbroken", "prompts", NIGHTLY, "evals"]
 
@@ -126,7 +126,7 @@ def test_the_page_and_the_report_break_names_in_the_same_places(site: Site) -> N
     ]
     page = site.at("/docs").page
     broken = page.evaluate("async (names) => names.map((await import('/static/tools.js')).pieces)", names)
-    assert broken == [pieces(name) for name in names]
+    assert broken == [name_pieces(name) for name in names]
 
 
 def test_the_description_of_the_interface_fits_a_phone(site: Site) -> None:

@@ -13,11 +13,22 @@ import click
 
 from ..core import certificate
 from ..core import ledger as ledgers
-from ..core.checks import MAX_NAME, finite, number, percent_hint, whole
+from ..core.checks import MAX_NAME, finite, number, percent_remedy, whole
 from ..core.checks import name as checked_name
 from ..core.events import DROPPED, LATE, NO_EVENT, ONCE, OUTSIDE, STATES, TOLD, Event, Remarks, remarks_of, to_json
 from ..core.pulls import pull_of
-from ..core.results import CANCELLED, LOST, OF_ONE_ARM, ORIGINS, SHAPES, SPARE, WITH_REWARD, Row, read_json, read_rows
+from ..core.results import (
+    CANCELLED,
+    LOST,
+    OF_ONE_ARM,
+    ORIGINS,
+    SHAPES,
+    SPARE,
+    WITH_REWARD,
+    Row,
+    read_json_rows,
+    read_rows,
+)
 from ..core.spec import Spec
 from ..core.state import State
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
@@ -212,7 +223,7 @@ def _check_is_new(pulls: list[Result], ledger: State, file: str) -> None:
 def contents(file: str) -> tuple[str, Any, tuple[list[Event], State] | None]:
     """The text of a file, the JSON in it, and the log in that if it is an exported study."""
     text = read_text(file)
-    data = read_json(text, file)
+    data = read_json_rows(text, file)
     return text, data, folded(data, file) if isinstance(data, dict) and "events" in data else None
 
 
@@ -241,7 +252,7 @@ def checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
             _, reward, late, number, origin = checked_result(spec, result)
             yield Result(arm, reward, late, None if number is None else spec.case_name(number), origin)
         except ThresherError as error:
-            remedy = "" if error.remedy or error.what != "reward" else percent_hint(error.value) or WRITE_REWARD
+            remedy = "" if error.remedy or error.what != "reward" else percent_remedy(error.value) or WRITE_REWARD
             raise InvalidInput(f"{location}: {in_options(error)}", remedy=remedy) from None
 
 

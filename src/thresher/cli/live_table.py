@@ -22,7 +22,7 @@ from ..core.state import State
 from ..run.loop import Progress
 from ..study import Study, peek
 from ..text.logs import evaluators
-from ..text.phrasing import distinct, plural
+from ..text.phrasing import distinct_names, plural
 from ..text.quantities import duration, speed
 from .output import COLOURS, STYLES, log_records, say
 
@@ -181,7 +181,7 @@ def _fitted(
         if room() < min(longest, SHORTEST_NAME):
             columns.pop(head, None)
     gauge = room() >= usual + 2 + SHORTEST_GAUGE
-    short = distinct(names, usual if gauge else max(1, room()))
+    short = distinct_names(names, usual if gauge else max(1, room()))
     return {"arm": [Text(short[row.arm]) for row in rows], **columns}
 
 

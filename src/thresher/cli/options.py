@@ -13,7 +13,7 @@ from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
 import click
 
 from ..core import policies
-from ..core.checks import MAX_SECONDS, nearest
+from ..core.checks import MAX_SECONDS, similar_name_remedy
 from ..core.parameters import PARAMETERS, TYPES
 from ..core.policies import Policy
 from ..create import open_study
@@ -158,7 +158,7 @@ class Duration(click.ParamType[float]):
 
 
 class PolicyName(click.ParamType[Any]):
-    """The name of a policy, or module:function, where the function is a score, or the object a policy.
+    """The name of a policy, or module:NAME for a score function or a policy in a module.
 
     A function is passed to `custom` with its defaults; for other settings, name a policy that the module makes.
     """
@@ -282,7 +282,9 @@ def study_at(name: str, storage: "str | Store | None", *, remedy: str = "go to t
             other = f"{remedy}, or name its store with --storage or {VARIABLE}"
             raise UnknownStudy("study", name, f"there is no file {path}", other) from None
         others = store.studies()
-        other = nearest(name, others) or f"{_there_are(others)}; --storage or {VARIABLE} names another store"
+        other = (
+            similar_name_remedy(name, others) or f"{_there_are(others)}; --storage or {VARIABLE} names another store"
+        )
         raise unknown_study(name, address_of(store), other) from None
 
 

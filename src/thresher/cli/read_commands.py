@@ -15,7 +15,7 @@ import click
 from .._version import __version__
 from ..core import sentences
 from ..core.checks import MAX_WHOLE
-from ..core.events import Event, moment, remarks_of, to_json
+from ..core.events import Event, remarks_of, time_text, to_json
 from ..core.hard_cases import CaseRow, hardest_cases, seen_cases
 from ..core.parameters import BARS
 from ..core.replay import verify as verified
@@ -221,7 +221,7 @@ def event_line(event: Event, names: tuple[str, ...]) -> str:
     arm = None if event.arm is None else names[event.arm]
     parts = [
         str(event.seq),
-        moment(event.time or 0.0),
+        time_text(event.time or 0.0),
         event.kind,
         arm if event.pull is None else f"pull {event.pull} of {arm}",
         None if event.reward is None else f"{event.reward:g}",

@@ -218,8 +218,8 @@ def room_for(workers: int) -> None:
 
 # Warnings about a run that looks wrong although nothing failed. Each is said once.
 
-ENOUGH = 20  # rewards: a pattern in so many is not likely to be chance
-WIDE = 10.0  # bounds so many times wider than the rewards multiply the number of pulls
+ENOUGH = 20  # rewards; a pattern in that many is hardly chance
+WIDE = 10.0  # times the range of the rewards: bounds that are wider than this multiply the number of pulls
 LARGEST = 1_000_000  # bytes of a script that is searched for THRESHER_ARM and THRESHER_CASE
 
 

@@ -20,7 +20,7 @@ from ..run.loop import Limits, Progress, run_on
 from ..run.signals import until_stopped
 from ..study import Study, peek
 from ..text.machine import available_cores
-from ..text.phrasing import only, plural
+from ..text.phrasing import only_this_many, plural
 from . import FINISHED, NOT_MET
 from .code_files import CodeFiles
 from .error_wording import naming_engine_options, suggesting_exit_code
@@ -399,7 +399,7 @@ def check_requirements(requirements: Sequence[Requirement], *, arms: int) -> Non
     """Raise if a requirement names more arms than there are."""
     for side, least in requirements:
         if least.isdigit() and int(least) > arms:
-            raise InvalidInput("--require", f"{side}={least}", only(arms, "arm"), "require fewer, or all")
+            raise InvalidInput("--require", f"{side}={least}", only_this_many(arms, "arm"), "require fewer, or all")
 
 
 def are_met(verdict: Verdict, requirements: Sequence[Requirement]) -> bool:

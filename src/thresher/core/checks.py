@@ -63,7 +63,7 @@ def number(name: str, value: object, low: float = -math.inf, high: float = math.
     """A finite number from ``low`` to ``high``; no bool."""
     amount = None if isinstance(value, bool) else as_float(value)
     if amount is None or math.isnan(amount) or math.isinf(amount):
-        raise InvalidInput(name, value, "must be a finite number", percent_hint(value) or remedy)
+        raise InvalidInput(name, value, "must be a finite number", percent_remedy(value) or remedy)
     if not low <= amount <= high:
         within = f"of at least {low:g}" if high == math.inf else f"from {low:g} to {high:g}"
         raise InvalidInput(name, value, f"must be a number {within}", remedy)
@@ -86,13 +86,13 @@ def share(name: str, value: object, *, remedy: str = "") -> float:
     amount = None if isinstance(value, bool) else as_float(value)
     if amount is None or not 0 < amount < 1:
         remedy = (
-            f"write {amount / 100:g}" if amount is not None and 2 <= amount < 100 else percent_hint(value) or remedy
+            f"write {amount / 100:g}" if amount is not None and 2 <= amount < 100 else percent_remedy(value) or remedy
         )
         raise InvalidInput(name, value, "must lie strictly between 0 and 1", remedy)
     return amount
 
 
-def percent_hint(value: object) -> str:
+def percent_remedy(value: object) -> str:
     """The remedy for a percentage that was given as text; empty for anything else."""
     amount = read_quantity(value.strip()) if isinstance(value, str) and value.rstrip().endswith(PERCENT) else None
     return "" if amount is None else f"write {amount:g}"
@@ -141,11 +141,11 @@ def unknown_arm(name: object, arms: Sequence[str]) -> UnknownArm:
     >>> str(unknown_arm("terze", ["terse", "long"]))
     "arm 'terze': is not an arm of this study; did you mean 'terse'?"
     """
-    remedy = nearest(name, arms) or f"its arms are {listed(list(arms), show=shown)}"
+    remedy = similar_name_remedy(name, arms) or f"its arms are {listed(list(arms), show=shown)}"
     return UnknownArm("arm", name, "is not an arm of this study", remedy)
 
 
-def nearest(name: object, known: Iterable[str]) -> str:
+def similar_name_remedy(name: object, known: Iterable[str]) -> str:
     """A remedy that asks whether a similar name was meant; empty if none is similar."""
     from difflib import get_close_matches  # here: only mistakes need it
 

@@ -95,7 +95,7 @@ def _importable(function: FunctionType) -> str | None:
 # -- looking up ----------------------------------------------------------------------------------------------------
 
 
-def is_name(formula: object) -> bool:
+def is_score_name(formula: object) -> bool:
     """Whether this can be the name of a user's function.
 
     >>> is_name("my.module:score"), is_name("evt"), is_name("a b:c")
@@ -111,12 +111,12 @@ def _is_dotted(name: str) -> bool:
     return all(part.isidentifier() or part in ("<locals>", "<lambda>") for part in name.split("."))
 
 
-def is_digest(digest: object) -> bool:
+def is_score_digest(digest: object) -> bool:
     """Whether this can be the digest of a user's function."""
     return isinstance(digest, str) and _DIGEST.fullmatch(digest) is not None
 
 
-def digest_of(formula: str) -> str | None:
+def score_digest(formula: str) -> str | None:
     """The digest of the function of that name that was passed in last; None: there is none."""
     return next((digest for name, digest in reversed(list(KNOWN)) if name == formula), None)
 

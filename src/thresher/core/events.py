@@ -143,17 +143,17 @@ def named_case(event: Event) -> int | None:
     return int(event.reason) if event.cause == "chosen" and event.reason is not None else None
 
 
-def moment(seconds: float | None) -> str | None:
+def time_text(seconds: float | None) -> str | None:
     """A time of the log as text.
 
     >>> moment(0.0)
     '1970-01-01T00:00:00Z'
     """
-    date = when(seconds)
+    date = date_of(seconds)
     return None if date is None else date.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def when(seconds: float | None) -> datetime | None:
+def date_of(seconds: float | None) -> datetime | None:
     """A time of the log as a date; times before 1970 and after the year 9999 become the nearest that has one.
 
     >>> when(1e300).year

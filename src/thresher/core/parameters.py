@@ -383,10 +383,10 @@ def may_be_none(name: str) -> bool:
     return type(None) in get_args(TYPES[name])
 
 
-def checked(given: Mapping[str, Any]) -> dict[str, Any]:
+def checked_parameters(given: Mapping[str, Any]) -> dict[str, Any]:
     """Every parameter, or its default, checked by itself.
 
-    >>> checked({"find": 2})["find"], checked({})["confidence"]
+    >>> checked_parameters({"find": 2})["find"], checked_parameters({})["confidence"]
     (2, 0.95)
     """
     values = {**DEFAULTS, **given}

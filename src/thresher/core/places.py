@@ -33,13 +33,13 @@ class Sheet(NamedTuple):
     place: MutableSequence[int]  # of a pull
 
 
-def mixed(word: int, key: int) -> int:
+def mixed_word(word: int, key: int) -> int:
     """A word of 32 bits that depends on every bit of both.
 
     >>> mixed(1, 2) != mixed(2, 1), 0 <= mixed(WORD, WORD) <= WORD
     (True, True)
     """
-    return stirred((word + key * 0x1E3779B1 + 0x7F4A7C15) & WORD)
+    return stirred_word((word + key * 0x1E3779B1 + 0x7F4A7C15) & WORD)
 
 
 def key_of(number: int, seed: int) -> int:
@@ -48,9 +48,9 @@ def key_of(number: int, seed: int) -> int:
     >>> key_of(0, 7) != key_of(1, 7), key_of(0, 7) != key_of(0, 7 + (1 << 64))
     (True, True)
     """
-    key = mixed(number, 1)
+    key = mixed_word(number, 1)
     while True:
-        key = mixed(key, seed & WORD)
+        key = mixed_word(key, seed & WORD)
         seed >>= 32
         if seed == 0:
             return key
@@ -71,7 +71,7 @@ def case_at(position: int, cases: int, key: int, other_key: int) -> int:
     while True:
         left, right = position >> bits, position & mask
         for turn in range(ROUNDS):
-            word = mixed(right + (turn << 20), key if turn % 2 == 0 else other_key)
+            word = mixed_word(right + (turn << 20), key if turn % 2 == 0 else other_key)
             left, right = right, left ^ (word >> 8 & mask)
         position = (left << bits) | right
         if position < cases:
@@ -85,12 +85,12 @@ def first_free(states: MutableSequence[int], place: int) -> int:
     return place
 
 
-def take(sheet: Sheet, arm: int, pull: int) -> bool:
+def take_place(sheet: Sheet, arm: int, pull: int) -> bool:
     """Give the pull its arm's lowest free place. Returns whether the place was never tried before."""
-    return take_at(sheet, arm, pull, sheet.lowest[arm])
+    return take_place_at(sheet, arm, pull, sheet.lowest[arm])
 
 
-def take_at(sheet: Sheet, arm: int, pull: int, place: int) -> bool:
+def take_place_at(sheet: Sheet, arm: int, pull: int, place: int) -> bool:
     """Give the pull a free place of its arm. Returns whether the place was never tried before."""
     sheet.state[arm][place] = OUT
     sheet.place[pull] = place
@@ -102,20 +102,20 @@ def take_at(sheet: Sheet, arm: int, pull: int, place: int) -> bool:
     return False
 
 
-def fill(sheet: Sheet, arm: int, place: int, state: int) -> None:
+def fill_place(sheet: Sheet, arm: int, place: int, state: int) -> None:
     """A place is KNOWN or FAILED: it is not tried again."""
     sheet.state[arm][place] = state
     if sheet.lowest[arm] == place:
         sheet.lowest[arm] = first_free(sheet.state[arm], place + 1)
 
 
-def free(sheet: Sheet, arm: int, place: int) -> None:
+def free_place(sheet: Sheet, arm: int, place: int) -> None:
     """A place may be tried again."""
     sheet.state[arm][place] = FREE
     sheet.lowest[arm] = min(sheet.lowest[arm], place)
 
 
-def waiting(sheet: Sheet, settled: Sequence[int], pending: Sequence[int]) -> int:
+def arms_waiting(sheet: Sheet, settled: Sequence[int], pending: Sequence[int]) -> int:
     """How many arms have no free place, but can still be settled by their pending pulls."""
     count = 0
     for arm in range(len(sheet.lowest)):
@@ -135,7 +135,7 @@ def is_finished(
     lacking = find - found
     if lacking <= others:
         return lacking <= 0
-    return lacking > others + waiting(sheet, settled, pending)
+    return lacking > others + arms_waiting(sheet, settled, pending)
 
 
 def is_used_up(sheet: Sheet, arm: int) -> bool:
@@ -145,7 +145,7 @@ def is_used_up(sheet: Sheet, arm: int) -> bool:
 
 # Seeds of pulls: a bijection on 32 bits, keyed by the study's seed, of an index made from the arm and the number.
 #
-# `stirred` is compiled: the rules of `kernel.py` hold for it.
+# `stirred_word` is compiled: the rules of `kernel.py` hold for it.
 
 WORD = 0xFFFFFFFF
 
@@ -160,13 +160,13 @@ def seed_of(arm: int, number: int, spec: "Spec", case: int | None = None) -> int
     assert spec.seed is not None  # every study has one
     word, key = ((number - 1 if case is None else case) * len(spec.arms) + arm + 1) & WORD, spec.seed
     while True:
-        word = stirred((word + (key & WORD) * 0x9E3779B1 + 0x7F4A7C15) & WORD)
+        word = stirred_word((word + (key & WORD) * 0x9E3779B1 + 0x7F4A7C15) & WORD)
         key >>= 32
         if not key:
             return word
 
 
-def stirred(word: int) -> int:
+def stirred_word(word: int) -> int:
     """A permutation of the words of 32 bits: each step can be undone.
 
     >>> len({stirred(word) for word in range(1000)})

@@ -44,9 +44,9 @@ class Policy:
 
     def __post_init__(self) -> None:
         is_own, remedy = self.formula in FORMULAS, "pass a function to thresher.custom"
-        if self.digest is not None and (is_own or not custom_scores.is_digest(self.digest)):
+        if self.digest is not None and (is_own or not custom_scores.is_score_digest(self.digest)):
             raise InvalidInput("digest", self.digest, f"is not that of a score {shown(self.formula)}", remedy)
-        if not is_own and not (custom_scores.is_name(self.formula) and self.is_custom):
+        if not is_own and not (custom_scores.is_score_name(self.formula) and self.is_custom):
             raise InvalidInput("formula", self.formula, f"must be one of {', '.join(FORMULAS)}", remedy)
         if self.exploration is not None and self.exploration != DOUBLING:
             checks.number("exploration", self.exploration, 1e-9, 1e15)
@@ -321,7 +321,7 @@ def policy(choice: "Policy | str | None", *, certificates: bool = True, finds: b
         raise InvalidInput(
             "policy", choice, "must be a name, such as 'evt', or a policy, such as thresher.evt()", known
         )
-    if (digest := custom_scores.digest_of(choice.strip())) is not None:
+    if (digest := custom_scores.score_digest(choice.strip())) is not None:
         return Policy(choice.strip(), digest=digest)
     name = choice.strip().lower().replace("_", "-")
     if name not in CONSTRUCTORS:

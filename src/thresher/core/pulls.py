@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, overload
 
 from ..errors import UnknownPull
 from ..text.phrasing import plural
-from .events import Event, Remarks, other_of, remarks_of, when
+from .events import Event, Remarks, date_of, other_of, remarks_of
 from .named_items import NO_PARAMS, Params
-from .places import mixed, seed_of
+from .places import mixed_word, seed_of
 from .row_text import frame
 from .spec import Spec
 from .state import Cases, State
@@ -75,7 +75,7 @@ def pull_of(ledger: State, pull: int) -> Pull:
         return plain._replace(case=spec.case_name(case), case_params=case_params)
     if spec.baseline is not None:
         base = NO_PARAMS if spec.params is None else spec.params[spec.base]
-        first = bool(mixed(seed, 1) & 1)
+        first = bool(mixed_word(seed, 1) & 1)
         return plain._replace(baseline=spec.baseline, baseline_params=base, baseline_first=first)
     return plain
 
@@ -189,7 +189,7 @@ class Pulls(Sequence[PullRow]):
         return frame(list(self._rows), columns=list(PullRow._fields))
 
 
-def pulls_in(spec: Spec, events: Iterable[Event]) -> Pulls:
+def pull_rows(spec: Spec, events: Iterable[Event]) -> Pulls:
     """Every pull that a log tells of."""
     rows: list[PullRow] = []
     numbers, cases = [0] * len(spec.arms), Cases(spec) if spec.cases is not None else None
@@ -213,7 +213,7 @@ def _asked(spec: Spec, event: Event, numbers: list[int], cases: Cases | None) ->
         cases.follow(event)
         case = cases.pull_case[-1]
     seed = seed_of(arm, numbers[arm], spec, case)
-    row = PullRow(pull, spec.arms[arm], numbers[arm], seed, "pending", None, event.agent, when(event.time), None)
+    row = PullRow(pull, spec.arms[arm], numbers[arm], seed, "pending", None, event.agent, date_of(event.time), None)
     return row if case is None else row._replace(case=spec.case_name(case))
 
 
@@ -221,12 +221,12 @@ def _changed(row: PullRow, event: Event, pairs: bool, *, of_baseline: bool) -> P
     if event.kind == "told":
         state = "late" if event.late else "told"
         remarks = remarks_of(event) or Remarks()
-        told = row._replace(state=state, reward=event.reward, ended=when(event.time))
+        told = row._replace(state=state, reward=event.reward, ended=date_of(event.time))
         return told._replace(baseline=other_of(event) if pairs else None, note=remarks.note, cost=remarks.cost)
     if event.kind == "dropped":
-        return row._replace(state="dropped", ended=when(event.time))
+        return row._replace(state="dropped", ended=date_of(event.time))
     if row.state in ("pending", "dropped") and of_baseline:
-        return row._replace(state="outside", baseline=event.reward, ended=when(event.time))
+        return row._replace(state="outside", baseline=event.reward, ended=date_of(event.time))
     if row.state in ("pending", "dropped"):  # retired for its reward; else it keeps the reward that it was told
-        return row._replace(state="outside", reward=event.reward, ended=when(event.time))
+        return row._replace(state="outside", reward=event.reward, ended=date_of(event.time))
     return row

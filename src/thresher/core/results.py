@@ -34,7 +34,7 @@ class Row(NamedTuple):
     origin: int = ONCE  # how the reward came about
 
 
-def read_json(text: str, file: str) -> Any:
+def read_json_rows(text: str, file: str) -> Any:
     """The list or object that a text holds; None: it is not JSON, so it should be CSV."""
     try:
         return quantities.read_json(text) if text.lstrip()[:1] in ("[", "{") else None
@@ -80,7 +80,7 @@ def _row(location: str, cells: dict[str, Any], stated: bool) -> Row:
         raise InvalidInput(
             f"{location}: reward", reward, f"a pull whose state is {state} has none", "write told or late"
         )
-    words = str(cells.get("cause") or "").lower().split() if stated else []  # without states, it is not an export's
+    words = str(cells.get("cause") or "").lower().split() if stated else []  # only exports have states
     origin = sum(value for name, value in ORIGINS.items() if name in words)
     return Row(location, arm, state, None if empty else number_in_cell(reward), cells.get("case"), origin)
 

@@ -14,7 +14,7 @@ from ..errors import CannotGoOn
 from ..text.escapes import csv_cell, csv_line, csv_remark, visible
 from ..text.escapes import markdown as marked
 from ..text.masking import one_line
-from ..text.phrasing import folded, plural
+from ..text.phrasing import folded_name, plural
 from .rows import Row, ranked
 from .sentences import SIGNS, Wording, standing_of
 
@@ -160,7 +160,7 @@ def table(rows: Iterable[Row], wording: Wording, width: int | None = None) -> It
 
     yield (("".join(padded(head, head) for head in table_cells), "quiet"),)
     for at, (name, _) in enumerate(table_cells["arm"]):
-        first, *rest = folded(name, longest, cell_len)
+        first, *rest = folded_name(name, longest, cell_len)
         line = {head: (first, "") if head == "arm" else table_cells[head][at] for head in table_cells}
         yield tuple((padded(head, text), style) for head, (text, style) in line.items())
         yield from (((part, ""),) for part in rest)

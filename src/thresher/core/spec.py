@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Unpack
 
 from ..errors import InvalidInput, OutsideBounds, shown
 from ..text.naming import Naming
-from ..text.phrasing import MOST_NAMED, listed, only, plural
+from ..text.phrasing import MOST_NAMED, listed, only_this_many, plural
 from ..text.quantities import amount, edges
 from . import checks, named_items, parameters, policies, question
 from .named_arguments import named_arguments
@@ -72,7 +72,7 @@ class Spec:
 
     @named_arguments
     def __init__(self, **arguments: Unpack[StoredArguments]) -> None:
-        values = parameters.checked(arguments)
+        values = parameters.checked_parameters(arguments)
         keep = vars(self).update  # the fields are frozen for everybody else
         keep({field.name: values[field.name] for field in fields(self) if field.name in values})
         arms, params = named_items.arms(values["arms"], values["params"])
@@ -397,7 +397,7 @@ def _check_certificates(spec: Spec) -> None:
     if spec.find is None:
         return
     if spec.find > spec.contenders:
-        raise InvalidInput("find", spec.find, only(spec.contenders, "arm"), "find fewer")
+        raise InvalidInput("find", spec.find, only_this_many(spec.contenders, "arm"), "find fewer")
     if not certifies:
         raise InvalidInput("find", spec.find, unwanted, CONFIDENCE)
     if spec.guarantee == "rate":

@@ -44,7 +44,7 @@ def tree_size(leaves: int) -> int:
     return 2 << (leaves - 1).bit_length()
 
 
-def board(arms: int, zeros: Zeros = zeros) -> kernel.Board:
+def blank_board(arms: int, zeros: Zeros = zeros) -> kernel.Board:
     """A board without any reward."""
     nodes = tree_size(arms)
     return kernel.Board(
@@ -69,13 +69,13 @@ def ones(arms: int, zeros: Zeros) -> Any:
     return column
 
 
-def second(board: kernel.Board, zeros: Zeros = zeros) -> kernel.Board:
+def second_board(board: kernel.Board, zeros: Zeros = zeros) -> kernel.Board:
     """A second tournament over the same arms."""
     nodes = len(board.best)
     return board._replace(best=zeros("d", nodes), winner=zeros("i", nodes))
 
 
-def docket(arms: int, pulls: int = 0, zeros: Zeros = zeros) -> Docket:
+def blank_docket(arms: int, pulls: int = 0, zeros: Zeros = zeros) -> Docket:
     """A docket without any pull, with room for this many; pull 0 means none."""
     return Docket(
         first=zeros("q", arms),
@@ -94,10 +94,10 @@ def stakes_of(specification: Spec) -> certificate.Stakes:
     """The stakes of a study."""
     bars = tuple(map(specification.scale, (specification.bar, specification.low_edge, specification.high_edge)))
     arms, confidence = specification.contenders, specification.confidence
-    return stakes(bars, arms, confidence, ranks=specification.guarantee == "rate")
+    return stakes_for(bars, arms, confidence, ranks=specification.guarantee == "rate")
 
 
-def stakes(
+def stakes_for(
     bars: tuple[float, ...],
     arms: int,
     confidence: float | None,
@@ -128,7 +128,7 @@ def aim_of(stakes: certificate.Stakes, *, finds: bool) -> tuple[float, float]:
     return (stakes.low_edge, 0.0) if finds else (stakes.bar, (stakes.high_edge - stakes.low_edge) / 2.0)
 
 
-def sheet(arms: int, cases: int, pulls: int = 0, zeros: Zeros = zeros, table: Table = table) -> places.Sheet:
+def blank_sheet(arms: int, cases: int, pulls: int = 0, zeros: Zeros = zeros, table: Table = table) -> places.Sheet:
     """A sheet on which every place is free. Without cases it is empty."""
     some = arms if cases else 0
     empty = places.Sheet(
@@ -146,7 +146,7 @@ def sheet(arms: int, cases: int, pulls: int = 0, zeros: Zeros = zeros, table: Ta
     return empty
 
 
-def ranking(arms: int, level: float, zeros: Zeros = zeros) -> error_rate.Ranking:
+def blank_ranking(arms: int, level: float, zeros: Zeros = zeros) -> error_rate.Ranking:
     """Empty lists; a level of 0 means that arms are not ranked."""
     some, nodes, lists = (arms, tree_size(arms), error_rate.LISTS) if level else (0, 0, 0)
     empty = error_rate.Ranking(
@@ -179,7 +179,7 @@ class Cases:
     def __init__(self, spec: Spec) -> None:
         arms, self.count = len(spec.arms), spec.case_count
         self.tries = spec.tries
-        self.sheet = sheet(arms, self.count)
+        self.sheet = blank_sheet(arms, self.count)
         self.pull_case = array("q")  # of a pull, by id − 1
         self.imported: dict[int, set[int]] = {}  # by arm
         self.imported_sum: dict[int, float] = {}  # by arm: their scaled rewards
@@ -217,7 +217,7 @@ class Cases:
         the places that come first would be the good ones.
         """
         if imported is not None:
-            self._keys[arm] = tuple(places.mixed(key, imported + 1) for key in self._keys[arm])
+            self._keys[arm] = tuple(places.mixed_word(key, imported + 1) for key in self._keys[arm])
             self.imported.setdefault(arm, set()).add(imported)
             self.sheet.places[arm] -= 1
             self.sheet.place.append(-1)
@@ -236,7 +236,7 @@ class Cases:
         self._holder[arm][place] = pull
         sheet.place.append(place)
         self.pull_case.append(self._order[arm][place])
-        return places.take_at(sheet, arm, pull, place)
+        return places.take_place_at(sheet, arm, pull, place)
 
     def _next_case(self, arm: int) -> int:
         for case in self._unwalked(arm):
@@ -302,7 +302,7 @@ class Cases:
             if self.failures.get((arm, place), 0) > was_given_up:  # the last failure was not of this try, or not alone
                 self.retried.setdefault(arm, set()).add(self.pull_case[pull - 1])
             self.missing[arm] -= was_given_up
-            places.fill(self.sheet, arm, place, places.KNOWN)
+            places.fill_place(self.sheet, arm, place, places.KNOWN)
         self._known += arm == self.base
         self._end_baseline()
         return True
@@ -321,7 +321,7 @@ class Cases:
             if arm != self.base:
                 self.sheet.places[arm] -= len(self.lacking - self.imported.get(arm, set()))
                 for case in sorted(self.lacking):
-                    self._keys[arm] = tuple(places.mixed(key, case + 1) for key in self._keys[arm])
+                    self._keys[arm] = tuple(places.mixed_word(key, case + 1) for key in self._keys[arm])
 
     def drop(self, arm: int, pull: int, cause: str | None) -> bool:
         """A pull was dropped. Returns whether its place has now failed too often to be tried again.
@@ -336,11 +336,11 @@ class Cases:
         if place < 0 or self.sheet.state[arm][place] != places.OUT or self._holder[arm][place] != pull:
             return False
         if self._is_last_try(arm, place, cause):
-            places.fill(self.sheet, arm, place, places.FAILED)
+            places.fill_place(self.sheet, arm, place, places.FAILED)
             self.missing[arm] += 1
             self._end_baseline()
             return True
-        places.free(self.sheet, arm, place)
+        places.free_place(self.sheet, arm, place)
         return False
 
     def _is_last_try(self, arm: int, place: int, cause: str | None) -> bool:
@@ -392,8 +392,8 @@ class State:
         self.stakes = stakes_of(specification)
         self.finds = specification.find is not None  # a few arms are to be found
         self.rule = self.rule_for(self.budget, 0)
-        self.board = board(arms)
-        self.second = second(self.board)
+        self.board = blank_board(arms)
+        self.second = second_board(self.board)
         self.second_rule = policies.second_rule(self.rule, specification.settling_constant, specification.case_count)
         self.open = arms  # arms that still take pulls
         self.settled = 0  # settled arms
@@ -406,11 +406,11 @@ class State:
         self.outside: set[int] = set()  # arms with a reward outside the bounds: nothing is certified about them
         self.complaint: dict[int, str] = {}  # the reason for the last failure
         self.certifies = specification.confidence is not None
-        self.docket = docket(arms if self.certifies else 0)
+        self.docket = blank_docket(arms if self.certifies else 0)
         self.cases = Cases(specification) if specification.cases is not None else None
-        self.sheet = self.cases.sheet if self.cases else sheet(0, 0)
+        self.sheet = self.cases.sheet if self.cases else blank_sheet(0, 0)
         self.ends = ends_of(specification)
-        self.ranking = ranking(arms, self.stakes.level if specification.guarantee == "rate" else 0.0)
+        self.ranking = blank_ranking(arms, self.stakes.level if specification.guarantee == "rate" else 0.0)
         self.untouched = array("d", certificate.fresh())  # the capitals of an arm without a commit
         self.capitals: dict[int, array[float]] = {}  # by arm, from its first commit on
         self.first_pull = array("q", [0]) * (arms if self.certifies else 0)

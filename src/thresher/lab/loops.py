@@ -52,7 +52,7 @@ from .streams import DELAYS, INSTANCE, REWARDS, Words, fraction, start
 IS_CUSTOM = False  # the formula is a user's function
 CERTIFIES = False  # arms are settled, and then no longer pulled
 RANKS = False  # the error rate is bounded
-COUNTS = False  # something else than the reward counts, see `core/question.py`
+COUNTS = False  # whether something other than the reward counts: see `core/question.py`
 
 
 def draw_instance(arms: Arms, seed: int, repetition: int, state: Words) -> None:
@@ -131,7 +131,7 @@ def draw_cases(arms: Arms, proof: Proof, state: Words) -> None:
 
 
 def draw_counted_cases(arms: Arms, proof: Proof, state: Words) -> None:
-    """Draw the reward of every case, and so the arms' true means, where something else than the reward counts."""
+    """Draw the reward of every case, and so the arms' true means, where something other than the reward counts."""
     cases = proof.sheet.cases
     arms.order[0] = int(fraction(state) * 4294967296.0)
     for arm in range(len(arms.mean)):

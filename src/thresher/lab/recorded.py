@@ -87,7 +87,7 @@ class Recorded:
 def read(path: str | Path) -> Recorded:
     """Read recorded rewards. Errors name the line (the header is line 1) and the column."""
     text = read_text(str(path))
-    rows = results.read_rows(results.read_json(text, str(path)), text, str(path))
+    rows = results.read_rows(results.read_json_rows(text, str(path)), text, str(path))
     return gather(rows, str(path))
 
 
@@ -148,7 +148,7 @@ class Cell(NamedTuple):
 def read_matrix(path: str | Path) -> Recorded:
     """Read a matrix of rewards. Errors name the line (the header is line 1) and the column."""
     text = read_text(str(path))
-    return gather_matrix(cells_in(results.read_json(text, str(path)), text, str(path)), str(path))
+    return gather_matrix(cells_in(results.read_json_rows(text, str(path)), text, str(path)), str(path))
 
 
 def cells_in(data: object, text: str, file: str) -> Iterator[Cell]:

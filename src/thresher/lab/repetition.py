@@ -27,7 +27,7 @@ from ..core.certificate import (
 )
 from ..core.error_rate import LISTS, Ranking, clear, closed, update
 from ..core.kernel import SHUT, Board, Rule, is_above, observe, set_shut, stays_shut
-from ..core.places import FREE, KNOWN, Sheet, case_at, fill, free, is_finished, key_of, take
+from ..core.places import FREE, KNOWN, Sheet, case_at, fill_place, free_place, is_finished, key_of, take_place
 from ..core.question import Measure, count
 from .families import Reals
 from .streams import PULLS, Words, start
@@ -252,7 +252,7 @@ def blank_proof(
 ) -> Proof:
     """Empty columns for this many arms, pulls and cases."""
     return Proof(
-        docket=state.docket(arms, budget, zeros),
+        docket=state.blank_docket(arms, budget, zeros),
         capitals=np.zeros((arms, 2 * BETS)),
         stakes=stakes._replace(bets=np.array(stakes.bets)),  # type: ignore[arg-type]
         open=np.zeros(1, np.int64),
@@ -261,8 +261,8 @@ def blank_proof(
         awaited=np.zeros(1, np.int64),
         find=find,
         lost=lost,
-        sheet=state.sheet(arms, cases, budget, zeros, table),
-        ranking=state.ranking(arms, stakes.level if ranks else 0.0, zeros),
+        sheet=state.blank_sheet(arms, cases, budget, zeros, table),
+        ranking=state.blank_ranking(arms, stakes.level if ranks else 0.0, zeros),
         values=np.zeros((arms if cases else 0, cases)),
     )
 
@@ -309,7 +309,7 @@ def issue(proof: Proof, arm: int, pull: int) -> None:
     docket.following[pull] = 0
     docket.outcome[pull] = PENDING
     docket.reward[pull] = 0.0
-    is_new = sheet.cases == 0 or take(sheet, arm, pull)
+    is_new = sheet.cases == 0 or take_place(sheet, arm, pull)
     if arm == proof.base:
         return
     if is_new:
@@ -347,14 +347,14 @@ def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: f
     if sheet.cases > 0:
         entry = sheet.entry[arm][sheet.place[pull]]
     if lost and sheet.cases > 0:
-        free(sheet, arm, sheet.place[pull])
+        free_place(sheet, arm, sheet.place[pull])
         give_up(docket, entry, FREED)
     elif lost:
         give_up(docket, entry, proof.lost)
     else:
         tell(docket, arm, entry, (reward - arms.least) / (arms.most - arms.least))
     if sheet.cases > 0 and not lost:
-        fill(sheet, arm, sheet.place[pull], KNOWN)
+        fill_place(sheet, arm, sheet.place[pull], KNOWN)
         before = docket.settled[arm]
         ends = Ends(arms.least, arms.most, arms.bar, arms.low_edge, arms.high_edge)
         counted = settle_by_count(docket, board, sheet, arm, ends)
@@ -403,10 +403,10 @@ def learn_baseline(board: Board, proof: Proof, arm: int, pull: int, lost: bool) 
     """A reward of the baseline came back, or was lost. Returns whether it was the last, which opens the other arms."""
     place = proof.sheet.place[pull]
     if lost:
-        free(proof.sheet, arm, place)
+        free_place(proof.sheet, arm, place)
         give_up(proof.docket, pull, FREED)
     else:
-        fill(proof.sheet, arm, place, KNOWN)
+        fill_place(proof.sheet, arm, place, KNOWN)
         proof.awaited[0] -= 1
     reconsider(board, proof, arm)
     if lost or proof.awaited[0] > 0:

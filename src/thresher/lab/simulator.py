@@ -172,7 +172,7 @@ class Played(NamedTuple):
     arm: list[int]
     reward: list[float]  # NaN: the pull was lost
     other: list[float]  # of a pair: the baseline's reward
-    order: int  # the seed of a study that meets the cases in this order, where something else than the reward counts
+    order: int  # the seed of a study that meets the cases in this order, where something other than the reward counts
     board: Board
     proof: Proof
 
@@ -245,8 +245,8 @@ def rules(setup: Setup) -> tuple[Rule, Rule]:
 def _arguments(
     setup: Setup, seed: int, begin: int, end: int, measures: Measures, written: Trace, certifies: bool
 ) -> tuple[Any, ...]:
-    board = state.board(setup.arms, zeros)
-    other = board if setup.rules.second is None else state.second(board, zeros)
+    board = state.blank_board(setup.arms, zeros)
+    other = board if setup.rules.second is None else state.second_board(board, zeros)
     random_state, delay = np.zeros(4, np.uint64), setup.timing
     mine, other_rule = rules(setup)
     numbered = scores.numbered(mine, is_custom=setup.rules.is_custom), scores.numbered(other_rule)

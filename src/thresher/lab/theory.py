@@ -191,7 +191,7 @@ def _check(means: Sequence[float], spreads: Sequence[float], algorithm: str, wei
     if algorithm not in ALGORITHMS:
         raise InvalidInput("algorithm", algorithm, f"must be one of {', '.join(ALGORITHMS)}")
     if not means or len(means) != len(spreads):
-        rule = f"there must be one for each of {len(means)} means, and one at least"
+        rule = f"there must be one for each of {len(means)} means, and at least one"
         raise InvalidInput("spreads", len(spreads), rule)
     if min(spreads) < 0.0:
         raise InvalidInput("spread", min(spreads), "must not be negative")

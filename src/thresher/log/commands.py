@@ -60,7 +60,7 @@ def host_for(spec: Spec, arm: str | None) -> Host:
 def ask(draft: Draft, n: int, host: Host, lease: float | None = None) -> list[Pull]:
     """Issue pulls, fewer only when the study is done, or takes no more pulls of the arm that the caller has chosen.
 
-    They get a lease of so many seconds; None: that of the study.
+    They get a lease of ``lease`` seconds; None: the study's.
     """
     ledger, draft.lease = draft.ledger, lease or draft.lease
     if n and ledger.unweighed:

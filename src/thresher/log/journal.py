@@ -14,7 +14,7 @@ from typing import TypeVar, TypeVarTuple
 
 from ..core import ledger as ledgers
 from ..core import validity
-from ..core.events import NO_EVENT, Event, EventCause, Kind, moment
+from ..core.events import NO_EVENT, Event, EventCause, Kind, time_text
 from ..core.state import State
 from ..errors import (
     CannotGoOn,
@@ -248,7 +248,7 @@ class Journal:
             raise
         except (ThresherError, *NO_EVENT) as error:
             raise damaged_log(self.study, f"event {ledger.seq + 1 if ledger else 1}: {error}") from None
-        self._birth, self.created, self._ledger = first.key, moment(first.time), ledger
+        self._birth, self.created, self._ledger = first.key, time_text(first.time), ledger
         return ledger
 
     def _forked(self) -> None:

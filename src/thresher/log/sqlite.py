@@ -21,7 +21,7 @@ from ..errors import StoreFailed
 from .locks import TURN, FileLock, Patience, renewed_after_fork
 from .reader import unreadable_log
 from .sqlite_file import DAMAGED, SQLITE, OpenFile, create_store_file, file_beside, is_store_missing
-from .store import COLUMNS, Head, from_row, name_taken, pulls_begun_and_over, queries, race_lost, to_row
+from .store import COLUMNS, Head, from_row, name_taken, pulls_begun_and_over, race_lost, read_queries, to_row
 
 BUSY = 60.0  # seconds to wait for another writer, who usually holds the file for a millisecond
 PAUSES = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.05, 0.1)  # seconds between two tries
@@ -45,7 +45,7 @@ CREATE TABLE agents (
     study TEXT NOT NULL, agent TEXT NOT NULL, command TEXT NOT NULL, time REAL NOT NULL, PRIMARY KEY (study, agent)
 ) STRICT, WITHOUT ROWID;
 """
-_READ, _HEAD, _NAMES = queries("", "?")
+_READ, _HEAD, _NAMES = read_queries("", "?")
 _BEGIN = """INSERT INTO heads SELECT ?1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM events WHERE study = ?1)
 ON CONFLICT DO NOTHING"""
 _MOVE = "UPDATE heads SET seq = ?2, digest = ?3 WHERE study = ?1 AND seq = ?4"

@@ -322,7 +322,7 @@ class MemoryStore:
 # -- events as rows of a table: what the durable stores have in common ----------------------------------------
 
 
-def queries(prefix: str, mark: str) -> tuple[str, str, str]:
+def read_queries(prefix: str, mark: str) -> tuple[str, str, str]:
     """How to read a log, its head and the names of all studies.
 
     Tables have that prefix, and ``mark`` stands for a parameter.

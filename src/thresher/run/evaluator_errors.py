@@ -12,8 +12,8 @@ from ..errors import EvaluationFailed, shown
 from ..text.logs import log
 from ..text.masking import masked
 
-MOST = 20  # so many different errors of a run are logged with their tracebacks
-FRAMES, LONGEST = 40, 8000  # of a traceback, the last so many frames and characters are kept
+MOST = 20  # different errors of a run that are logged with their tracebacks
+FRAMES, LONGEST = 40, 8000  # the frames and the characters of a traceback that are kept: its last
 UNREACHED = {
     errno.ECONNREFUSED, errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL,
 }  # fmt: skip

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ..core import kernel
 from ..core.events import Cause
-from ..core.places import mixed
+from ..core.places import mixed_word
 from ..core.state import State
 from ..errors import AlreadyTold, CannotGoOn, EvaluationFailed, error_line, shown
 from ..study import Pull, Study, give_up, peek
@@ -27,8 +27,8 @@ from .evaluator_errors import error_identity
 
 BASELINE = "the baseline failed: "  # the reason and the kind of a baseline's failure begin with this
 OUTSIDE = "outside the bounds"  # the kind of a failure that is a reward outside the bounds
-ARMS = 3  # so many arms, or cases, must fail with the same error; in a smaller study, all of them
-WINDOW = 8  # at least so many failures in a row are more than bad luck
+ARMS = 3  # arms, or cases, that must fail with the same error; in a smaller study, all of them
+WINDOW = 8  # failures in a row; that many are more than bad luck
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0  # seconds between two tries
 WARN_AFTER = 10.0  # seconds without a worker after which a warning is logged
 
@@ -263,7 +263,7 @@ class Watch:
 
         def least_failed(ledger: State) -> tuple[str | None, bool]:
             takes = [arm for arm in range(len(names)) if ledger.board.shut[arm] != kernel.SHUT]
-            ranks = [(self._failed[names[arm]], not ledger.board.seen[arm], mixed(arm, 1), arm) for arm in takes]
+            ranks = [(self._failed[names[arm]], not ledger.board.seen[arm], mixed_word(arm, 1), arm) for arm in takes]
             if not ranks:
                 return None, False
             failures, is_new, _, arm = min(ranks)

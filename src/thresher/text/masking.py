@@ -15,7 +15,7 @@ from .escapes import visible
 MASK = "***"
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
-# Before an @ in the path of a web page stands no password; elsewhere, people forget to write %40 and %2F in passwords.
+# In the path of a web page, an @ follows no password; elsewhere, people forget to write %40 and %2F in passwords.
 _WEB_PASSWORD = re.compile(r"(\b(?:http|ws)s?://[^\s:/?#\"'<>]*+:)[^\s/?#\"'<>]+(?=@)", re.IGNORECASE)
 _URL_PASSWORD = re.compile(
     r"((?<!http)(?<!https)(?<!ws)(?<!wss)://[^\s:/?#\"'<>]*+:)(?:(?!://)[^\s\"'<>])+(?=@)", re.IGNORECASE

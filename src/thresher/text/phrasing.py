@@ -10,7 +10,7 @@ from itertools import takewhile
 _PIECES = re.compile(r".{3,}?[-/_\[,=:\\]+(?=.{2})|.+", re.DOTALL)
 
 
-def pieces(name: str) -> list[str]:
+def name_pieces(name: str) -> list[str]:
     """The pieces of a name: it may be broken after ``/``, ``::``, ``-``, ``_``, ``[`` and the like.
 
     >>> pieces("tests/test_run.py::test_late[a-1]")
@@ -19,16 +19,16 @@ def pieces(name: str) -> list[str]:
     return _PIECES.findall(name)
 
 
-def breakable(name: str) -> str:
+def breakable_name(name: str) -> str:
     """A name as HTML that a browser may break between its pieces, and need not break between two letters.
 
     >>> breakable("tests/test_run.py"), breakable("a <b>")
     ('tests/<wbr>test_<wbr>run.py', 'a &lt;b&gt;')
     """
-    return "<wbr>".join(html.escape(piece) for piece in pieces(name))
+    return "<wbr>".join(html.escape(piece) for piece in name_pieces(name))
 
 
-def folded(name: str, width: int, measure: Callable[[str], int] = len) -> list[str]:
+def folded_name(name: str, width: int, measure: Callable[[str], int] = len) -> list[str]:
     """A name in lines of at most that width, broken between its pieces where possible.
 
     >>> folded("tests/test_run.py::test_late", 12), folded("abcde", 3)
@@ -37,7 +37,7 @@ def folded(name: str, width: int, measure: Callable[[str], int] = len) -> list[s
     if measure(name) <= width:
         return [name]
     lines = [""]
-    for piece in pieces(name):
+    for piece in name_pieces(name):
         for part in [piece] if measure(piece) <= width else piece:  # a piece that is too long is broken anywhere
             if lines[-1] and measure(lines[-1] + part) > width:
                 lines.append("")
@@ -59,7 +59,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def only(count: int, noun: str) -> str:
+def only_this_many(count: int, noun: str) -> str:
     """Why there cannot be more.
 
     >>> only(1, "arm"), only(2, "arm")
@@ -99,7 +99,7 @@ def _cells(text: str) -> int:
     return cell_len(text)
 
 
-def shortened(name: str, width: int) -> str:
+def shortened_name(name: str, width: int) -> str:
     """A name that fits, without its middle: paths and test ids often begin alike and differ at the end.
 
     >>> shortened("tests/test_run.py::test_a_reward_is_read", 20)
@@ -120,17 +120,17 @@ def shortened(name: str, width: int) -> str:
 
 
 @lru_cache(maxsize=16)  # the table is drawn again and again
-def distinct(names: tuple[str, ...], width: int) -> dict[str, str]:
+def distinct_names(names: tuple[str, ...], width: int) -> dict[str, str]:
     """Names as texts that fit and differ: without their middle, otherwise without what all have, otherwise folded.
 
     >>> distinct(("test_refund[eur-visa-1]", "test_refund[usd-visa-1]", "test_refund[usd-visa-2]"), 10).values()
     dict_values(['…eur…1…', '…usd…1…', '…usd…2…'])
     """
-    texts = [shortened(name, width) for name in names]
+    texts = [shortened_name(name, width) for name in names]
     if len({*texts}) < len(names):
-        texts = [shortened(name, width) for name in _different(names)]
+        texts = [shortened_name(name, width) for name in _different(names)]
     if len({*texts}) < len(names):
-        texts = ["\n".join(folded(name, width, _cells)) for name in names]
+        texts = ["\n".join(folded_name(name, width, _cells)) for name in names]
     return dict(zip(names, texts, strict=True))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly
 
-from ..text.phrasing import breakable
+from ..text.phrasing import breakable_name
 
 STATIC = Path(__file__).parent / "static"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
@@ -23,5 +23,5 @@ def fill_template(name: str, markup: dict[str, str] | None = None, /, **values: 
     ``$study_name`` and ``$arm_name`` are the names of a study and an arm in a form that a browser may break into lines.
     """
     texts = {key: html.escape(str(value)) for key, value in values.items()}
-    names = {f"{key}_name": breakable(values[key]) for key in ("study", "arm") if key in values}
+    names = {f"{key}_name": breakable_name(values[key]) for key in ("study", "arm") if key in values}
     return _TEMPLATES[name].substitute(texts | names | (markup or {}))

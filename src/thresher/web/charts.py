@@ -12,7 +12,7 @@ from ..core.rows import ORDER, Row, Standing
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
 from ..study import Study
-from ..text.phrasing import folded
+from ..text.phrasing import folded_name
 from .assets import STATIC
 from .json_shapes import axis_of, hover_of, lines_of, short, ticks_of
 from .log_follower import LogFollower, Point
@@ -150,7 +150,7 @@ def _points_of(standing: Standing, ranked: list[tuple[int, Row]], size: float, h
 
 def _hover(name: str) -> str:
     """A name in lines that fit a phone, escaped because plotly takes < for markup."""
-    return "<br>".join(html.escape(line, quote=False) for line in folded(name, LINE))
+    return "<br>".join(html.escape(line, quote=False) for line in folded_name(name, LINE))
 
 
 @cache

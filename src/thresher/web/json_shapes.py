@@ -17,7 +17,7 @@ from ..core.sentences import short as short_name
 from ..core.spec import Spec
 from ..core.state import State
 from ..text.escapes import visible
-from ..text.phrasing import distinct
+from ..text.phrasing import distinct_names
 from ..text.quantities import PERCENT, number, percent
 
 LONGEST_NAME = 20  # characters of the baseline's name on an axis
@@ -120,7 +120,7 @@ def ticks_of(names: Sequence[str]) -> list[str] | None:
     if len(names) > NAMED:
         return None
     shown = [visible(name) for name in names]
-    shortened = distinct(tuple(shown), LONGEST_TICK)
+    shortened = distinct_names(tuple(shown), LONGEST_TICK)
     return [shortened[name] for name in shown]
 
 

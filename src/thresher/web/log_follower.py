@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..core import ledger as ledgers
-from ..core.events import NO_EVENT, Event, moment
+from ..core.events import NO_EVENT, Event, time_text
 from ..core.rows import Standing, reaches, standing
 from ..core.state import State
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy
@@ -100,7 +100,7 @@ class LogFollower:
         self._awaits = self.ledger.awaits
         self.history = History(self.tally.point(0))
         self.changed = array("q", [1]) * len(self.ledger.spec.arms)  # the last event of each arm
-        self.created = moment(first.time)
+        self.created = time_text(first.time)
         for page in log_pages(store, name, first):
             self._fold(page)
 

@@ -15,7 +15,7 @@ from ..core.sentences import Wording, standing_of
 from ..core.state import State
 from ..core.verdict import verdict_of
 from ..study import Study
-from ..text.phrasing import breakable, listed
+from ..text.phrasing import breakable_name, listed
 from .assets import PLOTLY, STATIC, fill_template
 from .charts import arms_figure, history_figure
 from .json_shapes import failing, intervals_of
@@ -45,7 +45,7 @@ def report(study: Study) -> str:
         "heads": "".join(f"<th class='n'>{html.escape(head)}" for head in _heads(verdict.wording)),
         "rows": "\n".join(_row(row, row.arm in outside, verdict.wording) for row in rows),
         "cases": _cases(ledger) if verdict.cases else "",
-        "spec": breakable(json.dumps(spec, indent=2, ensure_ascii=False)),
+        "spec": breakable_name(json.dumps(spec, indent=2, ensure_ascii=False)),
         "figures": _embedded(figures),
         "verdict": _embedded(verdict.to_dict()),
         "plotly": PLOTLY.read_text(encoding="utf-8").replace("</script", "<\\/script"),
@@ -82,7 +82,8 @@ def _row(row: Row, outside: bool, wording: Wording) -> str:
     certainty = " not certified" if outside and not is_base else ""
     standing = f"<span class='sign'>{standing_of(row)}</span>{certainty}"
     return (
-        f"<tr class='{row.standing}'><td class='name'>{breakable(row.arm)}</td><td class='standing'>{standing}</td>"
+        f"<tr class='{row.standing}'><td class='name'>{breakable_name(row.arm)}</td>"
+        f"<td class='standing'>{standing}</td>"
         f"{numbers}<td class='wrap'>{html.escape(row.reason or '')}</td></tr>"
     )
 
@@ -110,9 +111,9 @@ def _case(row: CaseRow, wording: Wording) -> str:
     shown = max(1, sum(count <= MOST_LETTERS for count in islice(letters, MOST_ARMS)))
     numbers = {"failed": f"{row.failed:,}", "passed": f"{row.passed:,}", "mean": wording.amount(row.mean)}
     cells = "".join(_number(head, text) for head, text in numbers.items())
-    names = listed(failed, shown, show=breakable)
+    names = listed(failed, shown, show=breakable_name)
     by = f"<td class='wrap' data-head='failed by'>{names}</td>" if failed else "<td></td>"
-    return f"<tr><td class='name'>{breakable(str(row.case))}</td>{cells}{by}</tr>"
+    return f"<tr><td class='name'>{breakable_name(str(row.case))}</td>{cells}{by}</tr>"
 
 
 def _embedded(data: object) -> str:

@@ -28,7 +28,7 @@ WRITERS = 16  # threads that write at once; readers have others
 WRITES = 300  # writes that run or wait; further ones are refused
 STREAMS = 200  # open streams; further ones are refused
 PATIENCE = 20.0  # seconds that a write waits for a thread
-LOCKS = 256  # so many that opening a study hardly ever waits for another study
+LOCKS = 256  # enough that opening a study hardly ever waits for another study
 KEPT = 3600.0  # seconds without requests after which a study is forgotten
 
 

@@ -163,7 +163,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
         self._serial = 0
         self._waiting = deque[WorkerRun]()  # runs on no worker
         self._depth: dict[Node, int] = {}
-        self._ending = set[Node]()  # workers that gave a run back, and begin no more
+        self._ending = set[Node]()  # workers that gave a run back: they get no further ones
         self._strangers = set[Node]()  # workers that collected other tests
 
     # -- called by xdist ----------------------------------------------------------------------------------------

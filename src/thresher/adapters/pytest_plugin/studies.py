@@ -27,7 +27,7 @@ Status = Literal["reaches", "misses", "open", "error", "skipped"]
 SKIPPED = "skipped: "  # the start of the reason why a test that skips itself is retired
 LONGEST = 900  # characters of a test's name that are kept in the arm's name
 SLOW = 0.02  # seconds of a run after which its reward is written at once
-WAIT, MOST = 0.2, 64  # other rewards are written after so many seconds, or when so many are waiting
+WAIT, MOST = 0.2, 64  # other rewards are written after this many seconds, or when this many wait
 WORDS = Words(arms="tests", rewards="the outcomes of a test's runs")
 LEAST = 2  # runs of each test that a budget must allow, for the warm-up
 

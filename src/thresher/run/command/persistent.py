@@ -43,12 +43,12 @@ from .protocol import (
     read_line,
     reward_in,
 )
-from .reward import CommandFailed, TimedOut, exit_in_words, last_lines, last_words, start_failure
+from .reward import CommandFailed, TimedOut, exit_in_words, last_output_lines, last_words_of_output, start_failure
 
 PATIENCE = 60.0  # seconds in which an evaluator must name the arms, if nobody else does
 NAME_THEM = 'name them with --arms FILE or --arm NAME, or let it print {"arms": [...]} first'
 FIRST_WORD = 10.0  # seconds in which a program that cannot start usually ends; until then, it gets a single pull
-LEFT = 32  # at most so many chunks are read after the exit: a child of the program may print without end
+LEFT = 32  # chunks that are read after the exit, at most: a child of the program may print without end
 SILENT = 20.0  # seconds without a first line, after which a warning says what the reason may be
 LOOK = 0.01  # seconds between two looks at the pending pulls
 CHUNK = 1 << 16
@@ -69,7 +69,7 @@ class PersistentEvaluator:
 
     argv: tuple[str, ...]  # never a shell command line
     timeout: float | None = None  # seconds from the moment when a pull is written
-    per_process: int = 1  # so many threads share a process, and so many pulls are pending in it at most
+    per_process: int = 1  # threads that share a process, and so the most pulls that are pending in it
     arms: frozenset[str] | None = None  # the study's arms; a process that names others is refused
     baseline: str | None = None  # set if pulls are pairs: the baseline's side has the pull's id with a minus sign
 
@@ -319,7 +319,7 @@ class PersistentProcess:
         self._may_enter = threading.Condition(self._lock)
         self._writing = threading.Lock()
         self._pending: dict[int, Waiter] = {}  # by id, the oldest first
-        self._users = 0  # so many threads are in `evaluate`
+        self._users = 0  # threads in `evaluate`
         self._led = False  # whether a thread reads for all
         self._last = 0  # the largest id that was written
         self._buffer = b""
@@ -545,14 +545,14 @@ class PersistentProcess:
     def _died(self) -> None:
         self._program.reap(at_once=False)
         how = self._program.ended
-        self._lose(f"{how}{last_words(self._program.errors)}", how, fault=False)
+        self._lose(f"{how}{last_words_of_output(self._program.errors)}", how, fault=False)
 
     def _lose(self, text: str, kind: str, error: BaseException | None = None, *, fault: bool = True) -> None:
         """The process is gone or useless, and its pulls are lost. If it has only one, that pull is to blame."""
         with self._lock:
             lost = self._clear()
         self._program.reap(at_once=True)
-        output = last_lines(self._program.errors)
+        output = last_output_lines(self._program.errors)
         failed = CommandFailed(f"the evaluator {text}", kind=f"the evaluator {kind}", output=output)
         if fault and not lost:
             self._fault = failed
@@ -568,7 +568,7 @@ class PersistentProcess:
         return True
 
     def end(self, seconds: float) -> None:
-        """Kill it, unless it ends itself within so many seconds."""
+        """Kill it, unless it ends itself in that time."""
         self._program.exits_within(seconds)
         self._lose("was stopped", "was stopped")
         if not self._users:
@@ -634,7 +634,7 @@ class Program:
         self._pump.join(LAST_BREATH)
 
     def exits_within(self, seconds: float) -> None:
-        """Wait until it has exited, or until so many seconds are over."""
+        """Wait until it has exited, or until the time is over."""
         if self._process.returncode is not None:
             return
         if self.exit >= 0:

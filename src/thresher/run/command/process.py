@@ -31,7 +31,7 @@ from .reward import (
     timeout_failure,
 )
 
-TAIL = 64 * 1024  # so many bytes of output are kept, the last ones
+TAIL = 64 * 1024  # bytes of output that are kept: the last ones
 POLL = 0.002  # seconds between two looks at a program, where the system does not say when one exits
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{((?:case\.)?[A-Za-z_][A-Za-z0-9_-]*)\}")
 PULL_FIELDS = ("arm", "seed", "number", "pull")

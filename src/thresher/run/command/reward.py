@@ -22,7 +22,7 @@ from ...errors import Busy, EvaluationFailed, InvalidInput, NoReward, shown
 from ...text.masking import COLOURS, printable
 from ...text.quantities import read_json
 
-LINES, WIDTH = 10, 500  # a failure keeps so many lines of the output, for people
+LINES, WIDTH = 10, 500  # lines of the output that a failure keeps for people, and the characters of each
 TRANSIENT = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY)  # a later start may work
 PASSING, FAILING = frozenset({0}), frozenset({1})  # exit codes, unless --pass and --fail say otherwise
 SECONDS, CPU_SECONDS = MEASURED = ("seconds", "cpu-seconds")  # rewards that are measured
@@ -59,7 +59,7 @@ def read_reward(
         if reward == "exit-code":
             return _exit_reward(code, err, passing, failing)
         if code != 0:
-            raise CommandFailed(f"{exit_in_words(code)}{last_words(err)}", kind=exit_in_words(code))
+            raise CommandFailed(f"{exit_in_words(code)}{last_words_of_output(err)}", kind=exit_in_words(code))
         if reward in MEASURED:
             return measured_time(times or {}, reward)
         text = out.decode("utf-8", "replace")
@@ -70,7 +70,7 @@ def read_reward(
             return _json_reward([text, _last_line(text)], rest)
         raise InvalidInput("reward", reward, "is not a known way to find a reward")
     except EvaluationFailed as error:
-        error.output = last_lines(err) or last_lines(out)
+        error.output = last_output_lines(err) or last_output_lines(out)
         raise
 
 
@@ -114,7 +114,7 @@ def _exit_reward(code: int, err: bytes, passing: frozenset[int], failing: frozen
     """1 for a passing exit code, 0 for a failing one. A program that was killed, not found or misused has none."""
     if code in passing or code in failing:
         return float(code in passing)
-    how, words = exit_in_words(code), last_words(err)
+    how, words = exit_in_words(code), last_words_of_output(err)
     if code < 0 or code in (126, 127):
         raise CommandFailed(f"{how}{words}", kind=how)
     rule = f"which is neither --pass {codes_text(passing)} nor --fail {codes_text(failing)}"
@@ -265,10 +265,10 @@ def _lines(data: bytes) -> list[str]:
     return [line[:WIDTH] for line in lines if line.strip()]
 
 
-def last_lines(data: bytes) -> str:
+def last_output_lines(data: bytes) -> str:
     return "\n".join(_lines(data)[-LINES:])
 
 
-def last_words(err: bytes) -> str:
+def last_words_of_output(err: bytes) -> str:
     lines = _lines(err)
     return f": {shown(lines[-1].strip(), 200)}" if lines else ""

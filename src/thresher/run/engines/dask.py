@@ -40,7 +40,7 @@ from ...text.phrasing import plural
 from .. import signals
 from ..failures import WorkerLost
 from .local import Engine, Evaluate, evaluate_to_outcome, unpack_outcome
-from .resources import pulls_that_fit, with_queue, worker_with
+from .resources import pulls_that_fit, pulls_with_queue, worker_in_words
 
 LOOK = 0.25  # seconds between two looks at the cluster
 PATIENCE = 20.0  # seconds for an answer of the scheduler
@@ -77,7 +77,7 @@ class Dask(Engine):
             self._hung: set[str] = set()  # pulls that timed out and keep their threads
             self._status: dict[str, Any] = {}
             self._failed: CannotGoOn | None = None
-            self.sought = worker_with(self._needed)
+            self.sought = worker_in_words(self._needed)
             super().__init__(workers or cores)
             self._install(evaluate)
         except BaseException:
@@ -160,7 +160,7 @@ class Dask(Engine):
             raise self._failed
         if self.workers == 0:  # a user's cluster may start a worker for one waiting pull
             return 0 if self._own else 1
-        return self.workers if self.workers == self._most else with_queue(self.workers)
+        return self.workers if self.workers == self._most else pulls_with_queue(self.workers)
 
     def submit(self, pull: Pull) -> "Future[object]":
         """Submit a task with a unique key, because Dask runs equal calls only once."""

@@ -27,11 +27,11 @@ from ...text.logs import log
 from .. import signals
 from ..failures import WorkerLost
 from .local import Engine, Evaluate, evaluate_to_outcome, unpack_outcome
-from .resources import amounts_in_words, pulls_that_fit, with_queue, worker_with
+from .resources import amounts_in_words, pulls_that_fit, pulls_with_queue, worker_in_words
 
 PATIENCE = 20.0  # seconds for an answer
 LOOK = 1.0  # seconds between two looks at the size of the cluster
-HOPELESS = 3  # if so many workers died before one was ready, the evaluator cannot be loaded there
+HOPELESS = 3  # workers; if that many died before one was ready, they cannot load the evaluator
 
 
 class Worker:
@@ -60,7 +60,7 @@ class Ray(Engine):
     ) -> None:
         self._needed = {"CPU": 1.0, **(needed or {})}  # resources of each pull
         own = Connection.open(address, workers and math.ceil(workers * self._needed["CPU"]))
-        self.sought = worker_with(needed or {})
+        self.sought = worker_in_words(needed or {})
         super().__init__(0)
         self._wanted = workers
         self._lock = threading.RLock()
@@ -169,7 +169,7 @@ class Ray(Engine):
     def room(self) -> int:
         if self._failed is not None:
             raise self._failed
-        return with_queue(self.workers)
+        return pulls_with_queue(self.workers)
 
     def submit(self, pull: Pull) -> "Future[object]":
         """Queue the pull here until an actor is idle: a queued pull has not begun."""

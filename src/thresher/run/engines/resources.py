@@ -45,7 +45,7 @@ def amounts_in_words(amounts: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {amount:g}" for name, amount in amounts.items()) or "none"
 
 
-def worker_with(needed: Mapping[str, float]) -> str:
+def worker_in_words(needed: Mapping[str, float]) -> str:
     """The kind of worker that is needed, in words.
 
     >>> worker_with({"GPU": 1.0}), worker_with({})
@@ -54,6 +54,6 @@ def worker_with(needed: Mapping[str, float]) -> str:
     return f"worker with {amounts_in_words(needed)}" if needed else "worker"
 
 
-def with_queue(workers: int) -> int:
+def pulls_with_queue(workers: int) -> int:
     """How many pulls keep remote workers busy: a few wait, so that no worker idles until the next decision."""
     return workers + -(-workers // 8)
