@@ -7,6 +7,7 @@ import random
 import sysconfig
 import time
 import zlib
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -54,11 +55,13 @@ def bytes_saved(pull: Pull) -> float:
     return 1 - len(packed) / WINDOW
 
 
-HELP = f"""A real study that needs nothing but Python: which compression settings save at least {BAR:.0%}?
+POINTS = f"{100 * TOLERANCE:g} points"
+HELP = f"""A real study that needs nothing but Python: which compression settings save {BAR:.0%}, give or take {POINTS}?
 
-28 arms: zlib 1 to 9, bz2 1 to 9, lzma 0 to 9. A pull compresses a random window of 256 KiB of the standard library's
-source; the reward is the share of bytes saved. It ends when every setting is settled at a confidence of 95 %: above,
-below, or close (within ±{TOLERANCE} of the bar). It takes about half a minute on 2 cores.
+28 settings: zlib 1 to 9, bz2 1 to 9, lzma 0 to 9. Each evaluation compresses a random window of 256 KiB of the
+standard library's source, and returns the share of bytes saved. Within {POINTS} of the bar, either answer is right:
+that saves most of the work. It ends when every setting is settled at a confidence of 95 %, after about half a minute
+on 2 cores.
 
 Examples:
   thresher demo
@@ -77,7 +80,7 @@ def demo(budget: int | None, workers: int | None, seed: int | None, compare: boo
     """Run the demonstration."""
     corpus()  # before the processes start, so that forked ones share it
     study = create_study(
-        "demo", arms=settings(), at_least=BAR, tolerance=TOLERANCE, bounds=BOUNDS, budget=budget, seed=seed
+        "demo", arms=settings(), at_least=BAR, tolerance=TOLERANCE, bounds=BOUNDS, unit="%", budget=budget, seed=seed
     )
     began = time.monotonic()
 
@@ -88,7 +91,7 @@ def demo(budget: int | None, workers: int | None, seed: int | None, compare: boo
 
     status = until_stopped(job)
     took = time.monotonic() - began
-    verdict = study.verdict()
+    verdict = replace(study.verdict(), seconds=took)
     print_verdict(verdict, style)
     if compare and not verdict.open:
         say(comparison(study, took))
@@ -96,7 +99,7 @@ def demo(budget: int | None, workers: int | None, seed: int | None, compare: boo
 
 
 def comparison(study: Study, took: float) -> str:
-    """What simpler plans would have cost for the same labels, from the rewards and times that were measured."""
+    """What simpler plans would have cost for the same answers, from the rewards and times that were measured."""
     asked: dict[int, float] = {}  # pulls and the times when they were asked
     seconds = [0.0] * len(study.spec.arms)
     for event in chain.from_iterable(study.pages()):
@@ -109,9 +112,8 @@ def comparison(study: Study, took: float) -> str:
     per_pull = [arm_seconds / row.seen for arm_seconds, row in zip(seconds, rows, strict=True)]
     equally = most * sum(per_pull) / spent * took
     skipping = sum(pulls * pull_seconds for pulls, pull_seconds in zip(needed, per_pull, strict=True)) / spent * took
-    equal = f"{arms * most:,} pulls, {duration(equally)} at the times measured here, {equally / took:.1f} times as long"
+    equal = f"{arms * most:,} pulls and {duration(equally)}, {equally / took:.1f} times as long"
     return (
-        f"{study.verdict().issued:,} pulls in {duration(took)}. The hardest arm needed {most} rewards to be settled; "
-        f"equal allocation gives every arm as many: {equal}. Uniform that skips settled arms: {sum(needed):,} pulls, "
-        f"{duration(skipping)}"
+        f"The hardest setting needed {most} pulls. As many for each would have taken {equal}; pulling all in turn until"
+        f" they are settled, {sum(needed):,} pulls and {duration(skipping)}"
     )

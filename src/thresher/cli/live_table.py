@@ -4,6 +4,7 @@ import heapq
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 
@@ -15,10 +16,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ..core.row_text import cells, style_of
-from ..core.rows import Row, openness, row_of
-from ..core.sentences import Wording, pulls_made, question_of, wording_of
+from ..core import sentences
+from ..core.forecast import left
+from ..core.row_text import cells
+from ..core.rows import Row, openness, row_of, standing
+from ..core.sentences import SIGNS, Wording, wording_of
 from ..core.state import State
+from ..core.verdict import full_run
 from ..run.loop import Progress
 from ..study import Study, peek
 from ..text.logs import evaluators
@@ -29,6 +33,7 @@ from .output import COLOURS, STYLES, log_records, say
 REDRAW = 0.25  # seconds
 SHARE = 20  # drawing takes at most 1/20 of the time
 SHORTEST_GAUGE, LONGEST_GAUGE = 12, 41  # characters
+HOW_FAR, FAR = "how far", 8  # the heading of the bars of how far arms are, and their width
 MANY = 1000  # arms: of more, only names that are shown together need to differ
 SHORTEST_NAME = 8  # characters, however narrow the terminal is
 FIRST_LINE, NEXT_LINES = 2.0, 15.0  # seconds between lines when there is no terminal
@@ -67,21 +72,23 @@ class Lines:
 
     def __init__(self, study: Study) -> None:
         self._study = study
-        self._next = time.monotonic() + FIRST_LINE
+        self._began = time.monotonic()
+        self._next = self._began + FIRST_LINE
 
     def __call__(self, progress: Progress) -> None:
         """Print a line if it is time."""
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + NEXT_LINES
-            say(f"{self._study.verdict().answer}{''.join(f' {part},' for part in pace(progress))[:-1]}")
+        if (now := time.monotonic()) >= self._next:
+            self._next = now + NEXT_LINES
+            answer, parts = peek(self._study, lambda ledger: (answer_of(ledger), pace(ledger, progress)))
+            say(f"{answer} {', '.join(parts)}")
 
 
 class Screen:
-    """Redraws a table: the question, the progress, and the arms that are most open."""
+    """Redraws a table: the question, how far the study is, and the arms that are most open."""
 
     def __init__(self, study: Study, live: Live, lock: AbstractContextManager[object]) -> None:
         self._study, self._live, self._lock = study, live, lock
-        self._next = 0.0
+        self._next, self._began = 0.0, time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
         """Draw if it is time."""
@@ -94,38 +101,80 @@ class Screen:
             self._next = done + max(REDRAW, SHARE * (done - began))
 
     def picture(self, ledger: State, progress: Progress) -> Group:
+        """The question, the answer so far, the pulls, and a table of arms."""
         width, height = self._live.console.size
         arms = range(len(ledger.spec.arms))
-        low = height < 8  # an arm then replaces the progress bar and the note
-        question = Text(question_of(ledger.spec), style="bold")
+        low = height < 8  # arms then replace the answer, the bar and the note
+        question = Text(sentences.question_of(ledger.spec), style="bold")
         lines = len(question.wrap(self._live.console, width))
-        room = max(1, height - (3 if low else 5) - lines)
+        room = max(1, height - (3 if low else 6) - lines)
         most_open = heapq.nsmallest(room, arms, key=lambda arm: (openness(ledger, arm), arm))
         rows = [row_of(ledger, arm) for arm in most_open]
         more = len(arms) - len(rows)
-        note = Text(f"… and {plural(more, 'more arm')}, less open" if more else "", style="dim", no_wrap=True)
-        state, table = _state(ledger, progress, width), arms_table(rows, ledger, width)
-        return Group(question, state, table) if low else Group(question, state, _bar(ledger), table, note)
+        note = _line(f"… and {plural(more, 'more arm')}, less open" if more else "")
+        used = f"{duration(time.monotonic() - self._began, rounded=True)} used"
+        state, table = _fitting([*pace(ledger, progress), used], width), arms_table(rows, ledger, width)
+        if low:
+            return Group(question, state, table)
+        answer = Text(answer_of(ledger), no_wrap=True, overflow="ellipsis")
+        return Group(question, answer, state, _bar(ledger), table, note)
 
 
-def pace(progress: Progress) -> list[str]:
-    """The speed and the time left, if they are known, or that the run is paused."""
+def _line(text: str) -> Text:
+    return Text(text, style="dim", no_wrap=True, overflow="ellipsis")
+
+
+def answer_of(ledger: State) -> str:
+    """How many arms reach the bar, miss it and are open, in a sentence."""
+    wording, arms = wording_of(ledger.spec), range(len(ledger.spec.arms))
+    standings = [standing(ledger, arm) for arm in arms]
+    counts = Counter(standings)
+    missed, others = counts["misses"], counts["open"] + counts["retired"]
+    if wording.find is not None:
+        names = [ledger.spec.arms[arm] for arm in arms if standings[arm] == "reaches"]
+        return sentences.found(names, wording.find, missed, others, done=ledger.done)
+    return sentences.answer(wording, counts["reaches"], missed, others, certifies=ledger.certifies)
+
+
+def pace(ledger: State, progress: Progress) -> list[str]:
+    """The pulls, what is left, the speed and the cost, as far as they are known, the most important first."""
+    full = full_run(ledger)
+    parts = [sentences.pulls_taken(ledger.issued, ledger.budget, full)]
     if progress.paused:
-        return ["paused"]
-    parts = [speed(progress.rate)] if progress.rate else []
-    return parts if progress.seconds_left is None else [*parts, f"{duration(progress.seconds_left)} left"]
+        parts.append("paused")
+    elif rest := _rest(ledger, progress):
+        parts.append(rest)
+    parts.append(f"{ledger.pending:,} pending")
+    if progress.rate and not progress.paused:
+        parts.append(speed(progress.rate))
+    if ledger.cost is not None:
+        parts.append(f"cost {sentences.cost_taken(ledger.cost, ledger.issued, full)}")
+    return parts
 
 
-def _state(ledger: State, progress: Progress, width: int) -> Text:
-    """The numbers of the run, as many as fit, the most important first."""
-    parts = [pulls_made(ledger.issued, ledger.budget), f"{ledger.pending:,} pending", *reversed(pace(progress))]
+def _rest(ledger: State, progress: Progress) -> str:
+    """About how many pulls are left, and how long they take; nothing if there is no telling."""
+    pulls = left(ledger)
+    waits = [] if progress.seconds_left is None else [progress.seconds_left]
+    if pulls is not None and progress.rate:
+        waits.append(pulls / progress.rate)
+    parts = [sentences.remaining(pulls).removesuffix(" left")] if pulls else []
+    parts += [duration(float(f"{min(waits):.2g}"), rounded=True)] if waits else []
+    return f"{', '.join(parts)} left" if parts else ""
+
+
+def _fitting(parts: list[str], width: int) -> Text:
+    """As many parts as fit."""
     while len(" · ".join(parts)) > width and len(parts) > 1:
         parts.pop()
-    return Text(" · ".join(parts), style="dim", no_wrap=True, overflow="ellipsis")
+    return _line(" · ".join(parts))
 
 
 def _bar(ledger: State) -> Group:
-    bars = [] if ledger.budget is None else [ProgressBar(ledger.budget, ledger.issued - ledger.pending)]
+    """How far the study is, if there is any telling."""
+    pulls, done = left(ledger), ledger.issued - ledger.pending
+    total = ledger.budget if pulls is None else ledger.issued + pulls
+    bars = [] if total is None else [ProgressBar(total, done)]
     return Group(*bars, Text(""))  # the bar does not end its own line
 
 
@@ -134,47 +183,69 @@ def arms_table(rows: list[Row], ledger: State, width: int) -> Table:
     wording = wording_of(ledger.spec)
     arms = ledger.spec.arms  # an arm has the same short name in every picture, whatever other arms are in it
     names = arms if len(arms) <= MANY else tuple(row.arm for row in rows)
-    columns = _fitted(_columns(rows, wording), rows, names, width)
-    bar, means = wording.bar, [row.estimate for row in rows if row.estimate is not None and row.label != "baseline"]
+    columns = _fitted(_columns(rows, wording, certifies=ledger.certifies), rows, names, width)
+    means = [row.estimate for row in rows if row.estimate is not None and row.standing != "baseline"]
+    bar = wording.bar
     farthest = max((abs(mean - bar) for mean in means), default=0.0)
-    left = width - _needed(columns) - 2
-    if left >= SHORTEST_GAUGE:
+    left_over = width - _needed(columns) - 2
+    if left_over >= SHORTEST_GAUGE:
         ends = bar - 1.25 * farthest, bar + 1.25 * farthest
-        gauges = [gauge_of(row, bar, *ends, width=min(LONGEST_GAUGE, left)) for row in rows]
-        columns = {**columns, f"against {wording.estimate(bar)}"[:left]: gauges}
+        gauges = [gauge_of(row, bar, *ends, width=min(LONGEST_GAUGE, left_over)) for row in rows]
+        columns = {**columns, f"against {wording.estimate(bar)}"[:left_over]: gauges}
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     for head in columns:
-        beginning = head in ("arm", "") or head.startswith("against")
+        beginning = head in ("arm", "", HOW_FAR) or head.startswith("against")
         table.add_column(head, justify="left" if beginning else "right", no_wrap=True)
     for row in zip(*columns.values(), strict=True):
         table.add_row(*row)
     return table
 
 
-def _columns(rows: list[Row], wording: Wording) -> dict[str, list[Text]]:
+def _columns(rows: list[Row], wording: Wording, *, certifies: bool) -> dict[str, list[Text]]:
     """The cells by column, without the names. Some columns are left out if they are empty."""
-    names = ("sign", "certified", "estimate", "seen", "pending", "failures")
-    columns = cells(rows, wording, names, keep=("sign", "estimate", "seen", "pending"))
-    return {
+    names = ("estimate", "seen", "pending", "failures")
+    columns = cells(rows, wording, names, keep=("estimate", "seen", "pending"))
+    texts = {
         head: [Text(text, style=STYLES.get(style, "")) for text, style in column] for head, column in columns.items()
     }
+    far = {HOW_FAR: [_how_far(row) for row in rows]} if certifies else {}
+    return {"": [_standing(row) for row in rows], **texts, **far}
+
+
+def _standing(row: Row, *, short: bool = False) -> Text:
+    """Where an arm stands; what is not certified is a leaning, in lighter type."""
+    word: str = row.standing
+    if row.standing == "open" and row.reached is not None:
+        leaning = SIGNS["reaches" if row.reached else "misses"]
+        word = leaning if short else f"so far {leaning}"
+    elif short:
+        word = ""
+    return Text(f"{SIGNS[row.standing]} {word}".rstrip(), style=COLOURS[row.standing])
+
+
+def _how_far(row: Row) -> Text:
+    """A bar of the pulls that an arm has had, of those that will settle it."""
+    if row.left is None or row.standing in ("baseline", "retired"):
+        return Text("")
+    full = FAR * row.seen // (row.seen + row.left) if row.seen else 0
+    return Text("█" * full + "░" * (FAR - full), style="dim" if row.left else COLOURS[row.standing])
 
 
 def _fitted(
     columns: dict[str, list[Text]], rows: list[Row], names: tuple[str, ...], width: int
 ) -> dict[str, list[Text]]:
-    """The columns that fit. Numbers are left out first, then names become shorter; label and tick always stay."""
+    """The columns that fit. Numbers are left out first, then names become shorter; the sign always stays."""
     longest = max((cell_len(row.arm) for row in rows), default=0)
     usual = min(longest, max(10, width // 3))
 
     def room() -> int:
         return width - _needed(columns) - 2
 
-    for head in ("failed", "pending"):
+    for head in ("failed", "pending", HOW_FAR):
         if room() < usual:
             columns.pop(head, None)
     if room() < usual:
-        columns = {"✓" if head == "certified" else head: cells for head, cells in columns.items()}
+        columns[""] = [_standing(row, short=True) for row in rows]
     if room() < usual and "cases" in columns:
         columns["cases"] = [Text(f"{row.seen:,}") for row in rows]
     for head in ("pulls", "cases", "mean", "within", "share", "difference"):
@@ -199,12 +270,12 @@ def gauge_of(row: Row, bar: float, low: float, high: float, *, width: int = 25) 
         return round((min(max(value, low), high) - low) / (high - low) * (width - 1)) if high > low else width // 2
 
     text = Text("─" * width, style="dim")
-    colour = COLOURS[style_of(row)]
+    colour = "" if row.standing == "open" else COLOURS[row.standing]  # an open arm's is lighter
     if row.low is not None and row.high is not None and row.seen:
         first, last = column(row.low), column(row.high)
-        text = text[:first] + Text("━" * (last - first + 1), style=f"dim {colour}") + text[last + 1 :]
-    mean = None if row.label == "baseline" else row.estimate  # the baseline is not compared with the bar
-    for value, sign, style in ((bar, "┼", "not dim"), (mean, "●", f"not dim {colour}")):
+        text = text[:first] + Text("━" * (last - first + 1), style=f"dim {colour}".strip()) + text[last + 1 :]
+    mean = None if row.standing == "baseline" else row.estimate  # the baseline is not compared with the bar
+    for value, sign, style in ((bar, "┼", "not dim"), (mean, "●", f"not dim {colour}".strip())):
         if value is not None:
             text = text[: column(value)] + Text(sign, style=style) + text[column(value) + 1 :]
     return text

@@ -19,16 +19,15 @@ from ..text.naming import worded
 if TYPE_CHECKING:
     from ..core.verdict import Verdict
 
-COLOURS = {  # of labels
-    "above": "green",
-    "below": "red",
-    "close": "yellow",
-    "undecided": "dim",
+COLOURS = {  # of where an arm stands
+    "reaches": "green",
+    "misses": "red",
+    "open": "dim",
     "retired": "magenta",
     "baseline": "cyan",
 }
 STYLES = {**COLOURS, "strong": "bold", "quiet": "dim", "notice": "yellow", "failure": "magenta"}
-NOTHING_RUN = "Nothing was run: this answer is from earlier rewards."
+NOTHING_RUN = "Nothing was run."
 
 
 def say(text: str) -> None:
@@ -107,7 +106,9 @@ def print_verdict(verdict: "Verdict", style: str, *, ran: bool | None = None) ->
     else:
         is_coloured = style == "table" and standard_output().isatty()
         text = verdict.to_markdown() if style == "markdown" else _coloured(verdict) if is_coloured else str(verdict)
-        text = f"{NOTHING_RUN}\n\n{text}" if ran is False else text
+        if ran is False:
+            begins_with_origin = style == "table" and verdict.origin is not None
+            text = f"{NOTHING_RUN} {text}" if begins_with_origin else f"{NOTHING_RUN}\n\n{text}"
     try:
         with read_in_part():
             put(text, end="" if text.endswith("\n") else "\n", styled=style == "table")

@@ -98,7 +98,7 @@ def specification(arms: dict[str, Params], options: dict[str, Any], *, evaluator
         "arms": arms,
         "share": share,
         "lower_is_better": options["lower_is_better"] or (measured and options["baseline"] is not None),
-        "unit": "s" if measured else None,
+        "unit": "s" if measured else _unit_of_bar(options),
         "bounds": None if options["bounds"] == NONE or of_shares else options["bounds"] or UNIT,
         "confidence": _confidence(options, of_shares=of_shares),
         "failure": reward_of_failure(options["failure"]),
@@ -162,6 +162,12 @@ def _units(options: dict[str, Any]) -> Iterator[tuple[str, Quantity]]:
     for name in (name for name, parameter in PARAMETERS.items() if parameter.scale):
         numbers = options[name] if isinstance(options[name], tuple) else [options[name]]
         yield from ((name, number) for number in numbers if isinstance(number, Quantity))
+
+
+def _unit_of_bar(options: dict[str, Any]) -> str | None:
+    """A bar that was written as a percentage shows rewards as percentages."""
+    bars = [options[name] for name in (*BARS, "margin")]
+    return PERCENT if any(isinstance(bar, Quantity) and bar.unit == PERCENT for bar in bars) else None
 
 
 def _check_unit(name: str, value: Quantity, options: dict[str, Any], *, of_shares: bool, measured: bool) -> None:

@@ -46,8 +46,9 @@ from .output import print_verdict, put, read_in_part, standard_output
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
 SHOWN = (  # the fields of a status for people
-    "study", "storage", "question", "created", "command", "arms", "cases", *BARS, "share", "baseline", "margin",
-    "ratio", "policy", "guarantee", "find", "budget", "issued", "told", "pending", "retired",
+    "study", "storage", "question", "answer", "spent", "created", "command", "arms", "cases", *BARS, "share",
+    "baseline", "margin", "ratio", "tolerance", "policy", "guarantee", "find", "budget", "issued", "told", "pending",
+    "retired",
 )  # fmt: skip
 POLL = 0.25  # seconds between two reads of --follow
 
@@ -61,12 +62,14 @@ def status(study: Study, style: str) -> None:
     Example:
       thresher status prompts --format json
     """
-    summary = {**summary_of(study), **_agents_and_pulls(study)}
+    verdict = study.verdict()
+    answer = {name: getattr(verdict, name) for name in ("answer", "spent", "left", "full_run")}
+    summary = {**summary_of(study), **answer, **_agents_and_pulls(study)}
     if style == "json":
         put(json.dumps({"format": 1, **summary}, indent=2, ensure_ascii=False))
         return
     for key in SHOWN:
-        if summary[key] not in (None, [], "all"):  # "all" is the usual guarantee
+        if summary[key] not in (None, [], "all", 0.0):  # "all" is the usual guarantee
             _put(key.replace("_", " "), _in_words(key, summary))
     state = "done" if summary["done"] else "not done"
     _put("state", "no case is free, some are pending" if summary["waits"] else state)

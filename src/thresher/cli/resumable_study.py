@@ -19,6 +19,7 @@ from ..run.command.reward import codes_text
 from ..study import Study, peek, record_files
 from ..text.masking import masked_words
 from ..text.phrasing import listed, plural
+from ..text.quantities import PERCENT
 from .code_files import CodeFiles
 from .import_export import BaselineResults
 from .options import address_of, is_kept
@@ -177,4 +178,6 @@ def fingerprint(spec: Spec) -> str:
     data = spec.to_json()
     for name in ("budget", "settling_constant"):  # the latter is a logarithm of other fields, which machines round
         del data[name]
+    if spec.unit == PERCENT:  # 90% and 0.9 ask the same
+        del data["unit"]
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:8]

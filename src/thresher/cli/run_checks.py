@@ -22,7 +22,7 @@ from ..run.loop import Progress
 from ..study import Pull, Study, peek
 from ..text.logs import log
 from ..text.phrasing import plural
-from ..text.quantities import SCALES, percent
+from ..text.quantities import SCALES
 
 Cases = int | list[str] | dict[str, Params]
 
@@ -285,8 +285,8 @@ class Cautions:
             self._say(dict(peek(self._study, lambda ledger: list(rewards_cautions(ledger)))))
 
     def at_the_end(self) -> None:
-        """Check all rewards and labels."""
-        self._say(dict(peek(self._study, lambda ledger: [*rewards_cautions(ledger), *labels_cautions(ledger)])))
+        """Check all rewards and answers."""
+        self._say(dict(peek(self._study, lambda ledger: [*rewards_cautions(ledger), *bounds_cautions(ledger)])))
 
     def _say(self, cautions: dict[str, str]) -> None:
         for kind, text in cautions.items():
@@ -322,28 +322,13 @@ def busy_cautions(workers: int = 0) -> Iterator[tuple[str, str]]:
             yield "busy", f"{busy}; run again when nothing else is running, or with fewer --workers"
 
 
-def labels_cautions(ledger: State) -> Iterator[tuple[str, str]]:
-    """Warnings about the labels at the end, each with its kind."""
-    spec, asked = ledger.spec, wording_of(ledger.spec)
-    if not ledger.certifies or spec.limits is None:
-        return
-    low, high = spec.limits
-    if spec.tolerance >= max(spec.bar - low, high - spec.bar):
-        whole = {"mean": "of the bounds ({:g}, {:g})", "share": "shares", "difference": "differences ({:g}, {:g})"}
-        ends = (spec.bounds if asked.asks == "mean" else None) or spec.limits
-        covers = f"covers all {whole[asked.asks].format(*ends)}"
-        size = percent(spec.tolerance) if asked.asks == "share" else asked.amount(spec.tolerance)
-        yield "tolerance", f"a tolerance of {size} {covers}, so every arm is close; give a smaller --tolerance"
-    yield from _wide_bounds(ledger)
-
-
-def _wide_bounds(ledger: State) -> Iterator[tuple[str, str]]:
-    """A warning if the bounds are far wider than the range of the rewards and the bar.
+def bounds_cautions(ledger: State) -> Iterator[tuple[str, str]]:
+    """A warning at the end if the bounds are far wider than the range of the rewards and the bar.
 
     There is none if rewards are all equal, or near a bound: an arm that passed every test so far may fail the next.
     """
     spec, rewards, asked = ledger.spec, _rewards(ledger), wording_of(ledger.spec)
-    if len(rewards) < ENOUGH or spec.bounds is None:
+    if len(rewards) < ENOUGH or spec.bounds is None or not ledger.certifies:
         return
     (low, high), bars = spec.bounds, [spec.stated_bar] if spec.baseline is None else []
     least, most = min(rewards + bars), max(rewards + bars)

@@ -2,7 +2,9 @@
 
 import re
 import shlex
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import click
@@ -10,6 +12,8 @@ from click.core import ParameterSource
 
 from ..core import checks
 from ..core.named_items import SHAPES, Params, items_from_list
+from ..core.parameters import DEFAULTS
+from ..core.state import State
 from ..core.verdict import Verdict
 from ..errors import CannotGoOn, InvalidInput, StoreFailed, shown
 from ..run.command.persistent import PersistentEvaluator
@@ -21,9 +25,10 @@ from ..run.signals import until_stopped
 from ..study import Study, peek
 from ..text.machine import available_cores
 from ..text.phrasing import only_this_many, plural
+from ..text.quantities import PERCENT
 from . import FINISHED, NOT_MET
 from .code_files import CodeFiles
-from .error_wording import naming_engine_options, suggesting_exit_code
+from .error_wording import as_written, naming_engine_options, suggesting_exit_code
 from .import_export import baseline_results
 from .live_table import watching
 from .options import FORMATS, Duration, Whole, address_of, format_option, is_kept, option, storage_option, store_at
@@ -161,7 +166,7 @@ A COMMAND that exits with 75 has not begun, and is run again later.
 Other placeholders: {seed}, {number}, {pull}, and {KEY} for each parameter in the arms file; {{ and }} are braces.
 The environment has the same values as THRESHER_ARM, THRESHER_SEED, THRESHER_NUMBER and THRESHER_PULL.
 
-With --cases, each run evaluates one case of an eval set, and the labels are about exactly these cases: {case} is its
+With --cases, each run evaluates one case of an eval set, and the answers are about exactly these cases: {case} is its
 name, or its number from 0, {case.KEY} a parameter in the cases file, and THRESHER_CASE is in the environment. No arm
 sees a case twice, so a study without --budget ends after arms × cases pulls at the latest, and usually long before.
 
@@ -225,9 +230,10 @@ Exit status: 0 finished, 1 a --require option was not met, 2 wrong use, 3 could 
 129 SIGHUP: the terminal was closed. Ctrl-C and SIGTERM wait for pending pulls; SIGHUP, or a second signal, drops them.
 """
 GROUPS = {  # of the options, in the order of the help
-    "Common options": "--at-least --at-most --arms --arm --cases --baseline --budget --workers --reward --fresh",
-    "The question": "--share --margin --ratio --lower-is-better --baseline-results --bounds --clip --tolerance"
-    " --confidence --guarantee --find --policy --seed",
+    "Common options": "--at-least --at-most --tolerance --arms --arm --cases --baseline --budget --workers --reward"
+    " --fresh",
+    "The question": "--share --margin --ratio --lower-is-better --baseline-results --bounds --clip --confidence"
+    " --guarantee --find --policy --seed",
     "Rewards and failures": "--pass --fail --timeout --tries --failure --max-failures --give-up",
     "Where COMMAND runs": "--engine --stay --per-process --resource",
     "The study": "--storage --study --same-code --ignore",
@@ -275,7 +281,7 @@ class RunCommand(click.Command):
 @option("--fail CODES", f"{EXITS} reward 0; others are failures.  [default: 1]", to="failing")
 @option(
     "--require WHAT=HOW",
-    "Exit with 1 unless all, any or N arms are certified to reach the bar, or not to: reached=all, missed=any …",
+    "Exit with 1 unless all, any or N arms are certified to reach the bar, or to miss it: reached=all, missed=any …",
     type=RequirementType(),
     multiple=True,
 )
@@ -347,7 +353,7 @@ def run(command: tuple[str, ...], **options: Any) -> int:
         say("stopped before the first pull")
         return status
     with suggesting_exit_code(options):
-        return conclude(job.study, status, options, pulls=resumable.pulls)
+        return conclude(job.study, status, options, pulls=resumable.pulls, seconds=job.seconds)
 
 
 class Job:
@@ -362,6 +368,7 @@ class Job:
     ) -> None:
         self._resumable, self._evaluate, self._options, self._cautions = resumable, evaluate, options, cautions
         self.study: Study | None = None
+        self.seconds = 0.0  # that the pulls took
 
     def run(self) -> None:
         """Start the engine, open the study, and make pulls until the end."""
@@ -380,6 +387,8 @@ class Job:
             raise
         for caution in self._cautions:  # a run that cannot begin needs no warning
             say(f"warning: {caution}")
+        if options["seconds"] is None and (hint := peek(study, endless)):
+            say(hint)
         with watching(study, quiet=options["quiet"]) as show:
             is_here = ":" not in options["engine"]
             cautions = Cautions(study, measured=is_measured and is_here, workers=engine.workers)
@@ -388,8 +397,26 @@ class Job:
                 show(progress)
                 cautions(progress)
 
-            run_on(engine, study, limits, on_progress)
+            began = time.monotonic()
+            try:
+                run_on(engine, study, limits, on_progress)
+            finally:
+                self.seconds = time.monotonic() - began
             cautions.at_the_end()
+
+
+def endless(ledger: State) -> str | None:
+    """What a run that may never end should hear, once; None: it will end."""
+    spec = ledger.spec
+    if not ledger.certifies or ledger.done or ledger.budget is not None or spec.cases is not None or spec.tolerance:
+        return None
+    is_share = spec.share is not None or spec.unit == PERCENT or spec.bounds == DEFAULTS["bounds"]
+    low, high = spec.span
+    example = "2%" if is_share and spec.limits == (0.0, 1.0) else as_written((high - low) / 50)
+    return (
+        "an arm exactly on the bar would never be settled, and there is no --budget: with a tolerance, such as"
+        f" --tolerance {example}, either answer is right that near the bar"
+    )
 
 
 # The end of a run: what it required, the verdict, what to do next, and the exit status.
@@ -405,28 +432,30 @@ def check_requirements(requirements: Sequence[Requirement], *, arms: int) -> Non
 def are_met(verdict: Verdict, requirements: Sequence[Requirement]) -> bool:
     """Whether the requirements hold; says on standard error which do not. Nothing is required of the baseline."""
     are_met, arms = True, len(verdict.rows) - (verdict.baseline is not None)
-    certifies = verdict.confidence is not None
     for side, least in requirements:
-        option, names = f"--require {side}={least}", verdict.reached if side == "reached" else verdict.missed
-        count = sum(verdict[name].certified or not certifies for name in names)
+        option, count = f"--require {side}={least}", len(verdict.reached if side == "reached" else verdict.missed)
         if count < ({"all": arms, "any": 1}.get(least) or int(least)):
             are_met = False
-            if certifies:
-                answer = "to reach the bar" if side == "reached" else "not to reach the bar"
-                answer = f"{'is' if count == 1 else 'are'} certified {answer}"
+            verb = "reach" if side == "reached" else "miss"
+            if verdict.confidence is not None:
+                answer = f"{'is' if count == 1 else 'are'} certified to {verb} the bar"
             else:
-                answer = f"reach{'es' if count == 1 else ''} the bar"
-                answer = answer if side == "reached" else f"miss{'es' if count == 1 else ''} it"
+                answer = f"{verb}{'es' if count == 1 else ''} the bar"
             say(f"{option}: {count:,} of {plural(arms, 'arm')} {answer}")
         elif verdict.told == verdict.earlier + verdict.imported:
             say(f"{option}: met by {'earlier runs' if verdict.earlier else 'imported results'}; nothing new was run")
     return are_met
 
 
-def conclude(study: Study, status: int, options: Mapping[str, Any], *, pulls: int) -> int:
-    """Print the verdict, say what to do next, and return the exit status. Earlier runs had made ``pulls`` pulls."""
+def conclude(study: Study, status: int, options: Mapping[str, Any], *, pulls: int, seconds: float) -> int:
+    """Print the verdict, say what to do next, and return the exit status.
+
+    Earlier runs had made ``pulls`` pulls; this one took so many ``seconds``.
+    """
     try:
         verdict, ran = study.verdict(), pulls_made(study) > pulls
+        if ran and not verdict.earlier and not verdict.imported:
+            verdict = replace(verdict, seconds=seconds)
     except StoreFailed as error:
         if status == FINISHED:
             raise

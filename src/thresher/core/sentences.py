@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 from ..errors import shown
 from ..text.escapes import visible
 from ..text.phrasing import listed, plural
-from ..text.quantities import PERCENT, amount, edges, number, percent, points
+from ..text.quantities import PERCENT, amount, duration, edges, number, percent, points
 from .parameters import BARS
 from .question import HALF
 from .rows import Row
@@ -284,17 +284,19 @@ def spent(
     *,
     left: int | None = None,
     done: bool = True,
+    seconds: float | None = None,
     noun: str = "pull",
 ) -> str:
     """What the answer took, or has taken so far, next to a full run if there is one, and about what is left.
 
-    >>> spent(1649, 0, None, 3600, None), spent(30, 3, 90, None, 1.5)
-    ('It took 1,649 of 3,600 pulls (46 %).', 'It took 30 of at most 90 pulls, 3 pending, at a cost of 1.5.')
+    >>> spent(1649, 0, None, 3600, None, seconds=40), spent(30, 3, 90, None, 1.5)
+    ('It took 1,649 of 3,600 pulls (46 %) and 40 s.', 'It took 30 of at most 90 pulls, 3 pending, at a cost of 1.5.')
     """
+    time = "" if seconds is None else f" and {duration(seconds, rounded=True)}"
     waits = f", {pending:,} pending" if pending else ""
     at_cost = f", at a cost of {cost_taken(cost, issued, full)}" if cost is not None else ""
     rest = f", {remaining(left, noun=noun)}" if left else ""
-    return f"{'It took' if done else 'So far'} {pulls_taken(issued, budget, full, noun=noun)}{waits}{at_cost}{rest}."
+    return f"{'It took' if done else 'So far'} {pulls_taken(issued, budget, full, noun=noun)}{time}{waits}{at_cost}{rest}."
 
 
 def pulls_taken(issued: int, budget: int | None, full: int | None, *, noun: str = "pull") -> str:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Unpack
 from ..errors import InvalidInput, OutsideBounds, shown
 from ..text.naming import Naming
 from ..text.phrasing import MOST_NAMED, listed, only_this_many, plural
-from ..text.quantities import amount, edges
+from ..text.quantities import PERCENT, amount, edges
 from . import checks, named_items, parameters, policies, question
 from .named_arguments import named_arguments
 from .named_items import NO_PARAMS, Params
@@ -523,6 +523,8 @@ def differences(mine: Spec, other: Spec) -> list[str]:
     ["arm 2 is 'b', not 'c'", 'at_least is 0.5, not 0.6']
     """
     left_out = (*LEFT_OUT, "seed") if other.seed is None else LEFT_OUT
+    if {mine.unit, other.unit} <= {None, PERCENT}:  # 90% and 0.9 ask the same
+        left_out = (*left_out, "unit")
     bars, covered = _bars(mine, other)
     left_out = (*left_out, *covered) if bars else left_out
     names = [field.name for field in fields(Spec) if field.name not in left_out]

@@ -62,6 +62,7 @@ class Verdict:
     unit: str | None = None  # of rewards
     outside: tuple[str, ...] = ()  # arms that returned a reward outside the bounds: not certified, whatever their label
     cost: float | None = None  # of all rewards together, as the evaluator said; None: it never said
+    seconds: float | None = field(default=None, compare=False)  # that the run took; None: not one run made all pulls
     imported: int = 0  # rewards that came from an import
     earlier: int = field(default=0, compare=False)  # other rewards that were there when this process opened the study
     since: str | None = field(default=None, compare=False)  # when that study was created, as 2026-11-17T02:41:12Z
@@ -145,7 +146,7 @@ class Verdict:
     def spent(self) -> str:
         """What the answer took and what is left, in a sentence."""
         took = (self.issued, self.pending, self.budget, self.full_run, self.cost)
-        return sentences.spent(*took, left=self.left, done=self.done)
+        return sentences.spent(*took, left=self.left, done=self.done, seconds=self.seconds)
 
     @property
     def origin(self) -> str | None:
@@ -184,11 +185,11 @@ class Verdict:
 
     def lines(self, width: int | None = None) -> Iterator[row_text.Line]:
         """The table and the sentences as ``print(verdict)`` shows them, in pieces with a style each."""
+        if self.origin:
+            yield from (((self.origin, "notice"),), ())
         yield from row_text.table(self.rows, self.wording, width)
         yield from row_text.failures(self.rows)
         yield ((self.headline, "strong"), (f" {self.spent}", ""))
-        if self.origin:
-            yield ((self.origin, "notice"),)
         yield ((self.guarantee, "quiet"),)
         for hint in self.hints:
             yield ((hint, "notice"),)
