@@ -56,7 +56,7 @@ def test_a_missing_test_is_a_failure_not_a_zero(tmp_path: Path) -> None:
     assert result.status == 0, result.err
     there, missing = json.loads(result.out)["rows"]
     assert (there["mean"], missing["mean"], missing["certified"]) == (1.0, None, False)
-    assert missing["label"] == "retired"
+    assert missing["standing"] == "retired"
     assert "exited with 4, which is neither --pass 0 nor --fail 1" in missing["reason"]
 
 

@@ -74,7 +74,7 @@ def test_label_tick_and_name_are_whole(which: str, cases: int | None, width: int
     names = []
     for row, start, end in zip(rows, starts, [*starts[1:], len(lines)], strict=True):
         name, *cells = lines[start].split()
-        assert cells[0] == SIGNS[row.label]
+        assert cells[0] == SIGNS[row.standing]
         assert ("✓" in cells) == row.certified
         assert row.mean is None or f"{row.mean:.4g}" in cells
         names.append(name + "".join(line.strip() for line in lines[start + 1 : end]))

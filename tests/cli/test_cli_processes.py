@@ -67,7 +67,7 @@ def test_a_hanging_arm_is_retired_and_the_others_get_their_verdict() -> None:
     result = run(*args, "--", "sh", "-c", script)
     assert result.status == 0
     verdict = json.loads(result.out)
-    assert (verdict["above"], verdict["retired"], verdict["pending"]) == (["quick"], ["slow"], 0)
+    assert (verdict["reached"], verdict["retired"], verdict["pending"]) == (["quick"], ["slow"], 0)
 
 
 def test_a_daemon_left_behind_does_not_hold_the_pull(tmp_path: Path) -> None:

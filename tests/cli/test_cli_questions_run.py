@@ -52,7 +52,7 @@ def test_a_failing_command_is_a_failure_and_no_time(tmp_path: Path) -> None:
     done = run(tmp_path, "--at-most=9s", "--arm=true", "--arm=exit 3", "--budget=20", "--study=s", *TIMES, *SH)
     assert done.status == 0, done
     row = study(tmp_path).verdict()["exit 3"]
-    assert (row.label, row.seen, row.failures) == ("retired", 0, 3)
+    assert (row.standing, row.seen, row.failures) == ("retired", 0, 3)
 
 
 def test_pairs_are_timed_and_a_larger_budget_resumes_them(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_the_verdict_divides_the_arms_at_the_bar() -> None:
     assert result.status == 0
     assert result.err == ""
     verdict = json.loads(result.out)
-    assert (verdict["above"], verdict["below"]) == (["0.8"], ["0.2"])
+    assert (verdict["reached"], verdict["missed"]) == (["0.8"], ["0.2"])
     assert (verdict["issued"], verdict["told"], verdict["pending"], verdict["done"]) == (8, 8, 0, True)
 
 
@@ -79,14 +79,14 @@ def test_a_requirement_that_is_not_met_is_status_1(requirements: list[str], stat
 def test_a_requirement_counts_certified_labels_where_there_are_certificates() -> None:
     result = run(*TWO_ARMS, "--require=reached=any", "--format=json", *ECHO)
     assert result.status == 1
-    assert json.loads(result.out)["above"] == ["0.8"]
+    assert json.loads(result.out)["reached"] == ["0.8"]
     assert result.err == "thresher: --require reached=any: 0 of 2 arms are certified to reach the bar\n"
 
 
 def test_without_a_budget_a_run_ends_when_every_arm_is_settled() -> None:
     result = run("--arm=0.2", "--arm=0.8", "--arm=0.5", "--tolerance=0.2", "--format=json", *ECHO)
     verdict = json.loads(result.out)
-    assert (verdict["above"], verdict["below"], verdict["close"], verdict["open"]) == (["0.8"], ["0.2"], ["0.5"], [])
+    assert (verdict["reached"], verdict["missed"], verdict["close"], verdict["open"]) == (["0.8"], ["0.2"], ["0.5"], [])
     assert all(row["certified"] and row["progress"] == 1 for row in verdict["rows"])
     assert verdict["done"] is True
 
@@ -111,7 +111,7 @@ def test_a_retired_arm_is_neither_above_nor_below() -> None:
     result = run(*arms, "--format=json", "--", "sh", "-c", script)
     assert result.status == 1
     (broken,) = (row for row in json.loads(result.out)["rows"] if row["arm"] == "broken")
-    assert broken["label"] == "retired"
+    assert broken["standing"] == "retired"
     assert broken["failures"] >= 3, "one more may have been pending"
     assert "exited with 9" in broken["reason"]
 
@@ -127,7 +127,7 @@ def test_max_failures_says_how_many_retire_an_arm() -> None:
     script = "test $THRESHER_ARM = good || exit 9; echo 1"
     args = ["--arm=good", "--arm=broken", "--budget=20", "--max-failures=1", "--format=json", "--", "sh", "-c", script]
     broken = json.loads(run("--workers=1", *args).out)["rows"][1]
-    assert (broken["label"], broken["failures"]) == ("retired", 1)
+    assert (broken["standing"], broken["failures"]) == ("retired", 1)
 
 
 def test_a_failure_can_be_given_a_reward() -> None:
@@ -139,14 +139,14 @@ def test_a_failure_can_be_given_a_reward() -> None:
 def test_bounds_are_in_the_units_of_the_user() -> None:
     args = ["--at-least=0", "--bounds=-10:10", "--arm=-3", "--arm=7", "--budget=4", "--format=json"]
     verdict = json.loads(run(*args, *ECHO).out)
-    assert (verdict["above"], verdict["bounds"], verdict["rows"][0]["mean"]) == (["7"], [-10, 10], -3)
+    assert (verdict["reached"], verdict["bounds"], verdict["rows"][0]["mean"]) == (["7"], [-10, 10], -3)
 
 
 @pytest.mark.parametrize("spelling", [["--bounds", "none"], ["--bounds=none"]])
 def test_without_bounds_any_reward_is_accepted(spelling: list[str]) -> None:
     args = ["--at-least=1000", *spelling, "--arm=5", "--arm=7777", "--budget=4", "--format=json"]
     verdict = json.loads(run(*args, *ECHO).out)
-    assert (verdict["above"], verdict["bounds"], verdict["confidence"]) == (["7777"], None, None)
+    assert (verdict["reached"], verdict["bounds"], verdict["confidence"]) == (["7777"], None, None)
 
 
 def test_confidence_policy_and_seed_reach_the_study() -> None:

@@ -24,7 +24,7 @@ def test_a_shell_script_can_be_an_agent(workdir: Workdir) -> None:
     done = subprocess.run(["sh", "-c", script, "agent", *THRESHER], env=environment, timeout=PATIENCE)
     assert done.returncode == 0
     verdict = workdir.json("verdict", "s")
-    assert (verdict["above"], verdict["below"], verdict["told"], verdict["done"]) == (["a"], ["b"], 4, True)
+    assert (verdict["reached"], verdict["missed"], verdict["told"], verdict["done"]) == (["a"], ["b"], 4, True)
 
 
 def test_the_caller_may_choose_the_arm_and_the_log_says_so(workdir: Workdir) -> None:
