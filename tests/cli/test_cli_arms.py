@@ -129,7 +129,7 @@ def test_a_broken_file_is_one_line_on_standard_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", ["0.2\n0.8\n", b"\xef\xbb\xbfname\r\n0.2\r\n0.8\r\n", '["0.2", "0.8"]'])
 def test_a_dash_reads_standard_input(data: str | bytes) -> None:
-    result = run("--arms", "-", "--budget=4", "--format=json", "--", "echo", "{arm}", stdin=data)
+    result = run("--arms", "-", "--budget=4", "--confidence=off", "--format=json", "--", "echo", "{arm}", stdin=data)
     assert json.loads(result.out)["reached"] == ["0.8"]
 
 

@@ -276,8 +276,8 @@ def test_a_failing_case_is_tried_as_often_as_the_study_says(tmp_path: Path) -> N
 def test_an_exact_arm_says_so_in_every_format(tmp_path: Path) -> None:
     args = [*TWO, "--cases=3", "--at-least=0.9", "--study=s"]
     for style, words in [
-        ("table", "✓ exact"),
-        ("markdown", "| yes, exact |"),
+        ("table", "✓ reaches, exact"),
+        ("markdown", "| ✓ reaches, exact |"),
         ("csv", ",3,True,0"),
         ("json", '"exact": true'),
     ]:

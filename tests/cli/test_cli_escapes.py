@@ -135,6 +135,6 @@ def test_names_and_reasons_of_a_verdict_are_not_formulas() -> None:
 def test_names_in_markdown_are_text() -> None:
     args = ["--arm", "[a](http://evil)", "--arm", "![b](x)", "--arm", "*c*", "--budget=6"]
     out = run(*args, "--format=markdown", "--", "echo", "1").out
-    assert "| \\[a\\]\\(http\\://evil\\) | yes | above |" in out
-    assert "| \\!\\[b\\]\\(x\\) | yes | above |" in out
-    assert "| \\*c\\* | yes | above |" in out
+    assert "| \\[a\\]\\(http\\://evil\\) | · open, so far ✓ |" in out
+    assert "| \\!\\[b\\]\\(x\\) | · open, so far ✓ |" in out
+    assert "| \\*c\\* | · open, so far ✓ |" in out

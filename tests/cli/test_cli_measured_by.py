@@ -31,8 +31,8 @@ def test_a_check_in_ci_on_a_finished_study_says_that_nothing_was_run_and_since_w
     checked(tmp_path, *ONE)
     again = checked(tmp_path, *ONE)
     assert again.status == 0
-    assert again.out.startswith("Nothing was run: ")
-    assert checked(tmp_path, "--format=markdown", *ONE).out.startswith("Nothing was run: ")
+    assert again.out.startswith("Nothing was run.")
+    assert checked(tmp_path, "--format=markdown", *ONE).out.startswith("Nothing was run.")
     assert "nothing is run: study" in again.err
     assert "--require reached=all: met by earlier runs; nothing new was run" in again.err
     assert "All rewards are from earlier runs or other agents, since 20" in again.out

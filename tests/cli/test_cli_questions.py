@@ -12,8 +12,8 @@ from thresher.core.sentences import question_of
 TWO = ["--arm=a", "--arm=b"]
 
 QUESTIONS = {
-    "at least": (["--at-least=90%"], "Which of 2 arms reach 0.9?"),
-    "at most": (["--at-most=5%"], "Which of 2 arms stay within 0.05?"),
+    "at least": (["--at-least=90%"], "Which of 2 arms reach 90 %?"),
+    "at most": (["--at-most=5%"], "Which of 2 arms stay within 5 %?"),
     "other bounds": (["--at-most=5", "--bounds=0:10"], "Which of 2 arms stay within 5?"),
     "a share": (["--at-most=200", "--share=95%"], "Which of 2 arms stay within 200 in at least 95 % of pulls?"),
     "a share and no bounds": (
@@ -30,20 +30,20 @@ QUESTIONS = {
     ),
     "slow enough": (["--reward=seconds", "--at-least=1s"], "Which of 2 arms reach 1 s in at least 95 % of pulls?"),
     "a baseline": (["--baseline=a"], "Does the arm match or beat a?"),
-    "a margin": (["--baseline=a", "--margin=2%", "--cases=9"], "Does the arm beat a by 0.02 on 9 cases?"),
+    "a margin": (["--baseline=a", "--margin=2%", "--cases=9"], "Does the arm beat a by 2 % on 9 cases?"),
     "a loss": (["--baseline=a", "--margin=-0.02", "--lower-is-better"], "Does the arm lose at most 0.02 to a?"),
-    "a ratio": (["--baseline=a", "--ratio=1.05"], "Does the arm reach 1.05 times a in at least 50 % of pairs?"),
+    "a ratio": (["--baseline=a", "--ratio=1.05"], "Is the arm at least 1.05 times a in at least half of the pairs?"),
     "slower": (
         ["--baseline=a", "--ratio=1.05", "--reward=seconds"],
-        "Does the arm stay within 1.05 times a in at least 50 % of pairs?",
+        "Is the arm at most 5 % slower than a in at least half of the pairs?",
     ),
     "often slower": (
         ["--baseline=a", "--ratio=1.05", "--reward=seconds", "--share=0.9"],
-        "Does the arm stay within 1.05 times a in at least 90 % of pairs?",
+        "Is the arm at most 5 % slower than a in at least 90 % of pairs?",
     ),
     "a margin of time": (
         ["--baseline=a", "--margin=5ms", "--reward=seconds"],
-        "Does the arm beat a by 5 ms in at least 50 % of pairs?",
+        "Does the arm beat a by 5 ms in at least half of the pairs?",
     ),
     "a mean margin of time": (
         ["--baseline=a", "--margin=5ms", "--reward=seconds", "--bounds=0:10s"],
@@ -63,6 +63,7 @@ def test_a_question_is_asked_and_listed(kind: str, tmp_path: Path) -> None:
     is_certain = spec.limits is not None
     assert spec.confidence == (0.95 if is_certain else None)
     assert (spec.unit == "s") == ("--reward=seconds" in args or "--reward=cpu-seconds" in args)
+    assert (spec.unit == "%") == (kind in ("at least", "at most", "a margin"))
 
 
 def test_units_are_gone_from_the_specification(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_agents_tell_pairs_and_exports_have_both(tmp_path: Path) -> None:
     ]
     assert "told  pull 1 of b  0.75  baseline 0.5" in inside("log", "s", storage=tmp_path).stdout
     table = inside("verdict", "s", storage=tmp_path).stdout
-    assert "b    ▲ above" in table
+    assert "b    · open, so far ✓" in table
     assert "+0.25" in table
 
 
@@ -122,7 +123,7 @@ def test_a_verdict_of_each_kind_is_printed_in_each_format(kind: str, style: str,
         study.tell(pull, (0.25, 0.5) if pull.baseline else 0.25)
     text = inside("verdict", "s", f"--format={style}", storage=tmp_path).stdout
     if style == "csv":
-        reached = [line.split(",")[15] for line in text.splitlines()]
+        reached = [line.split(",")[1] for line in text.splitlines()]
         assert reached[0] == "reached"
         assert set(reached[1:]) <= {"True", "False", ""}
     else:

@@ -69,19 +69,6 @@ def test_bounds_far_wider_than_both_sides_of_pairs_are_warned_about() -> None:
     assert "bounds" not in cautions(study_of(pairs(0.2, 0.8), baseline="a", bounds=(0, 1000))), "0.2 is near 0"
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ({"at_most": 0.5, "tolerance": 0.5}, "a tolerance of 0.5 covers all of the bounds (0, 1), so every arm is"),
-        ({"at_most": 9, "share": 0.5, "tolerance": 0.5}, "a tolerance of 50 % covers all shares, so every arm is"),
-        ({"baseline": "a", "tolerance": 1.0}, "a tolerance of 1 covers all differences (-1, 1), so every arm is"),
-    ],
-)
-def test_a_tolerance_that_covers_everything_is_warned_about(asked: dict[str, Any], said: str) -> None:
-    reward = pairs(0.2, 0.8) if "baseline" in asked else varied(0.2, 0.8)
-    assert cautions(study_of(reward, **asked))["tolerance"].startswith(said)
-
-
 @pytest.mark.parametrize("kind", [*FINE, "a baseline with cases"])
 def test_the_live_table_draws_the_baseline_without_a_mark(kind: str) -> None:
     cases = (varied(0.2, 0.8), {"baseline": "a", "cases": 30})

@@ -15,7 +15,7 @@ ECHO = ["--", "echo", "{arm}"]
 
 
 def test_the_verdict_divides_the_arms_at_the_bar() -> None:
-    result = run(*TWO_ARMS, "--format=json", *ECHO)
+    result = run(*TWO_ARMS, "--confidence=off", "--format=json", *ECHO)
     assert result.status == 0
     assert result.err == ""
     verdict = json.loads(result.out)
@@ -33,22 +33,23 @@ def test_json_says_its_format_and_has_the_names_of_the_rows() -> None:
 def test_csv_has_one_row_per_arm_with_the_same_names() -> None:
     rows = list(csv.DictReader(run(*TWO_ARMS, "--format=csv", *ECHO).out.splitlines()))
     assert [list(row) for row in rows] == [ROW_NAMES, ROW_NAMES]
-    assert [(row["arm"], row["label"]) for row in rows] == [("0.2", "below"), ("0.8", "above")]
+    assert [(row["arm"], row["reached"]) for row in rows] == [("0.2", "False"), ("0.8", "True")]
     assert [float(row["mean"]) for row in rows] == pytest.approx([0.2, 0.8])
 
 
 def test_markdown_is_a_table_that_survives_strange_names() -> None:
     out = run("--arm", "a|b", "--arm", "<i>", "--budget=4", "--format=markdown", "--", "echo", "1").out
-    assert "| arm | reached | label | certified | mean | low | high | pulls | failures |" in out
-    assert "| a\\|b | yes | above | no | 1 | 0 | 1 | 2 | 0 |" in out
+    assert "| arm |  | mean | low | high | pulls | failures |" in out
+    assert "| a\\|b | · open, so far ✓ | 1 | 0 | 1 | 2 | 0 |" in out
     assert "&lt;i&gt;" in out
 
 
 def test_the_table_ends_with_the_question_and_its_answer() -> None:
     lines = run(*TWO_ARMS, "--confidence=off", *ECHO).out.splitlines()
     assert lines[0].split() == ["arm", "mean", "pulls"]
-    assert [line.split()[:4] for line in lines[1:3]] == [["0.8", "▲", "above", "0.8"], ["0.2", "▼", "below", "0.2"]]
-    assert lines[4] == "Which of 2 arms reach 0.5? 1 does, 1 does not, after 8 of 8 pulls."
+    assert [line.split()[:4] for line in lines[1:3]] == [["0.8", "✓", "reaches", "0.8"], ["0.2", "✗", "misses", "0.2"]]
+    answer = "By their means, 1 of 2 reaches 0.5, 1 misses it; nothing is certified."
+    assert lines[4].startswith(f"{answer} It took 8 pulls and ")
     assert lines[5].startswith("Nothing is certified")
 
 
@@ -76,36 +77,35 @@ def test_a_requirement_that_is_not_met_is_status_1(requirements: list[str], stat
         assert ("1 of 2 arms " in result.err) == bool(status)
 
 
-def test_a_requirement_counts_certified_labels_where_there_are_certificates() -> None:
+def test_a_requirement_counts_certified_answers_where_there_are_certificates() -> None:
     result = run(*TWO_ARMS, "--require=reached=any", "--format=json", *ECHO)
     assert result.status == 1
-    assert json.loads(result.out)["reached"] == ["0.8"]
+    verdict = json.loads(result.out)
+    assert (verdict["reached"], verdict["open"], verdict["rows"][1]["reached"]) == ([], ["0.2", "0.8"], True)
     assert result.err == "thresher: --require reached=any: 0 of 2 arms are certified to reach the bar\n"
 
 
 def test_without_a_budget_a_run_ends_when_every_arm_is_settled() -> None:
     result = run("--arm=0.2", "--arm=0.8", "--arm=0.5", "--tolerance=0.2", "--format=json", *ECHO)
     verdict = json.loads(result.out)
-    assert (verdict["reached"], verdict["missed"], verdict["close"], verdict["open"]) == (["0.8"], ["0.2"], ["0.5"], [])
-    assert all(row["certified"] and row["progress"] == 1 for row in verdict["rows"])
+    assert sorted(verdict["reached"] + verdict["missed"]) == ["0.2", "0.5", "0.8"]
+    assert ("0.8" in verdict["reached"], "0.2" in verdict["missed"], verdict["edges"]) == (True, True, [0.3, 0.7])
+    assert all(row["certified"] and row["left"] == 0 for row in verdict["rows"])
     assert verdict["done"] is True
 
 
-def test_the_table_shows_settled_labels_intervals_and_a_hint() -> None:
+def test_the_table_shows_answers_intervals_and_a_hint() -> None:
     # with one worker no pull can wait for so long that it is charged
     lines = run("--arm=0.2", "--arm=0.51", "--budget=150", "--workers=1", *ECHO).out.splitlines()
-    assert lines[0].split() == ["arm", "certified", "mean", "between", "pulls"]
-    assert lines[1].split()[:4] == ["0.51", "▲", "above", lines[1].split()[3]]
-    assert lines[2].split()[:4] == ["0.2", "▼", "below", "✓"]
-    assert lines[4].startswith(
-        "Which of 2 arms reach 0.5? 1 does (0 certified), 1 does not (1 certified), after 150 of 150"
-    )
-    text = " ".join(lines[5:])
-    assert text.startswith("With probability at least 0.95 the certified label is right, whenever you stop")
-    assert "'0.51' lies within ±" in text
+    assert lines[0].split() == ["arm", "mean", "between", "pulls", "left"]
+    assert lines[1].split()[:3] == ["0.2", "✗", "misses"]
+    assert lines[2].split()[:6] == ["0.51", "·", "open,", "so", "far", "✓"]
+    assert lines[4].startswith("Which of 2 arms reach 0.5? 0 reach it, 1 misses it, 1 open. It took 150 pulls and ")
+    assert lines[5].startswith("With a probability of at least 95 %, the certified answer is right, whenever you stop")
+    assert lines[6].startswith("'0.51' is ")
 
 
-def test_a_retired_arm_is_neither_above_nor_below() -> None:
+def test_a_retired_arm_neither_reaches_the_bar_nor_misses_it() -> None:
     script = "test $THRESHER_ARM = good || exit 9; echo 1"
     arms = ["--arm=good", "--arm=broken", "--budget=12", "--require=reached=all"]
     result = run(*arms, "--format=json", "--", "sh", "-c", script)
@@ -137,7 +137,7 @@ def test_a_failure_can_be_given_a_reward() -> None:
 
 
 def test_bounds_are_in_the_units_of_the_user() -> None:
-    args = ["--at-least=0", "--bounds=-10:10", "--arm=-3", "--arm=7", "--budget=4", "--format=json"]
+    args = ["--at-least=0", "--bounds=-10:10", "--arm=-3", "--arm=7", "--budget=4", "--confidence=off", "--format=json"]
     verdict = json.loads(run(*args, *ECHO).out)
     assert (verdict["reached"], verdict["bounds"], verdict["rows"][0]["mean"]) == (["7"], [-10, 10], -3)
 
@@ -190,8 +190,8 @@ def test_a_terminal_is_not_needed_and_a_line_now_and_then_shows_progress() -> No
     ask = ["run", "--at-least=0.5", "--arm=a", "--workers=1", "--confidence=off"]
     result = thresher(*ask, *command, first=soon)
     (line,) = result.err.splitlines()
-    assert line.startswith("thresher: It does, after ")
-    assert line.endswith(" left")
+    assert line.startswith("thresher: By its mean, it reaches 0.5; nothing is certified. ")
+    assert " left, 1 pending" in line
     assert thresher(*ask, "--quiet", *command, first=soon).err == ""
 
 

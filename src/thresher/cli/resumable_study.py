@@ -150,7 +150,8 @@ class ResumableStudy:
         verdict, where = study.verdict(), f"study {study.name!r} in {address_of(self.store)}"
         self.pulls = pulls_made(study)
         if verdict.done and not peek(study, lambda ledger: ledger.waits):
-            larger = "a larger --budget extends it, " if verdict.open and verdict.budget is not None else ""
+            grows = verdict.budget is not None and (verdict.open or verdict.confidence is None)
+            larger = "a larger --budget extends it, " if grows else ""
             say(f"nothing is run: {where} is finished; {larger}--fresh starts over")
         elif verdict.issued:
             say(f"{where} resumes after {plural(verdict.issued, 'pull')}")

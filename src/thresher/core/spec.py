@@ -560,7 +560,8 @@ def _bars(mine: Spec, other: Spec) -> tuple[list[str], tuple[str, ...]]:
 def _bar(spec: Spec) -> str:
     if spec.baseline is not None:
         return f"the baseline {_in_words(spec.baseline)}"
-    return f"at {'most' if spec.lower_is_better else 'least'} {amount(spec.stated_bar, spec.unit, exact=True)}"
+    unit = None if spec.unit == PERCENT else spec.unit
+    return f"at {'most' if spec.lower_is_better else 'least'} {amount(spec.stated_bar, unit, exact=True)}"
 
 
 def _field(name: str, spec: Spec) -> str:
