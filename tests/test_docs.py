@@ -168,7 +168,7 @@ def test_the_shell_commands_of_the_guide_run(tmp_path: Path) -> None:
         capture_output=True,
     )
     assert ran.returncode == 0, ran.stderr
-    for name, label in [("cot-99", "above"), ("verbose-70", "below"), ("pirate-30", "below")]:
+    for name, label in [("cot-99", "reaches"), ("verbose-70", "misses"), ("pirate-30", "misses")]:
         assert re.search(rf"{name} .*{label}", ran.stdout)
 
 
