@@ -108,7 +108,7 @@ def verdict(study: Study, style: str) -> None:
 def _in_words(key: str, summary: dict[str, Any]) -> str:
     """A value of a status as people read it."""
     value = summary[key]
-    if key in (*BARS, "margin") and summary["unit"] is not None:
+    if key in (*BARS, "margin", "tolerance") and summary["unit"] is not None:
         return amount(value, summary["unit"])
     if key == "share":
         return f"{100 * value:.10g} %"

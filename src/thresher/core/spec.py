@@ -83,7 +83,7 @@ class Spec:
         raw = {**values, **arguments}  # as errors show it
         name = _bar_name(self, raw)
         keep(_counted(self, name, values[name] or 0.0, raw[name]))
-        keep(_edges(self))
+        keep(_edges(self, raw["tolerance"]))
         _check_certificates(self)
         _check_end(self)
         keep(settling_constant=_constant(self))
@@ -310,18 +310,18 @@ def _counted(spec: Spec, name: str, stated: float, raw: object) -> dict[str, Any
     return {**kept, "bar": bar, "measure": measure}
 
 
-def _edges(spec: Spec) -> dict[str, float]:
+def _edges(spec: Spec, raw: object) -> dict[str, float]:
     """The bar less and plus the tolerance, and all three for exact means."""
     bar, low, high = spec.bar, spec.bar, spec.bar
     if spec.tolerance > 0.0:
         if spec.confidence is None:
             remedy = Naming("give a {confidence}, or a policy with a slack, such as {policy='apt(slack=0.02)'}")
-            raise InvalidInput("tolerance", spec.tolerance, "belongs to certificates", remedy)
+            raise InvalidInput("tolerance", raw, "belongs to certificates", remedy)
         low, high = edges(bar, spec.tolerance)
         if spec.limits is not None and not _lies_inside(spec.limits, low, high):
             ends = sorted(map(spec.shown, spec.limits))
             rule = f"{spec.shown(bar):g} ± {spec.tolerance:g} must lie strictly inside ({ends[0]:g}, {ends[1]:g})"
-            raise InvalidInput("tolerance", spec.tolerance, rule, "give a smaller one")
+            raise InvalidInput("tolerance", raw, rule, "give a smaller one")
     rounding = 0.0
     if (
         spec.limits is not None
