@@ -1,6 +1,7 @@
-"""The first example of README: prints 1 if the model answers right. The model is a random generator.
+r"""The first example of README: prints 1 if the model answers right. The model is a random generator.
 
-thresher run --at-least 90% --tolerance 2% --arms prompts.txt --cases 500 --workers 8 --seed 1 -- python ask.py {arm} {case}
+thresher run --at-least 90% --tolerance 2% --arms prompts.txt --cases 500 --workers 8 --seed 1 -- \
+    python ask.py {arm} {case}
 """
 
 import random
@@ -18,4 +19,4 @@ RATES = {
 }
 
 prompt, question = sys.argv[1:]
-print(int(random.Random(f"{prompt} {question}").random() < RATES[prompt]))
+print(int(random.Random(f"{prompt} {question}").random() < RATES[prompt]))  # noqa: S311 - not for secrets

@@ -37,7 +37,7 @@ def test_a_run_continues_when_an_outage_ends(tmp_path: Path) -> None:
     assert result.status == 0
     assert "an evaluation succeeded: the outage is over" in result.err
     verdict = json.loads(result.out)
-    assert (verdict["reached"], verdict["retired"], verdict["issued"]) == (["a", "b", "c"], [], 40)
+    assert ([row["reached"] for row in verdict["rows"]], verdict["retired"], verdict["issued"]) == ([True] * 3, [], 40)
     assert verdict["told"] > 25
 
 

@@ -42,7 +42,7 @@ def test_the_first_signal_waits_for_what_runs_and_prints_the_verdict_so_far(
     assert result.err.splitlines() == [KEPT]
     verdict = json.loads(result.out)
     assert (verdict["issued"], verdict["told"], verdict["pending"]) == (2, 2, 0)
-    assert verdict["reached"] == ["a", "b"]
+    assert [(row["arm"], row["reached"]) for row in verdict["rows"]] == [("a", True), ("b", True)]
 
 
 def test_a_study_whose_last_pulls_were_waited_for_is_finished(tmp_path: Path) -> None:

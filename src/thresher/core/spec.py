@@ -315,7 +315,9 @@ def _edges(spec: Spec, raw: object) -> dict[str, float]:
     bar, low, high = spec.bar, spec.bar, spec.bar
     if spec.tolerance > 0.0:
         if spec.confidence is None:
-            remedy = Naming("give a {confidence}, or a policy with a slack, such as {policy='apt(slack=0.02)'}")
+            remedy = Naming(
+                "give a {confidence}; if only a slack of the scores is meant, that is a policy, apt(slack=…)"
+            )
             raise InvalidInput("tolerance", raw, "belongs to certificates", remedy)
         low, high = edges(bar, spec.tolerance)
         if spec.limits is not None and not _lies_inside(spec.limits, low, high):
