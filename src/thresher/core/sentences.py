@@ -296,7 +296,9 @@ def spent(
     waits = f", {pending:,} pending" if pending else ""
     at_cost = f", at a cost of {cost_taken(cost, issued, full)}" if cost is not None else ""
     rest = f", {remaining(left, noun=noun)}" if left else ""
-    return f"{'It took' if done else 'So far'} {pulls_taken(issued, budget, full, noun=noun)}{time}{waits}{at_cost}{rest}."
+    return (
+        f"{'It took' if done else 'So far'} {pulls_taken(issued, budget, full, noun=noun)}{time}{waits}{at_cost}{rest}."
+    )
 
 
 def pulls_taken(issued: int, budget: int | None, full: int | None, *, noun: str = "pull") -> str:
