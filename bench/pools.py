@@ -110,9 +110,9 @@ def several(studies: int) -> Pool:
 
 def cases(chance: float, together: int, *, studies: int = 60) -> float:
     """How many cases an arm of 100 needs to be settled against 0.9, when a pull is the mean of this many."""
-    stakes, total = state.stakes_for(0.9, 0.0, SMALL, 0.95), 0
+    stakes, total = state.stakes_for((0.9, 0.9, 0.9), SMALL, 0.95), 0
     for seed in range(studies):
-        draw, capital = random.Random(seed), certificate.fresh(stakes)
+        draw, capital = random.Random(seed), certificate.fresh()
         settled = certificate.OPEN
         while settled == certificate.OPEN:
             mean = sum(draw.random() < chance for _ in range(together)) / together

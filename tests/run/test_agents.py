@@ -76,7 +76,7 @@ def test_a_shell_command_runs_on_every_engine(engine: str, where: dict[str, Any]
     )
     assert done.exception is None, done.output
     verdict = json.loads(done.stdout)
-    assert (verdict["above"], verdict["below"], verdict["told"]) == (["a"], ["b"], 20)
+    assert (verdict["reached"], verdict["missed"], verdict["told"]) == (["a"], ["b"], 20)
 
 
 @pytest.mark.parametrize("engine", ["cloud", "", "dask:", "thread"])

@@ -73,7 +73,7 @@ def test_an_outcome_that_cancels_a_task_is_charged(attack: Attack, monkeypatch: 
     false, fates = 0, Counter[str]()
     for seed in range(STUDIES):
         study = asyncio.run(attacked(attack, seed))
-        false += bool(study.verdict().above and any(row.certified and row.label == "above" for row in study.verdict()))
+        false += bool(study.verdict().reached)
         for event in study.events():
             if event.kind == "told":
                 fates[f"told {event.reward}"] += 1

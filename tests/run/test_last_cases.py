@@ -33,7 +33,7 @@ def test_a_run_waits_for_the_last_cases_of_an_agent_that_was_killed(
     assert study.done
     assert study.verdict().hints == ()
     verdict = thresher.run(study, lambda pull: 1.0, workers=1)
-    assert (verdict.above, verdict["a"].certified, verdict["a"].pending) == (["a"], True, 0)
+    assert (verdict.reached, verdict["a"].certified, verdict["a"].pending) == (["a"], True, 0)
     assert caplog.messages == ["waiting for 4 pulls of other agents: what they lose is tried again here"]
 
 

@@ -190,7 +190,7 @@ def test_arms_that_are_broken_in_different_ways_do_not_stop_a_study() -> None:
 
     verdict = thresher.run(study, evaluate, workers=2, give_up=60)
     assert verdict.retired == [f"{number:02}" for number in range(8)]
-    assert verdict.above == ["08", "09", "10", "11"]
+    assert verdict.reached == ["08", "09", "10", "11"]
     assert sum(pull.state == "dropped" for pull in study.pulls()) <= 8 * 4 + 2
 
 

@@ -31,7 +31,7 @@ def test_bad_outcomes_that_are_hidden_in_any_way_do_not_lift_an_arm_above_the_ba
         verdict = thresher.run(study, evaluate, workers=4)
         evaluate.stop()
         assert (verdict.issued, verdict.pending) == (PULLS, 0)
-        wrong += any(row.certified and row.label == "above" for row in verdict)
+        wrong += any(row.certified and row.reached for row in verdict)
         causes = {event.cause for event in study.events() if event.kind == "dropped"}
         assert causes <= {"failed", "broken-pool", "outage"}  # none was cancelled, which would not be charged
         for row in study.pulls():
