@@ -117,9 +117,8 @@ def finding() -> Iterator[Figure]:
     yield Figure("benchmark 1: the first arm, with find", pulls(setup, 4000), "pulls", FIRST, at_most=True)
 
 
-FINDS: dict[
-    str, tuple[dict[str, Any], tuple[int, int]]
-] = {  # kinds of problem with `find`; what the rule before needed at one worker, and with 16
+Problem = tuple[dict[str, Any], tuple[int, int]]
+FINDS: dict[str, Problem] = {  # problems with `find`: what the rule before needed at one worker, and with 16
     "few reach the bar": ({"arms": 100, "means": (0.5, 0.92), "find": 1}, (50_100, 43_700)),
     "three of 100 reach it clearly": ({"arms": 100, "means": [0.6] * 97 + [0.97] * 3, "find": 1}, (495, 1_400)),
     "all are near it": ({"arms": 40, "means": (0.85, 0.95), "find": 3}, (8_080, 4_660)),

@@ -61,6 +61,6 @@ def test_a_run_does_not_wait_for_pulls_that_its_own_process_asked_for(tmp_path: 
 def test_a_study_that_finds_names_what_it_found() -> None:
     study = thresher.create_study("s", arms=["good", "bad"], at_least=0.5, cases=20, find=1)
     verdict = thresher.run(study, lambda pull: float(pull.arm == "good"), workers=1)
-    assert verdict.answer.endswith("Found: 'good'.")
+    assert verdict.answer == "Found 1 of 1: 'good'."
     none = thresher.create_study("n", arms=["bad"], at_least=0.5, cases=20, find=1)
-    assert thresher.run(none, lambda pull: 0.0, workers=1).answer.endswith("Found: none.")
+    assert thresher.run(none, lambda pull: 0.0, workers=1).answer == "Found 0 of 1."
