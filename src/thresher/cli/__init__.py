@@ -138,8 +138,8 @@ HELP = """Find which of K noisy options clear a bar, with as few evaluations as 
 Try it:
   thresher demo
   thresher run --at-least 0.9 --arms prompts.txt -- ./evaluate.sh {arm}
-  thresher run --at-least 0.9 --arms prompts.txt --cases questions.jsonl -- \\
-    python ask.py {arm} {case}
+  thresher run --at-least 90% --tolerance 2% --arms prompts.txt \\
+    --cases questions.jsonl -- python ask.py {arm} {case}
   thresher run --at-most 50ms --reward seconds --arms cmds.txt -- sh -c {arm}
 
 Each command has a help page with examples: thresher COMMAND --help

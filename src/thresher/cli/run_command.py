@@ -138,9 +138,10 @@ Each run replaces {arm} in COMMAND with an arm. COMMAND prints the reward: the l
 pass or fail, or True or False, as its last word. The same command line resumes the study after Ctrl-C or a crash.
 
 Examples:
-  Which prompts pass 90 % of my cases? ask.py runs one case and prints 1 or 0.
-    thresher run --at-least 0.9 --arms prompts.txt --cases cases.jsonl -- \\
-      python ask.py {arm} {case}
+  Which prompts pass 90 % of my cases, give or take 2 points? ask.py runs one
+  case and prints 1 or 0.
+    thresher run --at-least 90% --tolerance 2% --arms prompts.txt \\
+      --cases cases.jsonl -- python ask.py {arm} {case}
 
   Which tests are flaky? Exit 0 is a pass, exit 1 a failure; the bar is 99 %.
     thresher run --at-least 0.99 --arms tests.txt --reward exit-code -- \\
