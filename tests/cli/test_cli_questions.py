@@ -30,7 +30,7 @@ QUESTIONS = {
     ),
     "slow enough": (["--reward=seconds", "--at-least=1s"], "Which of 2 arms reach 1 s in at least 95 % of pulls?"),
     "a baseline": (["--baseline=a"], "Does the arm match or beat a?"),
-    "a margin": (["--baseline=a", "--margin=2%", "--cases=9"], "Does the arm beat a by 2 % on 9 cases?"),
+    "a margin": (["--baseline=a", "--margin=2%", "--cases=9"], "Does the arm beat a by 2 points on 9 cases?"),
     "a loss": (["--baseline=a", "--margin=-0.02", "--lower-is-better"], "Does the arm lose at most 0.02 to a?"),
     "a ratio": (["--baseline=a", "--ratio=1.05"], "Is the arm at least 1.05 times a in at least half of the pairs?"),
     "slower": (

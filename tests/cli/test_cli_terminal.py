@@ -182,7 +182,7 @@ def test_ctrl_c_on_the_terminal_reaches_thresher_and_not_its_commands(tmp_path: 
         terminal.wait_for(lambda seen: "stopping: waiting for 2 pending pulls" in seen.text)
         (tmp_path / "go").touch()
         assert terminal.finish() == 130
-        assert "It took 6 of at most 20 pulls" in terminal.text
+        assert "So far 6 of at most 20 pulls" in terminal.text
         assert "nothing was stored" in terminal.text
         assert "failed" not in terminal.text
 

@@ -80,7 +80,7 @@ def create(name: str, storage: str | None, **options: Any) -> None:
 
     Examples:
       thresher create prompts --at-least 0.9 --arms prompts.txt --budget 2000
-      thresher create prompts --at-least 90% --tolerance 2% --arms prompts.txt --cases 500
+      thresher create prompts --at-least 90% --tolerance 2% --arms prompts.txt
       thresher create rivals --baseline current --arms prompts.txt --cases 500
     """
     options["cases"] = cases_given(options["cases"])
