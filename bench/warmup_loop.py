@@ -24,10 +24,10 @@ from thresher.lab.repetition import (
     Proof,
     Rules,
     Times,
+    is_false,
     issue,
+    leaning,
     learn,
-    misjudged,
-    mislabelled,
     open_proof,
     saw,
     start_pull,
@@ -92,11 +92,9 @@ def measure_row(board: Board, arms: Arms, proof: Proof, certifies: bool, hung: i
         label = proof.docket.settled[arm] if certifies else OPEN
         if arm == hung:
             continue
-        if label == OPEN:
-            row[WRONG] += misjudged(board, arms, arm)
-        else:
-            row[SETTLED] += 1
-            row[WRONG] += mislabelled(label, arms.mean[arm], arms)
+        row[SETTLED] += label != OPEN
+        answer = leaning(board, arms, arm) if label == OPEN else label
+        row[WRONG] += answer == OPEN or is_false(answer, arms.mean[arm], arms.low_edge, arms.high_edge)
 
 
 def run_pool(

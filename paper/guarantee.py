@@ -35,7 +35,7 @@ def bad_arm(workers: int, slower: int) -> Setup:
 
 
 def label_by_arrival(setup: Setup, *, repetition: int, seed: int = 0) -> int:
-    """The label of a setup's only arm if rewards are committed as they come back; OPEN, ABOVE, BELOW or CLOSE.
+    """The label of a setup's only arm if rewards are committed as they come back; OPEN, ABOVE or BELOW.
 
     Certificates must not do this: if bad rewards take longer, the first ones back are good ones, and an arm below the
     bar looks as if it were above.
@@ -127,7 +127,7 @@ def _orders(axis: Any, rows: Sequence[dict[str, Any]]) -> None:
     axis.set(ylim=(-0.11, 1.04), yticks=[0, 0.25, 0.5, 0.75, 1.0])
     axis.yaxis.set_major_formatter(percent())
     label = "workers, all on one arm of mean 0.45 against 0.5"
-    axis.set(xlabel=label, title='Studies that wrongly settle on "above"')
+    axis.set(xlabel=label, title="Studies that wrongly say that it reaches the bar")
 
 
 def _growth(axis: Any, runs: Sequence[Growth]) -> None:
@@ -139,12 +139,12 @@ def _growth(axis: Any, runs: Sequence[Growth]) -> None:
         axis.plot(len(run.above) - 1, run.above[-1], "o", color=BLUE, markersize=6.5 if strong else 3.5, zorder=4)
     pulls = len(middle.above) - 1
     axis.plot(range(pulls + 1), middle.below, color=ORANGE, linewidth=1.6)
-    note(axis, "its capital that\nbets on “below”", (pulls, middle.below[-1]), (6, -9), color="#8A5F00")
+    note(axis, "its capital\nfor missing it", (pulls, middle.below[-1]), (6, -9), color="#8A5F00")
     note(axis, f"settled after {pulls:,} pulls", (pulls, middle.above[-1]), (0, 8), color=BLUE)
     axis.axhline(LEVEL, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
     note(axis, "the level: K / risk = 10 / 0.05 = 200", (4, 330), color="#505050")
     axis.set(yscale="log", ylim=(0.15, 1200), xlim=(0, 1.06 * max(len(run.above) for run in runs)))
     axis.set_yticks([1, 10, 100, 1000], ["1", "10", "100", "1,000"])
     axis.minorticks_off()
-    title = 'Capital that bets on "above": twelve such arms'
+    title = "Capital for reaching the bar: twelve such arms"
     axis.set(xlabel="pulls of an arm of mean 0.6 against 0.5", title=title)

@@ -227,3 +227,39 @@ def test_a_pilot_with_a_reward_outside_the_bounds_is_refused_until_they_are_give
     with pytest.raises(thresher.InvalidInput, match=r"reward 1\.5: a recorded reward must lie within the bounds"):
         run(*PLAN, file)
     assert run(*PLAN, file, "--bounds", "0:2")
+
+
+def test_plan_shows_what_other_tolerances_and_the_other_guarantee_take() -> None:
+    problem = ["--at-least", "0.5", "--arms", "8", "--means", "0.2:0.8", "--workers", "4", "--cases", "200"]
+    problem += ["--tolerance", "0.04", "--cost-per-pull", "0.5"]
+    data = json.loads(run("plan", *problem, "--format", "json"))
+    pulls = {(choice["tolerance"], choice["guarantee"]): choice["pulls"] for choice in data["choices"]}
+    assert list(pulls) == [(z, kind) for z in (0.0, 0.01, 0.02, 0.03, 0.04, 0.05) for kind in ("all", "rate")]
+    for kind in ("all", "rate"):
+        assert pulls[0.0, kind] > pulls[0.02, kind] > pulls[0.05, kind]
+    assert all(pulls[z, "rate"] <= 1.05 * pulls[z, "all"] for z, _ in pulls)
+    [asked] = [choice for choice in data["choices"] if choice["asked"]]
+    assert (asked["tolerance"], asked["guarantee"], asked["finished"]) == (0.04, "all", 1.0)
+    assert asked["full_run_share"] == pytest.approx(asked["pulls"] / 1600)
+    assert asked["cost"] == pytest.approx(asked["pulls"] / 2)
+    assert asked["low"] <= asked["pulls"] <= asked["high"]
+    text = run("plan", *problem)
+    assert "give or take" in text
+    assert "no answer wrong *" in text
+    assert max(map(len, text.splitlines()[:18])) <= 80
+
+
+def test_plan_says_more_than_where_not_every_study_is_finished() -> None:
+    problem = ["--at-least", "0.5", "--arms", "2", "--means", "0.5,0.9", "--tolerance", "0.05"]
+    first, *_, last = json.loads(run("plan", *problem, "--format", "json"))["choices"]
+    assert first["finished"] < 1.0
+    assert (first["high"], first["seconds"]) == (None, None)
+    assert (last["finished"], last["high"] > last["pulls"]) == (1.0, True)
+    assert "> " in run("plan", *problem)
+
+
+def test_a_plan_offers_tolerances_that_fit_between_the_bar_and_the_bounds() -> None:
+    problem = Setup(family="bernoulli", arms=5, means=(0.8, 1.0), at_least=0.995, budget=10, confidence=0.95)
+    assert planning.tolerances(problem) == [0.0, 0.001, 0.002, 0.003]
+    wide = Setup(family="clipped", arms=5, means=(0.0, 60.0), bounds=(0, 60), at_least=30, budget=10, confidence=0.95)
+    assert planning.tolerances(wide) == [0.0, 0.6, 1.2, 1.8, 3.0]

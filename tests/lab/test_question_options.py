@@ -24,7 +24,10 @@ pytestmark = pytest.mark.usefixtures("interpreted")
         (("--at-most", "0.5"), "Which of 3 arms stay within 0.5?"),
         (("--at-least", "0.5", "--share", "0.7"), "Which of 3 arms reach 0.5 in at least 70 % of pulls?"),
         (("--baseline", "0", "--margin", "0.1"), "Which of 2 arms beat 'arm 0' by 0.1?"),
-        (("--baseline", "0", "--ratio", "1", "--lower-is-better"), "Which of 2 arms stay within 1 times 'arm 0' in at"),
+        (
+            ("--baseline", "0", "--ratio", "1", "--lower-is-better"),
+            "Which of 2 arms are at most as much as 'arm 0' in at",
+        ),
     ],
 )
 def test_simulate_asks_in_the_words_of_a_study(options: tuple[str, ...], question: str) -> None:

@@ -100,6 +100,7 @@ RUNS: dict[str, list[Setup]] = {
     "rate, at once": [PASSES.but(guarantee="rate", budget=4000, tolerance=0.05)],
     "find, delayed": [
         PASSES.but(policy=None, find=2, budget=4000, delay=WORKERS),
+        PASSES.but(policy=None, find=3, budget=4000, delay=WORKERS, tolerance=0.05),
         PASSES.but(policy=None, find=9, budget=2000, delay=WORKERS, lost=(0.3, 0.1), hung=0.01),
     ],
     "rate, delayed": [
@@ -116,9 +117,11 @@ RUNS: dict[str, list[Setup]] = {
         PASSES.but(policy=None, find=2, cases=150, budget=1650, delay=WORKERS),
         PASSES.but(policy=None, find=9, cases=60, budget=900, delay=WORKERS, lost=(0.3, 0.1), hung=0.01),
         PASSES.but(policy=None, find=11, cases=60, budget=660, delay="fifo:3"),
+        PASSES.but(policy=None, find=3, cases=60, budget=660, delay=WORKERS, tolerance=0.05),
     ],
     "questions: delayed": [
         MEASURED.but(at_most=0.5, bounds=(0.0, 1.3)),
+        MEASURED.but(at_most=0.5, tolerance=0.03),
         MEASURED.but(share=0.6, delay="batch:16", tolerance=0.1),
         MEASURED.but(share=0.7, at_most=0.52, **LOSSES),
         AGAINST.but(margin=0.05, bounds=(-0.2, 1.1)),
@@ -131,7 +134,7 @@ RUNS: dict[str, list[Setup]] = {
         AGAINST.but(cases=150, margin=0.02),
         AGAINST.but(cases=90, lower_is_better=True, tolerance=0.05, lost=(0.3, 0.1)),
         AGAINST.but(cases=60, find=3, **LOSSES),
-        AGAINST.but(cases=60, share=0.6, delay="fifo:3"),
+        AGAINST.but(cases=60, share=0.6, delay="fifo:3", tolerance=0.1),
         AGAINST.but(cases=120, ratio=1.1, lower_is_better=True, delay="batch:16"),
         AGAINST.but(cases=1),
     ],

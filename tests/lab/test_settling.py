@@ -1,4 +1,4 @@
-"""How soon arms are settled: the default policy, Kano et al.'s benchmarks, single arms, and arms that are close.
+"""How soon arms are settled: the default policy, Kano et al.'s benchmarks, single arms, and arms near the bar.
 
 Seeded; margins are such that an honest change of seed would fail less than once in a million.
 """
@@ -69,7 +69,7 @@ def test_pulls_to_settle_one_arm(family: str, mean: float, spread: float, bar: f
 
 
 @pytest.mark.parametrize(("arms", "tolerance"), [(1, 0.1), (1, 0.05), (10, 0.1)])
-def test_with_a_tolerance_an_arm_on_the_bar_becomes_close_after_a_bounded_number_of_pulls(
+def test_with_a_tolerance_an_arm_on_the_bar_is_settled_after_a_bounded_number_of_pulls(
     arms: int, tolerance: float
 ) -> None:
     """The bound is for the hardest arm, half a tolerance from the bar; an arm on the bar takes fewer pulls."""

@@ -1,11 +1,13 @@
 """The simulator: the same seed gives the same numbers, whatever the threads; delays behave as described."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from draws import drawn
 
+from thresher.core import policies
 from thresher.lab import Result, Setup, simulate
 from thresher.lab.simulator import instances
 
@@ -123,3 +125,23 @@ def test_standard_errors_are_those_of_the_mean_over_repetitions() -> None:
     shares = 1.0 - result.measures.wrong[:, -1] / 10
     assert result.accuracy[-1] == pytest.approx(shares.mean())
     assert result.accuracy_se[-1] == pytest.approx(shares.std(ddof=1) / 8)
+
+
+def test_both_losses_are_measured_any_arm_wrong_and_any_arm_wrong_by_more_than_the_tolerance() -> None:
+    settings: dict[str, Any] = {"family": "bernoulli", "arms": 4, "means": [0.49, 0.45, 0.51, 0.56], "at_least": 0.5}
+    certified = simulate(
+        Setup(**settings, budget=20_000, confidence=0.95, tolerance=0.05), repetitions=100, seed=1
+    )  # two arms lie within the tolerance, where either answer is right
+    assert certified.certificates is not None
+    assert certified.certificates.any_wrong[-1] <= 0.05
+    assert certified.success_within[-1] >= 0.95
+    assert 0.3 < certified.success[-1] < certified.success_within[-1] - 0.05
+    assert certified.accuracy[-1] < certified.accuracy_within[-1]
+    last = certified.rows()[-1]
+    assert (last["success"], last["success_within"]) == (certified.success[-1], certified.success_within[-1])
+    slack = simulate(Setup(**settings, policy=policies.apt(slack=0.05), budget=4000), repetitions=100, seed=1)
+    assert slack.setup.within == 0.05
+    assert slack.success[-1] < slack.success_within[-1]
+    exact = simulate(Setup(**settings, policy="apt", budget=4000), repetitions=100, seed=1)
+    assert (exact.success == exact.success_within).all()
+    assert "success_within" not in exact.rows()[-1]

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..core.parameters import BARS
-from ..core.sentences import question_of
+from ..core.sentences import question_of, wording_of
 from ..errors import InvalidInput
 from ..text.phrasing import plural
-from ..text.quantities import duration
+from ..text.quantities import duration, percent
 from . import lab_options as lab
 from .error_wording import naming_options
 from .options import Number, PolicyName, Whole, of_parameter, option
 from .output import put, say, standard_output
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from ..lab.comparing import Comparison
     from ..lab.planning import Plan
     from ..lab.result import Certificates, Result
@@ -35,13 +37,13 @@ def print_data(style: str, rows: list[dict[str, Any]], data: dict[str, Any]) -> 
         put(csv_text(rows), end="")
 
 
-def within(share: float, error: float | None, *, sign: str = "") -> str:
+def within(share: float, error: float | None, *, sign: str = "", decimals: int = 2) -> str:
     """A share with its standard error, if that is known.
 
     >>> within(0.5, 0.01), within(0.5, None)
     ('50.00% ± 1.00%', '50.00%')
     """
-    return f"{share:{sign}.2%}" + ("" if error is None else f" ± {error:.2%}")
+    return f"{share:{sign}.{decimals}%}" + ("" if error is None else f" ± {error:.{decimals}%}")
 
 
 def print_result(result: "Result") -> None:
@@ -53,18 +55,21 @@ def print_result(result: "Result") -> None:
     delay = "every reward seen at once" if str(setup.timing) == "none" else f"delay {setup.timing}"
     title = f"{question_of(setup.spec)} {setup.rules}, {setup.family} {'arm' if setup.arms == 1 else 'arms'}, {delay}"
     shares = {"arms right": "accuracy", "all right": "success"}
+    if setup.within:
+        shares[f"all right, ± {wording_of(setup.spec).distance(setup.within)}"] = "success_within"
     if result.certificates is not None:
         title += f", confidence {setup.confidence:g}" + (", error rate" if setup.ranks else "")
         shares |= {"arms settled": "settled", "wrongly settled": "any_wrong_settled"}
-    table = Table(title=title, title_justify="left")
+    console = Console(file=standard_output())
+    narrow = console.width < 100 and len(shares) > 4
+    table = Table(title=title, title_justify="left", padding=(0, 0 if narrow else 1))
     for name in ("pulls", *shares, *(("seconds",) if setup.timing.timed else ())):
         table.add_column(name, justify="right")
     for row in result.rows():
         cells = [f"{row['pulls']:,}"]
         for name in shares.values():
-            cells.append(within(row[name], row[f"{name}_se"]))
+            cells.append(within(row[name], row[f"{name}_se"], decimals=1 if narrow else 2))
         table.add_row(*cells, *([f"{row['seconds']:,.1f}"] if "seconds" in row else []))
-    console = Console(file=standard_output())
     console.print(table)
     console.print("; ".join(_summary(result)), highlight=False)
 
@@ -84,7 +89,7 @@ def _summary(result: "Result") -> list[str]:
 
 
 def _certified(certificates: "Certificates", *, is_replay: bool) -> list[str]:
-    """When everything was settled or found, as a share of a full run, and how many labels of each list are wrong."""
+    """When everything was settled or found, as a share of a full run, and how many of each list are wrong."""
     used, error = certificates.used
     after = f"{used:,.0f}" + ("" if error is None else f" ± {error:,.0f}") + " pulls"
     if certificates.find is not None:
@@ -101,12 +106,49 @@ def _certified(certificates: "Certificates", *, is_replay: bool) -> list[str]:
     elif certificates.full_run:
         parts.append(f"{share:.1%} of a full run, which takes {certificates.full_run:,} pulls")
     for name, wrong in certificates.false_shares.items():
-        parts.append(f"of the arms settled {name}, {within(*wrong)} were wrong")
+        does = "reach" if name == "reached" else "miss"
+        parts.append(f"of the arms certified to {does} the bar, {within(*wrong)} were wrong")
     return parts
 
 
-def print_plan(plan: "Plan") -> None:
-    """Print the pulls and the time that each target takes with each policy."""
+def about(value: float) -> str:
+    """A number of three digits.
+
+    >>> about(15_436.2), about(98.74)
+    ('15,400', '98.7')
+    """
+    return f"{float(f'{value:.3g}'):,.6g}"
+
+
+def choices_table(plan: "Plan", cost: float | None, *, narrow: bool) -> "Table":
+    """What certifying every arm takes, by tolerance and guarantee."""
+    from rich.table import Table
+
+    wording = wording_of(plan.setup.spec)
+    risk = percent(round(1.0 - (plan.setup.confidence or 0.0), 12), exact=True)
+    guarantees = {"all": "no answer wrong", "rate": f"{risk} may be wrong"}
+    title = "What it takes until every arm is certified (* as you asked)"
+    table = Table(title=title, title_justify="left", padding=(0, 0 if narrow else 1))
+    names = ["give or take", "guarantee", "pulls", NINE_OF_TEN, *(["full run"] if plan.setup.cases else []), "time"]
+    for name in [*names, *(["cost"] if cost is not None else [])]:
+        table.add_column(name, justify="left" if name == "guarantee" else "right", no_wrap=True)
+    for choice in plan.choices:
+        is_first = choice.guarantee == "all" or len({other.guarantee for other in plan.choices}) == 1
+        more = "" if choice.finished == 1.0 else "> "
+        ends = f"{choice.low:,} – {f'{choice.high:,}' if choice.high is not None else '…'}"
+        cells = [wording.distance(choice.tolerance) if is_first else ""]
+        cells += [guarantees[choice.guarantee] + (" *" if choice.asked else ""), more + about(choice.pulls), ends]
+        if choice.full_run_share is not None:
+            cells.append(f"{more}{choice.full_run_share:.0%}")
+        cells.append("" if choice.seconds is None else duration(choice.seconds))
+        if cost is not None:
+            cells.append(more + about(cost * choice.pulls))
+        table.add_row(*cells, style="bold" if choice.asked else "")
+    return table
+
+
+def print_plan(plan: "Plan", cost: float | None = None) -> None:
+    """Print what the question takes, then the pulls and the time of each target with each policy."""
     from rich.console import Console
     from rich.table import Table
 
@@ -120,6 +162,9 @@ def print_plan(plan: "Plan") -> None:
     title += ", error rate" if plan.setup.ranks else ""
     console = Console(file=standard_output())
     wide, narrow = console.width >= 110, console.width < 90  # wide has room for bars
+    if plan.choices:
+        console.print(choices_table(plan, cost, narrow=narrow))
+        console.print()
     table = Table(title=title, title_justify="left", padding=(0, 0 if narrow else 1))
     folded = ("to have", "with") if narrow else ("to have",)
     for name in ("to have", "with", "pulls", NINE_OF_TEN, "time", "runs", *([""] if wide else [])):
@@ -147,7 +192,7 @@ def print_plan(plan: "Plan") -> None:
         words = f"runs: the number of simulated studies. Figures from few runs (here as few as {fewest}) are rough."
         console.print(words, highlight=False)
     if any(need.pulls is None and need.target == ALL_SETTLED[0] for need in plan.needs) and not plan.setup.tolerance:
-        words = "An arm near the bar is settled late or never; with a --tolerance, it is settled as close."
+        words = "An arm near the bar is settled late or never; with a --tolerance, either answer about it is right."
         console.print(words, highlight=False)
 
 
@@ -276,16 +321,25 @@ def simulate(
 @option("--workers W", "How many pulls run at once.", type=Whole(), default=1)
 @option("--seconds-per-pull S", "How long a pull takes.", type=Number(), default=1.0)
 @option("--service HOW", "constant, exponential, lognormal:0.5, failures:5.", default="constant")
+@option("--cost-per-pull C", "What a pull costs, in any currency.", type=Number())
 @lab.PICTURE
 @lab.THREADS
 @lab.SEED
 @lab.OUTPUT
 def plan(
-    pilot: str | None, picture: str | None, force: bool, style: str, threads: int | None, seed: int, **options: Any
+    pilot: str | None,
+    picture: str | None,
+    force: bool,
+    style: str,
+    threads: int | None,
+    seed: int,
+    cost_per_pull: float | None,
+    **options: Any,
 ) -> None:
     r"""Estimate how many pulls, and how much time, a problem will need.
 
-    Simulates your problem with the default policy, with equal allocation, and with equal allocation that skips settled
+    First what it takes until every arm is certified, with your tolerance and others, and with both guarantees. Then it
+    simulates your problem with the default policy, with equal allocation, and with equal allocation that skips settled
     arms: how many pulls until the labels are right, and until they are settled. With --cases, it also says what that
     is of a full run. From a pilot, each simulated study draws the arms anew from what the pilot leaves possible.
 
@@ -334,10 +388,23 @@ def plan(
     with naming_options(options):
         result = lab.drawn(picture, work, pictures.draw_plan, force=force)
     if style == "table":
-        print_plan(result)
+        print_plan(result, cost_per_pull)
     else:
         full = {} if result.full_run is None else {"full_run": result.full_run.to_json()}
-        print_data(style, result.rows(), {"format": 1, "workers": result.workers, **full, "needs": result.rows()})
+        costs = {} if cost_per_pull is None else {"cost_per_pull": cost_per_pull}
+        choices = [
+            {**vars(choice), **({} if cost_per_pull is None else {"cost": cost_per_pull * choice.pulls})}
+            for choice in result.choices
+        ]
+        everything = {
+            "format": 1,
+            "workers": result.workers,
+            **costs,
+            **full,
+            "choices": choices,
+            "needs": result.rows(),
+        }
+        print_data(style, result.rows(), everything)
 
 
 # ``thresher compare``: several policies on the same draws.
@@ -382,6 +449,7 @@ Examples:
 @lab.CHECKPOINTS
 @lab.DELAY
 @option("--confidence C", "off, or a number: settle arms at this confidence.", default="off")
+@of_parameter("tolerance", units=False)
 @option("--repetitions N", "How many studies to simulate with each policy.", type=Whole(), default=1000)
 @lab.PICTURE
 @lab.THREADS
@@ -394,7 +462,7 @@ def compare(picture: str | None, style: str, force: bool, **options: Any) -> Non
 
     names = {**options, "policy": None, "family": None}  # these options may be repeated
     with naming_options(names):
-        same = ("arms", "at_least", "means", "spreads", "budget", "checkpoints", "delay")
+        same = ("arms", "at_least", "means", "spreads", "budget", "checkpoints", "delay", "tolerance")
         settings = {name: options[name] for name in same}
         settings["confidence"] = lab.confidence_in(options["confidence"])
         if "recorded" in options["kinds"]:
@@ -415,7 +483,11 @@ def compare(picture: str | None, style: str, force: bool, **options: Any) -> Non
     else:
         rows = [row for comparison in comparisons for row in comparison.rows()]
         shown = {name: options[name] for name in ("arms", "budget", "delay", "repetitions", "seed")}
-        print_data(style, rows, {"format": 1, "at_least": options["at_least"], **shown, "results": rows})
+        print_data(
+            style,
+            rows,
+            {"format": 1, "at_least": options["at_least"], "tolerance": options["tolerance"], **shown, "results": rows},
+        )
 
 
 def print_comparisons(comparisons: "list[Comparison]") -> None:
@@ -426,9 +498,7 @@ def print_comparisons(comparisons: "list[Comparison]") -> None:
     console, repetitions = Console(file=standard_output()), comparisons[0].first.repetitions
     for comparison in comparisons:
         first, *others = comparison.results
-        measures = {"arms right": "accuracy"}
-        measures |= {"arms settled": "settled"} if comparison.first.setup.certifies else {}
-        for title, measure in measures.items():
+        for title, measure in _compared(comparison).items():
             table = Table(title=f"{comparison.family} arms: {title}", title_justify="left")
             for name in ("pulls", first, *(f"{other} − {first}" for other in others)):
                 table.add_column(name, justify="right", overflow="fold")
@@ -447,13 +517,24 @@ def print_comparisons(comparisons: "list[Comparison]") -> None:
     console.print(f"{words}; ± is one standard error; {_marks(comparisons)}", highlight=False)
 
 
+def _compared(comparison: "Comparison") -> dict[str, str]:
+    """What tables compare, by its title; with a tolerance, whether any arm is wrong, and whether by more than that."""
+    setup = comparison.first.setup
+    measures = {"arms right": "accuracy"}
+    if setup.within:
+        measures["all arms right"] = "success"
+        measures[f"all arms right, give or take {wording_of(setup.spec).distance(setup.within)}"] = "success_within"
+    return measures | ({"arms settled": "settled"} if setup.certifies else {})
+
+
 def _marks(comparisons: "list[Comparison]") -> str:
     """What the stars mean, and how many to expect between equal policies, by chance."""
     first = comparisons[0].first
     if first.repetitions < ENOUGH:
         return f"nothing is marked * below {ENOUGH} repetitions: the errors themselves are not known well enough"
-    measures = 2 if first.setup.certifies else 1
-    cells = measures * sum((len(comparison.results) - 1) * len(comparison.pulls) for comparison in comparisons)
+    cells = len(_compared(comparisons[0])) * sum(
+        (len(comparison.results) - 1) * len(comparison.pulls) for comparison in comparisons
+    )
     chance = f"{cells * BY_CHANCE:.2g} of these {cells}" if cells > 1 else f"one in {1 / BY_CHANCE:.0f}"
     return (
         f"* marks differences of at least {CLEAR} standard errors: between equal policies, {chance} would be marked by "

@@ -40,6 +40,14 @@ class Comparison:
     def pulls(self) -> Sequence[int]:
         return self.first.setup.checkpoints
 
+    @property
+    def measures(self) -> list[Measure]:
+        """What is compared."""
+        setup = self.first.setup
+        measures: list[Measure] = ["accuracy", "success"]
+        measures += ["accuracy_within", "success_within"] if setup.within else []
+        return [*measures, *(["settled"] if setup.certifies else [])]  # type: ignore[list-item]
+
     def difference(self, policy: str, measure: Measure) -> Difference:
         """How much better a policy is than the first; the error is that of paired repetitions."""
         apart = self.results[policy].by_repetition(measure) - self.first.by_repetition(measure)
@@ -47,9 +55,7 @@ class Comparison:
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """A row for each policy and checkpoint."""
-        measures: list[Measure] = ["accuracy", "success"]
-        if self.first.setup.certifies:
-            measures.append("settled")
+        measures = self.measures
         for policy, result in self.results.items():
             apart = {measure: self.difference(policy, measure) for measure in measures}
             for index, pulls in enumerate(self.pulls):
@@ -102,7 +108,11 @@ def prepared(
 ) -> dict[str, dict[str, Setup]]:
     """The setups by family and policy, checked and compiled; ``shows`` draws a progress bar on a terminal."""
     checked(repetitions, seed, threads)  # before anything is compiled
-    chosen = named(policies, certificates=settings.get("confidence") is not None)
+    certifies = settings.get("confidence") is not None
+    chosen = named(policies, certificates=certifies)
+    if not certifies and "within" not in settings:  # the same for all
+        least, most = settings.get("bounds") or (0.0, 1.0)
+        settings["within"] = (most - least) * max(policy.slack for policy in chosen.values())
     setups = {
         family: {name: Setup(**settings, policy=policy, family=family, common=True) for name, policy in chosen.items()}
         for family in dict.fromkeys(kinds or families(settings.get("confidence")))

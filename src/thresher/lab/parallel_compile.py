@@ -50,7 +50,7 @@ def _wait_for(child: "subprocess.Popen[bytes]") -> None:
 def compile_here(loops: Sequence[Kind], progress: Callable[[int], None] | None = None) -> None:
     """Compile some loops; ``progress`` is called after every loop."""
     for loop in loops:
-        prepared(_smallest_game(loop), loop.certifies)
+        prepared(_smallest_game(loop), loop)
         if progress is not None:
             progress(1)
 

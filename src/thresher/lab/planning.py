@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core import checks, policies
+from ..core.parameters import Guarantee
 from ..errors import InvalidInput
 from . import delays
+from .compiler import Kind
 from .families import Reals
 from .parallel_compile import compile_together
 from .recorded import Recorded
@@ -182,6 +185,104 @@ def full_run_of(result: Result) -> FullRun:
     return FullRun(result.setup.arms * result.setup.cases, float(used.mean()), error, int(low), int(high))
 
 
+# What a study takes until every arm is certified, by how exact the answer has to be.
+
+POINTS = (0, 1, 2, 3, 5)  # tolerances, in hundredths of the range of rewards, or of a share
+CHOICE_PULLS = 300_000  # of all repetitions of a choice; more only if FEWEST repetitions take more
+TRIED = 8  # repetitions of a choice, to see how long they are; enough where some are not finished
+FEWEST_CHOICES = 3  # tolerances that fit; else tenths of these are shown
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The pulls and seconds until every arm is certified, with a tolerance and a guarantee: means over studies.
+
+    Nine of ten studies take between ``low`` and ``high`` pulls. If some were not finished (``finished`` is the share
+    that were), ``pulls`` is less than the mean, ``seconds`` is None, and so may be ``high``.
+    """
+
+    tolerance: float
+    guarantee: Guarantee
+    asked: bool  # whether this is the question that the plan was asked about
+    pulls: float
+    pulls_se: float | None
+    low: int
+    high: int | None
+    full_run_share: float | None  # with cases
+    seconds: float | None
+    finished: float
+    repetitions: int
+
+
+def tolerances(setup: Setup) -> list[float]:
+    """Tolerances to choose from, smallest first: those that fit between the bar and the bounds, and the setup's own.
+
+    >>> problem = Setup(family="bernoulli", arms=5, means=(0.8, 1.0), at_least=0.9, budget=10, confidence=0.95)
+    >>> tolerances(problem), tolerances(problem.but(at_least=0.99, tolerance=0.004))
+    ([0.0, 0.01, 0.02, 0.03, 0.05], [0.0, 0.001, 0.002, 0.003, 0.004, 0.005])
+    """
+    low, high = (0.0, 1.0) if setup.spec.share is not None else setup.bounds
+    fitting: list[float] = []
+    for digits in range(2, 12):
+        steps = [float(Decimal(points).scaleb(-digits) * Decimal(repr(high - low))) for points in POINTS]
+        fitting = [step for step in steps if _fits(setup, step)]
+        if len(fitting) >= FEWEST_CHOICES:
+            break
+    return sorted({*fitting, setup.tolerance})
+
+
+def _fits(setup: Setup, tolerance: float) -> bool:
+    try:
+        setup.but(tolerance=tolerance)
+    except InvalidInput:
+        return False
+    return True
+
+
+def choices(asked: Result, loop: Kind, **shared: Any) -> list[Choice]:
+    """What a question takes with each tolerance and guarantee; ``asked`` has been played already, as it was asked."""
+    setup, is_finished = asked.setup, (asked.measures.settled[:, -1] == asked.setup.contenders).all()
+    *_, (most, _) = _stages(setup)
+    pulls = most if setup.cases else most // 2
+    made = []
+    for tolerance in tolerances(setup):
+        for guarantee in ("all", "rate") if setup.contenders > 1 else (setup.guarantee,):
+            is_asked = (tolerance, guarantee) == (setup.tolerance, setup.guarantee)
+            if is_asked and is_finished:
+                made.append(_choice(asked, asked=True))
+                continue
+            own = setup.but(tolerance=tolerance, guarantee=guarantee, budget=pulls, checkpoints=(pulls,))
+            result = simulate(own, repetitions=TRIED, played_as=loop, **shared)
+            if (result.measures.settled[:, -1] == own.contenders).all():
+                affordable = int(CHOICE_PULLS / result.measures.used.mean())
+                result = simulate(own, repetitions=min(MOST, max(FEWEST, affordable)), played_as=loop, **shared)
+            made.append(_choice(result, asked=is_asked))
+    return made
+
+
+def _choice(result: Result, *, asked: bool) -> Choice:
+    """What the repetitions of a choice took."""
+    setup, measures, certificates = result.setup, result.measures, result.certificates
+    assert certificates is not None
+    mean, error = certificates.used
+    done = measures.settled[:, -1] == setup.contenders
+    used = np.where(done, measures.used[:, 0], np.inf)
+    low, high = np.quantile(used, RANGE, method="inverted_cdf")
+    return Choice(
+        setup.tolerance,
+        setup.guarantee,
+        asked,
+        mean,
+        error,
+        int(min(low, mean)),
+        int(high) if np.isfinite(high) else None,
+        mean / certificates.full_run if certificates.full_run else None,
+        float(measures.ended[:, 0].mean()) if done.all() else None,
+        certificates.finished,
+        result.repetitions,
+    )
+
+
 TARGETS = (("90 % of arms right", 0.90), ("95 % of arms right", 0.95), ("99 % of arms right", 0.99))
 ALL_RIGHT = ("all arms right with probability 0.9", 0.9)
 SETTLED = ("90 % of arms settled", 0.9)
@@ -246,6 +347,7 @@ class Plan:
     workers: int
     needs: tuple[Need, ...]
     curves: dict[str, Curve]  # by policy
+    choices: tuple[Choice, ...] = ()  # by tolerance and guarantee, with certificates
     full_run: FullRun | None = None  # with cases
 
     def rows(self) -> list[dict[str, Any]]:
@@ -280,12 +382,16 @@ def plan(
     checks.number("seconds per pull", seconds)
     checked(FEWEST, seed, threads)
     chosen = lines(setup.but(delay=_delay(workers, service, seconds)))
-    certifies = setup.certifies
-    compile_together([kind(line.setup, certifies) for line in chosen])
-    played = [_needs(line, certifies, seed, threads) for line in chosen]
+    shared = {"seed": seed, "threads": threads, "per_arm": False}
+    loops = {line.name: kind(line.setup)._replace(certifies=setup.certifies, ranks=setup.certifies) for line in chosen}
+    compile_together(loops.values())
+    played = [_needs(line, loops[line.name], **shared) for line in chosen]
+    offered = choices(played[0][2], loops[chosen[0].name], **shared) if setup.certifies else []
     needs = [own[target] for target, _ in chosen[0].targets for own, _, _ in played if target in own]
     curves = {line.name: curve for line, (_, curve, _) in zip(chosen, played, strict=True)}
-    return Plan(setup, workers, tuple(needs), curves, full_run_of(played[0][2]) if setup.cases else None)
+    return Plan(
+        setup, workers, tuple(needs), curves, tuple(offered), full_run_of(played[0][2]) if setup.cases else None
+    )
 
 
 def _delay(workers: int, service: str, seconds: float) -> delays.Delay:
@@ -309,12 +415,13 @@ def lines(setup: Setup) -> list[Line]:
     certifies, uniform = setup.certifies, policies.uniform()
     equal = setup.but(policy=uniform)
     own = Line(SKIPS if certifies and setup.rules == uniform else str(setup.rules), setup)
-    plain = [] if setup.cases else [Line(str(uniform), equal.but(confidence=None, tolerance=0.0, guarantee="all"))]
+    uncertified = {"confidence": None, "tolerance": 0.0, "guarantee": "all", "within": setup.within}
+    plain = [] if setup.cases else [Line(str(uniform), equal.but(**uncertified))]
     skipping = [Line(SKIPS, equal)] if certifies else []
     return list({line.name: line for line in (own, *plain, *skipping)}.values())
 
 
-def _needs(line: Line, certifies: bool, seed: int, threads: int | None) -> tuple[dict[str, Need], Curve, Result]:
+def _needs(line: Line, loop: Kind, **shared: Any) -> tuple[dict[str, Need], Curve, Result]:
     """The needs of the line, its curve, and the result of the last stage."""
     setup, result = line.setup, None
     left = list(line.targets)
@@ -324,11 +431,9 @@ def _needs(line: Line, certifies: bool, seed: int, threads: int | None) -> tuple
         points = _points(setup.contenders * setup.rules.warmup, last)
         # at its budget a run waits for every reward, so measure before it
         played = setup.but(budget=points[-1] + 1, checkpoints=points)
-        result = simulate(
-            played, repetitions=repetitions, seed=seed, threads=threads, per_arm=False, certifies=certifies
-        )
+        result = simulate(played, repetitions=repetitions, played_as=loop, **shared)
         for target, level in list(left):
-            need = needs[target] = _read(target, level, line.name, result, points, seed)
+            need = needs[target] = _read(target, level, line.name, result, points, shared["seed"])
             if need.pulls is not None and need.high is not None:
                 left.remove((target, level))
         _extend(curve, result, points)
@@ -357,9 +462,9 @@ def _extend(curve: Curve, result: Result, points: Sequence[int]) -> None:
     new = [index for index, pulls in enumerate(points) if pulls > begin]
     curve.pulls.extend(points[index] for index in new)
     columns = [
-        (curve.accuracy, result.accuracy),
-        (curve.accuracy_se, result.accuracy_se),
-        (curve.success, result.success),
+        (curve.accuracy, result.accuracy_within),
+        (curve.accuracy_se, standard_error(result.by_repetition("accuracy_within"))),
+        (curve.success, result.success_within),
     ]
     if result.certificates is not None:
         columns.append((curve.settled, result.certificates.share))
@@ -372,7 +477,7 @@ def _reached(target: str, result: Result) -> Rows:
     if target == ALL_SETTLED[0]:
         return np.asarray(result.by_repetition("settled") == 1.0, np.float64)
     return result.by_repetition(
-        "success" if target == ALL_RIGHT[0] else "settled" if target == SETTLED[0] else "accuracy"
+        "success_within" if target == ALL_RIGHT[0] else "settled" if target == SETTLED[0] else "accuracy_within"
     )
 
 

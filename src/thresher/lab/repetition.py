@@ -61,7 +61,7 @@ class Arms(NamedTuple):
     bar: float
     least: float  # the lowest value that can count, and the highest
     most: float
-    low_edge: float  # the bar less the tolerance, and plus it
+    low_edge: float  # the bar less `Setup.within`, and plus it
     high_edge: float
     measure: Measure
     base: int  # the arm that is the baseline; −1: there is none
@@ -75,7 +75,8 @@ class Measures(NamedTuple):
     """The measurements: rows are repetitions, columns are checkpoints."""
 
     checkpoints: Counts  # rising numbers of pulls; the last one is the budget
-    wrong: Table  # arms on the wrong side of the bar, or without a reward
+    wrong: Table  # arms with a wrong answer, or without a reward; open arms are judged by their means
+    beyond: Table  # ... and of these, arms that are wrong by more than `Setup.within`
     issued: Table  # pulls by checkpoint and arm, summed over repetitions; or no rows
     clock: Times
     busy: Times  # a single column: time that workers spent on pulls
@@ -109,6 +110,7 @@ def blank_measures(checkpoints: Sequence[int], arms: int, rows: int, *, per_arm:
     return Measures(
         checkpoints=points,
         wrong=np.zeros((rows, len(points)), np.int64),
+        beyond=np.zeros((rows, len(points)), np.int64),
         issued=np.zeros((len(points) if per_arm else 0, arms), np.int64),
         clock=np.zeros((rows, len(points))),
         busy=np.zeros((rows, 1)),
@@ -194,23 +196,31 @@ def start_pull(arms: Arms, arm: int, state: Words) -> None:
     arms.asked[arm] += 1
 
 
-def misjudged(board: Board, arms: Arms, arm: int) -> bool:
-    """Whether the arm's mean is on the wrong side of the bar, or there is no reward yet."""
+def is_false(label: int, mean: float, low_edge: float, high_edge: float) -> bool:
+    """Whether a label is wrong, given the true mean. A mean exactly on an edge reaches it."""
+    return mean < low_edge if label == ABOVE else mean >= high_edge
+
+
+def leaning(board: Board, arms: Arms, arm: int) -> int:
+    """The label that the arm's mean so far suggests; OPEN without a reward."""
     seen = board.seen[arm]
     if seen == 0:
-        return True
-    above = arms.mean[arm] >= arms.bar
-    return is_above(board.total[arm] + board.residue[arm], seen, arms.bar) != bool(above)
+        return OPEN
+    return ABOVE if is_above(board.total[arm] + board.residue[arm], seen, arms.bar) else BELOW
+
+
+def judge(arms: Arms, arm: int, label: int, measures: Measures, row: int, column: int) -> None:
+    """Count the arm if its answer is wrong, or wrong by more than is tolerated."""
+    mean = arms.mean[arm]
+    measures.wrong[row, column] += label == OPEN or is_false(label, mean, arms.bar, arms.bar)
+    measures.beyond[row, column] += label == OPEN or is_false(label, mean, arms.low_edge, arms.high_edge)
 
 
 def measure(board: Board, arms: Arms, measures: Measures, row: int, column: int) -> None:
-    """Count the arms on the wrong side of the bar, and the pulls by arm."""
-    wrong = 0
+    """Count the wrong answers, by the means, and the pulls by arm."""
     for arm in range(len(board.seen)):
-        wrong += misjudged(board, arms, arm)
-    if arms.base >= 0:
-        wrong -= misjudged(board, arms, arms.base)
-    measures.wrong[row, column] = wrong
+        if arm != arms.base:
+            judge(arms, arm, leaning(board, arms, arm), measures, row, column)
     if len(measures.issued) > 0:
         for arm in range(len(board.seen)):
             measures.issued[column, arm] += board.seen[arm] + board.pending[arm]
@@ -333,7 +343,9 @@ def settled(board: Board, proof: Proof, arm: int) -> None:
 
 
 def rank(board: Board, proof: Proof, arm: int, counted: bool) -> int:
-    """Rank the arm again; return how many arms this settled."""
+    """Rank the arm again; return how many arms this settled. Nothing is ranked unless the error rate is bounded."""
+    if proof.ranking.level <= 0.0:
+        return 0
     count = update(proof.ranking, proof.docket, board, proof.sheet, arm, proof.capitals[arm], proof.stakes, counted)
     for index in range(count):
         settled(board, proof, proof.ranking.newly_settled[index])
@@ -368,32 +380,27 @@ def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: f
         reconsider(board, proof, arm)
 
 
-def mislabelled(label: int, mean: float, arms: Arms) -> bool:
-    """Whether a settled label is wrong. A mean exactly on an edge reaches it."""
-    if label == ABOVE:
-        return mean < arms.low_edge
-    return label == BELOW and mean >= arms.high_edge
-
-
 def measure_proof(board: Board, proof: Proof, arms: Arms, measures: Measures, row: int, column: int) -> None:
-    """Count the settled arms and the wrong labels; an open arm's label is the side of the bar that its mean is on."""
-    labels, wrong, others = 0, 0, 0
+    """Count the settled arms and the wrong labels; settled arms are judged by these, no longer by their means."""
+    labels, wrong = 0, 0
+    measures.wrong[row, column] = 0
+    measures.beyond[row, column] = 0
     for which in range(LISTS):
         measures.listed[row, which] = 0
         measures.false[row, which] = 0
     for arm in range(len(arms.mean)):
         label = proof.docket.settled[arm]
+        if arm != arms.base:
+            judge(arms, arm, leaning(board, arms, arm) if label == OPEN else label, measures, row, column)
         if label == OPEN:
-            others += arm != arms.base and misjudged(board, arms, arm)
             continue
-        false = mislabelled(label, arms.mean[arm], arms)
+        false = is_false(label, arms.mean[arm], arms.low_edge, arms.high_edge)
         measures.listed[row, label - 1] += 1
         measures.false[row, label - 1] += false
         labels += 1
         wrong += false
     measures.settled[row, column] = labels
     measures.mislabelled[row, column] = wrong
-    measures.wrong[row, column] = wrong + others
 
 
 # The baseline's rewards, and values that count in place of rewards.

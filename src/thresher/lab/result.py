@@ -81,7 +81,7 @@ def resampled(rows: Rows, seed: int) -> Rows:
 
 # Certificates over repetitions: arms settled, labels wrong, pulls until all were settled.
 
-LABELS = ("above", "below")
+LISTS = ("reached", "missed")  # arms that are certified to reach the bar, and to miss it
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ class Certificates:
 
     arms: int
     measures: Measures
-    find: int | None = None  # how many arms above end a repetition
+    find: int | None = None  # how many arms that reach the bar end a repetition
     full_run: int = 0  # with cases: all cases of all arms
-    lists: tuple[str, ...] = ()  # where the error rate is bounded: the lists of settled arms, by label
+    lists: tuple[str, ...] = ()  # where the error rate is bounded: LISTS
 
     @property
     def share(self) -> Reals:
@@ -109,14 +109,14 @@ class Certificates:
     @property
     def finished(self) -> float:
         """The share of repetitions that got to the end: every arm settled, or the search over."""
-        above, settled = self.measures.listed[:, 0], self.measures.settled[:, -1]
+        reached, settled = self.measures.listed[:, 0], self.measures.settled[:, -1]
         if self.find is None:
             return self.all_settled
-        return float(((above >= self.find) | (above + self.arms - settled < self.find)).mean())
+        return float(((reached >= self.find) | (reached + self.arms - settled < self.find)).mean())
 
     @property
     def found(self) -> float:
-        """The share of repetitions that found as many arms above as they were to find."""
+        """The share of repetitions that found as many arms as they were to find."""
         return float((self.measures.listed[:, 0] >= (self.find or 0)).mean())
 
     @property
@@ -190,15 +190,16 @@ def known(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-Measure = Literal["accuracy", "success", "settled"]
+Measure = Literal["accuracy", "success", "accuracy_within", "success_within", "settled"]
 
 
 @dataclass(frozen=True)
 class Result:
     """Measurements by checkpoint.
 
-    At a checkpoint, only rewards that have come back count; at the budget, the simulation waits for every reward. An
-    arm without a reward counts as wrong.
+    An arm is right if its answer is: what is certified, otherwise the side of the bar that its mean is on. ``_within``:
+    or if it is not wrong by more than `Setup.within`. At a checkpoint, only rewards that have come back count; at the
+    budget, the simulation waits for every reward. An arm without a reward counts as wrong.
     """
 
     setup: Setup
@@ -210,11 +211,12 @@ class Result:
 
     def by_repetition(self, measure: Measure) -> Rows:
         """The share of arms right, whether all are, or the share of arms settled; a row per repetition."""
-        if measure == "success":
-            return np.asarray(self.measures.wrong == 0, np.float64)
         if measure == "settled":
             return self.measures.settled / self.setup.contenders
-        return 1.0 - self.measures.wrong / self.setup.contenders
+        wrong = self.measures.beyond if measure.endswith("_within") else self.measures.wrong
+        if measure.startswith("success"):
+            return np.asarray(wrong == 0, np.float64)
+        return 1.0 - wrong / self.setup.contenders
 
     @property
     def shares(self) -> Rows:
@@ -242,6 +244,18 @@ class Result:
     def success_se(self) -> Reals:
         """Its standard error over repetitions."""
         return standard_error(self.by_repetition("success"))
+
+    @property
+    def accuracy_within(self) -> Reals:
+        """The share of arms that are right, or not wrong by more than `Setup.within`."""
+        mean: Reals = 1.0 - self.measures.beyond.sum(axis=0) / (self.repetitions * self.setup.contenders)
+        return mean
+
+    @property
+    def success_within(self) -> Reals:
+        """The share of repetitions in which no arm is wrong by more than `Setup.within`."""
+        mean: Reals = (self.measures.beyond == 0).sum(axis=0) / self.repetitions
+        return mean
 
     @property
     def pulls_per_arm(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -272,19 +286,19 @@ class Result:
         setup = self.setup
         if not setup.certifies:
             return None
-        lower = setup.spec.lower_is_better
-        names = LABELS[::-1] if lower else LABELS  # those that reach the bar first
-        lists = names if setup.ranks else ()
+        lists = LISTS if setup.ranks else ()
         return Certificates(setup.contenders, self.measures, setup.find, setup.arms * setup.cases, lists)
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per checkpoint, for a table, CSV or JSON; the error of a single repetition is None."""
-        clock = self.clock
-        rows = []
+        clock, rows = self.clock, []
+        names: list[Measure] = ["accuracy", "success"]
+        names += ["accuracy_within", "success_within"] if self.setup.within else []
+        errors = {name: standard_error(self.by_repetition(name)) for name in names}
         for index, pulls in enumerate(self.setup.checkpoints):
             row: dict[str, Any] = {"pulls": pulls}
-            for name in ("accuracy", "accuracy_se", "success", "success_se"):
-                row[name] = known(getattr(self, name)[index])
+            for name in names:
+                row |= {name: known(getattr(self, name)[index]), f"{name}_se": known(errors[name][index])}
             if self.certificates is not None:
                 row |= self.certificates.row(index)
             rows.append(row if clock is None else {**row, "seconds": float(clock[index])})
@@ -293,7 +307,7 @@ class Result:
     def to_json(self) -> dict[str, Any]:
         """All figures, ready for JSON."""
         ratio, setup, certificates = self.measures.ratio, self.setup, self.certificates
-        asked = {"tolerance": setup.tolerance, "guarantee": setup.guarantee, "cases": setup.cases or None}
+        asked = {"guarantee": setup.guarantee, "cases": setup.cases or None}
         return {
             "format": 1,
             "policy": str(setup.rules),
@@ -309,6 +323,7 @@ class Result:
             "seed": self.seed,
             "threads": self.threads,
             "confidence": setup.confidence,
+            "within": setup.within,
             **({} if certificates is None else {**asked, **certificates.to_json()}),
             "results": self.rows(),
             "in_flight": int(self.measures.in_flight.max()),

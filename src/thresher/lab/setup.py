@@ -50,6 +50,9 @@ class Setup:
     So are the bar, ``share``, ``margin``, ``ratio`` and ``lower_is_better``; ``baseline`` is the number of an arm.
     Without cases, a pull draws a reward of the arm and one of the baseline.
 
+    Results count arms with a wrong answer, and arms that are wrong by more than ``within``: the tolerance, or without
+    certificates the policy's slack, unless another number is given.
+
     With ``common``, the n-th pull of an arm draws the same reward whatever was pulled before, so policies that are
     compared meet the same luck.
 
@@ -87,6 +90,7 @@ bernoulli, beta, normal, clipped, constant
     margin: float | None = None
     ratio: float | None = None
     common: bool = False
+    within: float = None  # type: ignore[assignment]  # the tolerance; without certificates the policy's slack
     spec: Spec = field(init=False, repr=False, compare=False)  # of a study that asks the same
 
     def __post_init__(self) -> None:
@@ -118,6 +122,7 @@ bernoulli, beta, normal, clipped, constant
             put(self, "at_least", BAR)
         put(self, "spec", self._specified())
         self._check_question()
+        self._check_within()
         self._check_lost()
         put(self, "checkpoints", _checkpoints(self.checkpoints, self.budget, self.contenders))
         self._check_arms()
@@ -149,6 +154,16 @@ bernoulli, beta, normal, clipped, constant
         if self.cases and replayed is not None and any(len(arm) != self.cases for arm in replayed.rewards):
             rule = "every recorded arm must have one reward for each case"
             raise InvalidInput("cases", self.cases, rule, "record all cases of every arm, or leave them out")
+
+    def _check_within(self) -> None:
+        """Set ``within``, unless it was given: in the unit of what counts, as the tolerance is."""
+        least, most = self.spec.span
+        slack = 0.0 if self.certifies else self.rules.slack * (most - least)
+        value = (self.tolerance if self.certifies else slack) if self.within is None else self.within
+        object.__setattr__(self, "within", checks.number("within", value))
+        if self.within < 0.0 or (self.certifies and self.within != self.tolerance):
+            rule = "must be at least 0, and with certificates it is the tolerance"
+            raise InvalidInput("within", self.within, rule, "leave it out")
 
     def _check_truth(self) -> None:
         """Labels are compared with the true share, so it must be known."""
@@ -261,7 +276,9 @@ bernoulli, beta, normal, clipped, constant
         """The same setup with some things changed. A bar or a baseline replaces the one before."""
         if changes.keys() & {*BARS, "baseline"}:
             changes = {**dict.fromkeys((*BARS, "baseline")), **changes}
-        kept = {} if "checkpoints" in changes or "budget" not in changes else {"checkpoints": ()}
+        kept: dict[str, Any] = {} if "checkpoints" in changes or "budget" not in changes else {"checkpoints": ()}
+        if changes.keys() & {"policy", "confidence", "tolerance", "bounds"}:
+            kept["within"] = None
         return replace(self, **{**kept, **changes})
 
 

@@ -16,6 +16,7 @@ from ..core.kernel import Board, Rule
 from ..core.policies import second_rule
 from ..errors import InvalidInput
 from ..text.machine import available_cores
+from ..text.quantities import edges
 from . import compiler, families, scores
 from .delays import NONE, Timing, blank_slots
 from .families import Reals
@@ -99,13 +100,13 @@ def simulate(
     threads: int | None = None,
     progress: Progress | None = None,
     per_arm: bool = True,
-    certifies: bool | None = None,
+    played_as: compiler.Kind | None = None,
 ) -> Result:
     """Play a setup ``repetitions`` times. The result depends only on the setup, the repetitions and the seed.
 
-    ``per_arm=False`` does not count the pulls of each arm, which is faster with many checkpoints. ``certifies=True``
-    plays a setup without a confidence in the machine code for certificates, where no arm is ever settled. This saves a
-    compilation if both are played.
+    ``per_arm=False`` does not count the pulls of each arm, which is faster with many checkpoints. ``played_as`` plays
+    the setup in the machine code of a loop that can do more: without a confidence, no arm is ever settled there, and
+    with the guarantee "all" none is ranked. This saves a compilation if several setups are played.
 
     >>> setup = Setup(policy="uniform", arms=4, means=[0.1, 0.6, 0.7, 0.9], spreads=0.0, budget=40)
     >>> result = simulate(setup, repetitions=3)
@@ -120,8 +121,8 @@ def simulate(
     if repetitions * len(setup.checkpoints) + len(setup.checkpoints) * setup.arms > MOST_CELLS:
         rule = f"times {len(setup.checkpoints)} checkpoints is more than memory should hold"
         raise InvalidInput("repetitions", repetitions, rule, "give fewer of either")
-    certifies = setup.certifies if certifies is None else certifies
-    run = prepared(setup, certifies)
+    played_as = kind(setup) if played_as is None else played_as
+    certifies, run = played_as.certifies, prepared(setup, played_as)
     measures = blank_measures(setup.checkpoints, setup.arms, repetitions, per_arm=per_arm)
     step = max(1, min(-(-repetitions // (4 * threads)), PULLS_PER_CHUNK // setup.budget))
     chunks = [(begin, min(begin + step, repetitions)) for begin in range(0, repetitions, step)]
@@ -157,11 +158,11 @@ def checked(repetitions: int, seed: int, threads: int | None = None) -> tuple[in
     return repetitions, checks.whole("seed", seed, least=0), threads
 
 
-def prepared(setup: Setup, certifies: bool) -> Callable[..., None]:
-    """The loop of a setup, compiled. Nothing is played."""
-    run = compiler.loop(kind(setup, certifies))
+def prepared(setup: Setup, played_as: compiler.Kind) -> Callable[..., None]:
+    """The loop of this kind, compiled. Nothing is played; the setup is one that it can play."""
+    run = compiler.loop(played_as)
     measures = blank_measures(setup.checkpoints, setup.arms, 0, per_arm=False)
-    _compiled(setup, run, _arguments(setup, 0, 0, 0, measures, blank_trace(), certifies))
+    _compiled(setup, run, _arguments(setup, 0, 0, 0, measures, blank_trace(), played_as.certifies))
     return run
 
 
@@ -191,7 +192,7 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     if size > MOST_CELLS or (repetition + 1) * len(setup.checkpoints) > MOST_CELLS:
         rule = f"of repetition {repetition:,} is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give a smaller budget, or an earlier repetition")
-    run = compiler.loop(kind(setup, certifies))
+    run = compiler.loop(kind(setup))
     written = blank_trace(size)
     measures = blank_measures(setup.checkpoints, setup.arms, repetition + 1)
     arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written, certifies)
@@ -262,11 +263,10 @@ def _arguments(
     return (*shared, np.zeros(4, np.uint64), blank_slots(min(delay.capacity, setup.budget + 1)), timing)
 
 
-def kind(setup: Setup, certifies: bool | None = None) -> compiler.Kind:
-    """The kind of loop that a setup needs; ``certifies`` as in `simulate`."""
-    settles = setup.certifies if certifies is None else certifies
+def kind(setup: Setup) -> compiler.Kind:
+    """The kind of loop that a setup needs."""
     users = (setup.rules.formula, setup.rules.digest) if setup.rules.is_custom else ()
-    return compiler.Kind(settles, setup.ranks, setup.counts, setup.timing.model != NONE, *users)
+    return compiler.Kind(setup.certifies, setup.ranks, setup.counts, setup.timing.model != NONE, *users)
 
 
 def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]) -> None:
@@ -297,7 +297,10 @@ def blank_arms(setup: Setup) -> Arms:
     spec, blank = setup.spec, [np.zeros(setup.arms) for _ in range(4)]
     samples = setup.recorded.samples if setup.recorded is not None else np.zeros(0)
     ranges = (*setup.mean_ranges, *setup.spread_ranges, families.NAMES.index(setup.family), samples)
-    scalars = map(float, (*setup.bounds, spec.reach, *spec.span, spec.low_reach, spec.high_reach))
+    low_edge, high_edge = (spec.low_reach, spec.high_reach)
+    if not setup.certifies:
+        low_edge, high_edge = edges(spec.reach, setup.within)
+    scalars = map(float, (*setup.bounds, spec.reach, *spec.span, low_edge, high_edge))
     last = (spec.measure, spec.base, np.zeros(3), np.zeros(3, np.int64), setup.common, np.zeros(setup.arms, np.int64))
     return Arms._make((*ranges, *blank, *scalars, *last))
 
