@@ -22,6 +22,8 @@ pytestmark = pytest.mark.usefixtures("interpreted")
     ("options", "question"),
     [
         (("--at-most", "0.5"), "Which of 3 arms stay within 0.5?"),
+        (("--at-least", "50%", "--tolerance", "2%"), "Which of 3 arms reach 50 %, give or take 2 points?"),
+        (("--at-least", "0.5", "--share", "70%"), "Which of 3 arms reach 0.5 in at least 70 % of pulls?"),
         (("--at-least", "0.5", "--share", "0.7"), "Which of 3 arms reach 0.5 in at least 70 % of pulls?"),
         (("--baseline", "0", "--margin", "0.1"), "Which of 2 arms beat 'arm 0' by 0.1?"),
         (

@@ -13,7 +13,7 @@ from ..text.phrasing import plural
 from ..text.quantities import duration, percent
 from . import lab_options as lab
 from .error_wording import naming_options
-from .options import Number, PolicyName, Whole, of_parameter, option
+from .options import Amount, Number, PolicyName, Whole, of_parameter, option
 from .output import put, say, standard_output
 
 if TYPE_CHECKING:
@@ -273,8 +273,7 @@ def simulate(
 
     certifies = bool(options["cases"] or matrix or options["find"] is not None or options["guarantee"] != "all")
     same = (
-        "policy", "arms", "means", "spreads", "bounds", "budget", "checkpoints", "tolerance", "lost", "hung", "failure",
-        "guarantee", "find",
+        "policy", "arms", "means", "spreads", "bounds", "budget", "checkpoints", "lost", "hung", "failure", "find",
     )  # fmt: skip
     with naming_options(options):
         setup = lab.setup_of(
@@ -362,7 +361,7 @@ def plan(
         raise InvalidInput("pilot", pilot, "already gives the arms and their rewards", "leave out --arms and --means")
     with naming_options(options):
         shared = {
-            **{name: options[name] for name in ("policy", "tolerance", "guarantee", "bounds")},
+            **{name: options[name] for name in ("policy", "bounds")},
             **lab.question_in(options),
             "confidence": lab.confidence_in(options["confidence"]),
             "cases": options["cases"] or 0,
@@ -442,14 +441,14 @@ Examples:
     multiple=True,
 )
 @lab.ARMS
-@option("--at-least B", "The bar that an arm's mean must reach.", type=Number(), default=0.7)
+@option("--at-least B", "The bar that an arm's mean must reach.", type=Amount(), default=0.7)
 @lab.MEANS
 @lab.SPREAD
 @option("--budget N", "Pulls.", type=Whole(), default=20_000)
 @lab.CHECKPOINTS
 @lab.DELAY
 @option("--confidence C", "off, or a number: settle arms at this confidence.", default="off")
-@of_parameter("tolerance", units=False)
+@of_parameter("tolerance")
 @option("--repetitions N", "How many studies to simulate with each policy.", type=Whole(), default=1000)
 @lab.PICTURE
 @lab.THREADS
@@ -462,8 +461,8 @@ def compare(picture: str | None, style: str, force: bool, **options: Any) -> Non
 
     names = {**options, "policy": None, "family": None}  # these options may be repeated
     with naming_options(names):
-        same = ("arms", "at_least", "means", "spreads", "budget", "checkpoints", "delay", "tolerance")
-        settings = {name: options[name] for name in same}
+        same = ("arms", "means", "spreads", "budget", "checkpoints", "delay")
+        settings = {name: options[name] for name in same} | lab.question_in(options)
         settings["confidence"] = lab.confidence_in(options["confidence"])
         if "recorded" in options["kinds"]:
             raise InvalidInput("--family", "recorded", "compare draws its arms", "choose another family")

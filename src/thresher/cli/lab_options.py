@@ -12,7 +12,7 @@ from ..core.parameters import BARS
 from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
 from ..text.phrasing import listed, plural
-from ..text.quantities import read_quantity
+from ..text.quantities import PERCENT, Quantity, read_quantity
 from .error_wording import option_of
 from .options import Whole, format_option, of_parameter, option, together
 from .output import say
@@ -40,13 +40,21 @@ class Parsed(click.ParamType[Any]):
 def numbers_in(name: str, text: str) -> list[float]:
     """Numbers with commas between them.
 
-    >>> numbers_in("--means", "0.5,0.7")
+    >>> numbers_in("--means", "0.5,70%")
     [0.5, 0.7]
     """
     try:
-        return [float(part) for part in text.split(",")]
+        return [_number_in(part) for part in text.split(",")]
     except ValueError:
         raise InvalidInput(name, text, "must be numbers with commas between them") from None
+
+
+def _number_in(text: str) -> float:
+    """A number, which may be a percentage. Raises ValueError if it is none."""
+    number = read_quantity(text)
+    if number is None or getattr(number, "unit", PERCENT) != PERCENT:
+        raise ValueError
+    return float(number)
 
 
 def checkpoints_in(name: str, text: str) -> tuple[int, ...]:
@@ -64,7 +72,7 @@ def pair_in(name: str, text: str) -> tuple[float, float]:
     (0.0, 1.0)
     """
     try:
-        low, high = (float(part) for part in text.split(":"))
+        low, high = map(_number_in, text.split(":"))
     except ValueError:
         raise InvalidInput(name, text, "must be two numbers with a colon between them", "write LO:HI") from None
     return low, high
@@ -89,9 +97,9 @@ OUTPUT = format_option("table", "json", "csv")
 SEED = option("--seed S", "The same seed gives the same numbers.", type=Whole(), default=0)
 THREADS = option("--threads N", "Threads [default: one per core]; results do not depend on it.", type=Whole())
 QUESTION = together(
-    *(of_parameter(name, units=False) for name in (*BARS, "share")),
+    *(of_parameter(name) for name in (*BARS, "share")),
     of_parameter("baseline", "Instead of a bar: the arm to compare with, a number from 0 or a recorded name."),
-    *(of_parameter(name, units=False) for name in ("margin", "ratio", "lower_is_better", "tolerance", "guarantee")),
+    *(of_parameter(name) for name in ("margin", "ratio", "lower_is_better", "tolerance", "guarantee")),
 )
 ARMS = option("--arms K", "How many arms.", type=Whole(), default=100)
 MEANS = option(
@@ -151,8 +159,23 @@ def drawn(
 
 
 def question_in(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of `lab.Setup` for the question. The baseline stays as the user wrote it."""
-    return {name: options[name] for name in (*BARS, "share", "baseline", "margin", "ratio", "lower_is_better")}
+    """The fields of `lab.Setup` for the question. The baseline stays as the user wrote it.
+
+    Numbers may be percentages, where rewards lie between 0 and 1; a bar in percent shows all of them so.
+    """
+    names = (*BARS, "share", "baseline", "margin", "ratio", "lower_is_better", "tolerance", "guarantee")
+    question = {name: options[name] for name in names if name in options}
+    bounds = options.get("bounds", (0.0, 1.0))
+    for name, value in question.items():
+        if isinstance(value, Quantity):
+            is_share = name == "share" or (name == "tolerance" and question.get("share") is not None)
+            if value.unit != PERCENT or not (is_share or bounds == (0.0, 1.0)):
+                rule = "a percentage fits only shares, and rewards between 0 and 1, which are all that is simulated"
+                rule = rule if value.unit == PERCENT else "simulated rewards have no unit"
+                raise InvalidInput(option_of(name), value, rule, "write a number")
+            question[name] = float(value)
+    in_percent = any(getattr(options.get(name), "unit", "") == PERCENT for name in (*BARS, "margin"))
+    return {**question, "unit": PERCENT if in_percent else None}
 
 
 def numbered(baseline: str | None, names: Sequence[str]) -> int | None:

@@ -205,20 +205,20 @@ def option(usage: str, text: str, *, to: str = "", **more: Any) -> Callable[[Com
     return click.option(*names, help=text, **more)
 
 
-def of_parameter(name: str, text: str = "", *, units: bool = True) -> Callable[[Command], Command]:
+def of_parameter(name: str, text: str = "") -> Callable[[Command], Command]:
     """The option of a question's parameter, from its row of the table; ``text`` replaces its help."""
     parameter = PARAMETERS[name]
     text = text or worded(Naming(parameter.help), spelled)
     if not parameter.metavar:
         return option(option_of(name), text)
     default = as_written(parameter.default) if parameter.none else worded(Naming(parameter.without), spelled)
-    settings: dict[str, Any] = {"type": _type_of(name, units=units)}
+    settings: dict[str, Any] = {"type": _type_of(name)}
     if default:  # whether the option was given matters, so click has no default of its own
         return option(f"{option_of(name)} {parameter.metavar}", f"{text}  [default: {default}]", **settings)
     return option(f"{option_of(name)} {parameter.metavar}", text, default=parameter.default, **settings)
 
 
-def _type_of(name: str, *, units: bool) -> click.ParamType[Any]:
+def _type_of(name: str) -> click.ParamType[Any]:
     """What reads the text of a parameter's option: numbers of some scale may have units."""
     kinds = TYPES[name], *get_args(TYPES[name])
     if any(get_origin(kind) is Literal for kind in kinds) or kinds[1:2] == (str,):
@@ -227,7 +227,7 @@ def _type_of(name: str, *, units: bool) -> click.ParamType[Any]:
         return PolicyName()
     if int in kinds:
         return Whole()
-    number = Bounds() if tuple[float, float] in kinds else Amount() if units and PARAMETERS[name].scale else Number()
+    number = Bounds() if tuple[float, float] in kinds else Amount() if PARAMETERS[name].scale else Number()
     return Or(PARAMETERS[name].none, number) if PARAMETERS[name].none else number
 
 

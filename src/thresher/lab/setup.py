@@ -90,6 +90,7 @@ bernoulli, beta, normal, clipped, constant
     margin: float | None = None
     ratio: float | None = None
     common: bool = False
+    unit: str | None = None  # of rewards, for people
     within: float = None  # type: ignore[assignment]  # the tolerance; without certificates the policy's slack
     spec: Spec = field(init=False, repr=False, compare=False)  # of a study that asks the same
 
