@@ -40,7 +40,7 @@ GROUPS = {  # commands by heading, each with its module and a line for the list,
         "drop": ("agent_commands", "Drop pulls."),
     },
     "Laboratory": {
-        "simulate": ("lab_commands", "Measure how often a policy's labels are right."),
+        "simulate": ("lab_commands", "Measure how often a policy's answers are right."),
         "compare": ("lab_commands", "Compare policies on the same simulated draws."),
     },
     "Look after a study or a store": {

@@ -116,7 +116,7 @@ def check_unit(name: str, value: object) -> str:
 def check_guarantee(name: str, value: object) -> Guarantee:
     """What certificates promise."""
     if value not in ("all", "rate"):
-        rule = "must be 'all' (no certified label is wrong) or 'rate' (few of them are, on average)"
+        rule = "must be 'all' (no certified answer is wrong) or 'rate' (few of them are, on average)"
         raise InvalidInput(name, value, rule)
     return value
 
@@ -253,7 +253,7 @@ class SpecArguments(TypedDict, total=False):
     confidence: Annotated[
         float | None,
         Parameter(
-            "How sure to be of all labels together; {confidence=None} certifies nothing.",
+            "How sure to be of all answers together; {confidence=None} certifies nothing.",
             check=_sure,
             default=0.95,
             metavar="C",
@@ -334,7 +334,7 @@ class SpecArguments(TypedDict, total=False):
         Parameter(
             "How often to try a case that fails.",
             "By default only what says nothing about the outcome is tried again, such as a refused connection; with"
-            " more tries, the guarantee says which labels rest on them.",
+            " more tries, the guarantee says which answers rest on them.",
             check=partial(checks.whole, least=1, most=1000),
             default=1,
             metavar="N",
@@ -343,9 +343,9 @@ class SpecArguments(TypedDict, total=False):
     guarantee: Annotated[
         Guarantee,
         Parameter(
-            "Certify that no label is wrong, or that few are on average, which takes far fewer pulls for many arms.",
-            "all: with probability {confidence}, no certified label is wrong. rate: of the arms certified above, at"
-            " most 1 − {confidence} are wrong on average, and likewise of each other list.",
+            "Certify that no answer is wrong, or that few are on average, which takes far fewer pulls for many arms.",
+            "all: with probability {confidence}, no certified answer is wrong. rate: of the arms certified to reach the"
+            " bar, at most 1 − {confidence} are wrong on average, and likewise of those certified to miss it.",
             check=check_guarantee,
             default="all",
             metavar="[all|rate]",
