@@ -49,6 +49,12 @@ REFUSED = {  # options of create: the error. Without an arm, they get two
     "--reward=seconds --at-most=50ms --tolerance=5ms": (
         "--tolerance 5ms: is a time, and must be a share; write 1%, for example"
     ),
+    "--at-least=90% --tolerance=2": "--tolerance 2: 0.9 ± 2 must lie strictly inside (0, 1); for 2 points write 0.02",
+    "--at-least=90% --tolerance=10%": "--tolerance 10%: 0.9 ± 0.1 must lie strictly inside (0, 1); give less than 0.1",
+    "--at-least=90% --tolerance=200%": "--tolerance 200%: must be less than 100%; write one such as 2%",
+    "--at-least=90% --tolerance=-2%": "--tolerance -2%: must be a number of at least 0; write one such as 0.02",
+    "--at-least=90% --tolerance=2points": "'2points' is not a number; did you mean 2%?",
+    "--at-least=90% --tolerance=1e-300": "--tolerance 1e-300: is too small to change 0.9; give a larger one, or 0",
     "--at-least=90% --bounds=0:10": f"--at-least 90%: {PERCENT}write the number in the unit that the command prints",
     "--at-most=5% --share=0.9": f"--at-most 5%: {PERCENT}write the number",
     "--reward=seconds --at-most=5%": f"--at-most 5%: {PERCENT}write a time, such as 200ms",

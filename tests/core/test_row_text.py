@@ -146,6 +146,17 @@ def test_on_a_narrow_screen_details_are_left_out_the_last_first_and_named() -> N
     assert shown(rows, wording, 10)[-2:] == ["On a wider screen: median, p10.", ""]
 
 
+def test_on_a_narrow_screen_counts_are_left_out_before_the_table_becomes_wider_than_the_screen() -> None:
+    wording = Wording(0.9, unit="%", cases=200)
+    rows = [row("fewshot", mean=0.9, low=0.8, high=0.95, seen=94, left=90, failures=4, charged=4, missing=4)]
+    whole = shown(rows, wording)[0]
+    assert whole.split()[-3:] == ["failed", "charged", "missing"]
+    narrower = shown(rows, wording, len(whole) - 1)
+    assert narrower[0].split()[-2:] == ["failed", "charged"]
+    assert narrower[-2:] == ["On a wider screen: missing.", ""]
+    assert max(map(len, shown(rows, wording, 60))) <= 60
+
+
 @pytest.mark.parametrize(("count", "words"), [(300, None), (301, "1 more arm"), (302, "2 more arms")])
 def test_a_table_for_people_has_300_arms(count: int, words: str | None) -> None:
     rows = [row(f"{number}") for number in range(count)]

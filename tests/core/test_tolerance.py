@@ -200,7 +200,7 @@ def test_a_finished_study_estimates_the_tolerance_that_would_have_settled_its_op
     ("asked", "rule"),
     [
         ({"at_least": 0.95, "tolerance": 0.05}, r"tolerance 0\.05: 0\.95 ± 0\.05 must lie strictly inside \(0, 1\)"),
-        ({"at_least": 0.95, "tolerance": 0.2}, r"must lie strictly inside \(0, 1\); give a smaller one"),
+        ({"at_least": 0.95, "tolerance": 0.2}, r"must lie strictly inside \(0, 1\); give less than 0\.05$"),
         ({"at_most": 0.05, "tolerance": 0.05}, r"must lie strictly inside \(0, 1\)"),
         ({"at_least": 5, "share": 0.99, "tolerance": 0.01}, r"0\.99 ± 0\.01 must lie strictly inside \(0, 1\)"),
         ({"at_least": 0.5, "tolerance": -0.1}, "tolerance -0.1"),

@@ -23,12 +23,13 @@ from ..log.store import MemoryStore, Store, open_store
 from ..study import Study
 from ..text.naming import Naming, worded
 from ..text.phrasing import listed
-from ..text.quantities import DURATIONS, UNITS, Quantity, read_quantity, read_seconds
+from ..text.quantities import DURATIONS, PERCENT, UNITS, Quantity, read_quantity, read_seconds
 from .error_wording import as_written, option_of, spelled
 
 DEFAULT = "sqlite:///thresher.db"
 VARIABLE = "THRESHER_STORAGE"
 POLICY_EXAMPLE = "write --policy module:function, with the file module.py in this folder"
+WORD_FOR_PERCENT = re.compile(r"\s*(points?|pp|pct|percent)$")
 FORMATS = ("table", "json", "csv", "markdown")  # of a verdict
 Command = TypeVar("Command", bound=Callable[..., Any])
 Status = TypeVar("Status", int, None)  # what a command returns
@@ -53,7 +54,7 @@ class Number(click.ParamType[float]):
         return number
 
     def _refuse(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> NoReturn:
-        near = read_quantity(text.replace(",", "."))
+        near = read_quantity(WORD_FOR_PERCENT.sub(PERCENT, text.replace(",", ".")))
         meant = near if isinstance(near, Quantity) and self.units else None if near is None else f"{near:g}"
         hint = "" if meant is None else f"; did you mean {meant}?"
         if near is None:

@@ -178,7 +178,8 @@ def _check_unit(name: str, value: Quantity, options: dict[str, Any], *, of_share
     is_share = PARAMETERS[name].scale == "share" or (name == "tolerance" and of_shares)
     if value.unit == PERCENT and value >= 1.0:
         rule = "must be less than 100%"
-        remedy = "write one such as 95%" if is_share else "write one such as 90%, or the number without a unit"
+        usual = "2%" if name in ("tolerance", "margin") else "95%" if is_share else "90%"
+        remedy = f"write one such as {usual}" + ("" if is_share else ", or the number without a unit")
     elif value.unit == PERCENT:
         fits = is_share or (not measured and not of_shares)
         if fits and (is_share or (name != "bounds" and (options["bounds"] or UNIT) == UNIT)):

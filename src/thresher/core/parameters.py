@@ -266,7 +266,7 @@ class SpecArguments(TypedDict, total=False):
         float,
         Parameter(
             "Within this distance of the bar, either answer is right; it saves most of the pulls.",
-            check=partial(checks.number, low=0.0, high=MAX_REWARD),
+            check=partial(checks.number, low=0.0, remedy="write one such as 0.02, or 0 for none"),
             default=0.0,
             metavar="T",
             scale="reward",

@@ -138,7 +138,7 @@ def columns(rows: Sequence[Row], wording: Wording) -> dict[str, list[Piece]]:
 
 
 def table(rows: Iterable[Row], wording: Wording, width: int | None = None) -> Iterator[Line]:
-    """The table, line by line. With a width, long names are folded and details are left out so that lines fit."""
+    """The table, line by line. With a width, names are folded, and counts and details left out, so that lines fit."""
     from rich.cells import cell_len  # here: only people need it
 
     arms = ranked(rows, lower_is_better=wording.lower_is_better)
@@ -148,7 +148,7 @@ def table(rows: Iterable[Row], wording: Wording, width: int | None = None) -> It
     }
     longest, left_out = widths.pop("arm"), list[str]()
     if width is not None:
-        for head in reversed(further(wording).values()):
+        for head in reversed([*further(wording).values(), *COUNTS.values()]):
             if head in table_cells and width < min(longest, NARROWEST) + sum(widths.values()) + 2 * len(widths):
                 left_out.insert(0, head)
                 del table_cells[head], widths[head]

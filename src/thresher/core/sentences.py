@@ -106,15 +106,15 @@ class Wording(NamedTuple):
     def span(self, low: float | None, high: float | None) -> str:
         """An interval of what is asked about.
 
-        >>> Wording(0.5).span(0.25, 0.75), Wording(0.5).span(None, None)
-        ('0.25 – 0.75', '')
+        >>> Wording(0.5).span(0.25, 0.75), Wording(0.0, baseline="a", unit="%").span(0.01, 0.03)
+        ('0.25 – 0.75', '+1 – +3 points')
         """
         if low is None or high is None:
             return ""
         first, last = self.estimate(low), self.estimate(high)
-        unit = first[first.index(" ") :] if " " in first else ""
-        if unit and last.endswith(unit):  # one unit serves both
-            first = first.removesuffix(unit)
+        unit = first.partition(" ")[2]
+        if unit and unit.removesuffix("s") == last.partition(" ")[2].removesuffix("s"):  # one unit serves both
+            first = first.removesuffix(f" {unit}")
         return f"{first} – {last}"
 
     def quantile(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, ClassVar, Literal, NoReturn, Unpack
 
 from ..errors import InvalidInput, OutsideBounds, shown
 from ..text.naming import Naming
@@ -321,9 +321,7 @@ def _edges(spec: Spec, raw: object) -> dict[str, float]:
             raise InvalidInput("tolerance", raw, "belongs to certificates", remedy)
         low, high = edges(bar, spec.tolerance)
         if spec.limits is not None and not _lies_inside(spec.limits, low, high):
-            ends = sorted(map(spec.shown, spec.limits))
-            rule = f"{spec.shown(bar):g} ± {spec.tolerance:g} must lie strictly inside ({ends[0]:g}, {ends[1]:g})"
-            raise InvalidInput("tolerance", raw, rule, "give a smaller one")
+            _refuse_tolerance(spec, raw, spec.limits)
     rounding = 0.0
     if (
         spec.limits is not None
@@ -333,6 +331,18 @@ def _edges(spec: Spec, raw: object) -> dict[str, float]:
         rounding = ROUNDING * max(map(abs, spec.limits))
     exact_means = {"reach": bar - rounding, "low_reach": low - rounding, "high_reach": high - rounding}
     return {"low_edge": low, "high_edge": high, **exact_means}
+
+
+def _refuse_tolerance(spec: Spec, raw: object, limits: Bounds) -> NoReturn:
+    """Raise, because the edges cannot be told from the bounds, or from each other."""
+    (low, high), shown, tolerance = sorted(map(spec.shown, limits)), spec.shown(spec.bar), spec.tolerance
+    room = min(shown - low, high - shown)
+    if tolerance < room / 2:
+        raise InvalidInput("tolerance", raw, f"is too small to change {shown:.12g}", "give a larger one, or 0")
+    rule = f"{shown:.12g} ± {tolerance:.12g} must lie strictly inside ({low:g}, {high:g})"
+    is_in_points = tolerance >= 1.0 >= high and tolerance / 100 < room
+    remedy = f"for {tolerance:g} points write {tolerance / 100:g}" if is_in_points else f"give less than {room:.6g}"
+    raise InvalidInput("tolerance", raw, rule, remedy)
 
 
 def _lies_inside(limits: Bounds, low: float, high: float) -> bool:
