@@ -202,6 +202,16 @@ def test_a_lease_runs_out_unless_it_is_renewed(store: Store) -> None:
     wait_for_expiry(store, [1])
 
 
+def test_what_is_renewed_in_a_turn_stays_renewed_though_nothing_is_appended(store: Store) -> None:
+    begin(store, pulls=2, lease=0.05)
+    with store.turn("s"):
+        store.renew("s", [2], 60)
+    if store.leased:
+        wait_for_expiry(store, [1])
+        time.sleep(0.1)
+        assert store.expired("s") == [1]
+
+
 def test_a_pull_that_has_ended_has_no_lease(store: Store) -> None:
     begin(store, pulls=3, lease=0.001)
     append(store, "s", [Event(5, "told", 1, 0, 1.0), Event(6, "dropped", 2, 0, cause="lost")])

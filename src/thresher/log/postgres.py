@@ -121,7 +121,7 @@ class PostgresStore:
                 raise race_lost(first) from None
             if written != (len(events),):
                 raise race_lost(first)
-            self._server.turn = None  # nothing is left to do in it: it ends with the commit
+            self._end_turn()  # nothing is left to do in it
 
         self._server.do(work, study=study, writes=True)
 
@@ -153,8 +153,14 @@ class PostgresStore:
                 raise
             try:
                 yield
+                if self._server.turn is not None:  # nothing was appended, but leases may have been renewed
+                    self._server.do(lambda _: self._end_turn(), study=study, writes=True)
             finally:
                 self._server.end_turn()
+
+    def _end_turn(self) -> None:
+        """Let the transaction end with the commit that follows."""
+        self._server.turn = None
 
     def rename(self, study: str, name: str) -> None:
         self._change("UPDATE {} SET study = %(name)s WHERE study = %(study)s", study, name)
@@ -171,7 +177,7 @@ class PostgresStore:
                 raise name_taken(name)
             for table in ("heads", "events", "leases", "agents"):
                 connection.execute(query.format(f"thresher_{table}"), {"study": study, "name": name})
-            self._server.turn = None
+            self._end_turn()
 
         self._server.do(work, study=study)
 
