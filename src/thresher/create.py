@@ -58,8 +58,8 @@ def create_study(
     >>> study = create_study("sums", arms=["calculator", "guess"], at_least=0.9, cases=questions, seed=1)
     >>> while pull := study.ask():
     ...     study.tell(pull, pull.arm == "calculator" or pull.case_params["answer"] == 4)
-    >>> [(row.arm, row.label, row.cases, row.exact) for row in study.verdict()]
-    [('calculator', 'above', 3, True), ('guess', 'below', 1, False)]
+    >>> [(row.arm, row.reached, row.cases, row.exact) for row in study.verdict()]
+    [('calculator', True, 3, True), ('guess', False, 1, False)]
 
     A limit for a share of the pulls, and a baseline, where every pull evaluates both arms and is told a pair:
 

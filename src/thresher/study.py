@@ -41,7 +41,7 @@ class Study(AbstractContextManager["Study"]):
     >>> study = thresher.create_study("coins", arms=["fair", "loaded"], at_least=0.6, budget=20, confidence=None)
     >>> while pull := study.ask():
     ...     study.tell(pull, pull.arm == "loaded" or pull.number % 2)
-    >>> study.verdict().above
+    >>> study.verdict().reached
     ['loaded']
     """
 
@@ -122,7 +122,7 @@ class Study(AbstractContextManager["Study"]):
         evaluation was, or would have been, made more than once: the verdict then says what that means. A ``note`` and a
         ``cost``, at least 0, are kept for people: `pulls` has them, and the verdict the total cost. Those of the first
         call stay: the same reward again changes neither. A reward outside the bounds proves them wrong: it retires its
-        arm, whose label is then not certified, and raises `OutsideBounds`; the reason of the retirement keeps its note
+        arm, which is then not certified, and raises `OutsideBounds`; the reason of the retirement keeps its note
         and its cost, which does not count in the total.
         """
         outside = self._journal.commit(commands.tell, pull, reward, repeatable, note, cost)

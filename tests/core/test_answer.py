@@ -18,7 +18,7 @@ def test_the_answer_counts_means_only_where_nothing_is_certified(confidence: flo
     for pull in study.ask_many(2):
         study.tell(pull, 0.9 if pull.arm == "a" else 0.1)
     assert study.verdict().answer.startswith(words)
-    assert study.verdict().spent.startswith("It took 2 of at most 20 pulls")
+    assert study.verdict().spent.startswith("So far 2 of at most 20 pulls")
     assert [row.reached for row in study.verdict()] == [True, False]
 
 

@@ -60,9 +60,9 @@ def test_retired_arms_and_the_baseline_have_no_estimate_and_others_still_do() ->
     assert study.verdict().left == study.verdict()["b"].left
 
 
-def test_nothing_is_estimated_without_certificates() -> None:
+def test_without_certificates_the_rest_of_the_budget_is_left_and_no_arm_is_estimated() -> None:
     study = make(confidence=None, tolerance=0, budget=30)
     for pull in study.ask_many(9):
         study.tell(pull, 1)
-    assert study.verdict().left is None
+    assert study.verdict().left == 21
     assert all(row.left is None for row in study.verdict())

@@ -98,7 +98,7 @@ def _importable(function: FunctionType) -> str | None:
 def is_score_name(formula: object) -> bool:
     """Whether this can be the name of a user's function.
 
-    >>> is_name("my.module:score"), is_name("evt"), is_name("a b:c")
+    >>> is_score_name("my.module:score"), is_score_name("evt"), is_score_name("a b:c")
     (True, False, False)
     """
     if not isinstance(formula, str) or formula.count(":") != 1:

@@ -146,7 +146,7 @@ def named_case(event: Event) -> int | None:
 def time_text(seconds: float | None) -> str | None:
     """A time of the log as text.
 
-    >>> moment(0.0)
+    >>> time_text(0.0)
     '1970-01-01T00:00:00Z'
     """
     date = date_of(seconds)
@@ -156,7 +156,7 @@ def time_text(seconds: float | None) -> str | None:
 def date_of(seconds: float | None) -> datetime | None:
     """A time of the log as a date; times before 1970 and after the year 9999 become the nearest that has one.
 
-    >>> when(1e300).year
+    >>> date_of(1e300).year
     9999
     """
     return None if seconds is None else datetime.fromtimestamp(min(max(seconds, 0.0), LAST), UTC)

@@ -36,7 +36,7 @@ class Sheet(NamedTuple):
 def mixed_word(word: int, key: int) -> int:
     """A word of 32 bits that depends on every bit of both.
 
-    >>> mixed(1, 2) != mixed(2, 1), 0 <= mixed(WORD, WORD) <= WORD
+    >>> mixed_word(1, 2) != mixed_word(2, 1), 0 <= mixed_word(WORD, WORD) <= WORD
     (True, True)
     """
     return stirred_word((word + key * 0x1E3779B1 + 0x7F4A7C15) & WORD)
@@ -169,7 +169,7 @@ def seed_of(arm: int, number: int, spec: "Spec", case: int | None = None) -> int
 def stirred_word(word: int) -> int:
     """A permutation of the words of 32 bits: each step can be undone.
 
-    >>> len({stirred(word) for word in range(1000)})
+    >>> len({stirred_word(word) for word in range(1000)})
     1000
     """
     word = ((word ^ (word >> 16)) * 0x21F0AAAD) & WORD

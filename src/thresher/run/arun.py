@@ -63,7 +63,7 @@ async def arun(
     ...         await asyncio.sleep(0)
     ...         return pull.seed % client[pull.arm] + 1
     ...     return await thresher.arun(study, roll, workers=64)
-    >>> asyncio.run(main()).above
+    >>> asyncio.run(main()).reached
     ['d8']
     """
     limits = Limits(in_flight=in_flight, timeout=timeout, seconds=seconds, give_up=give_up)

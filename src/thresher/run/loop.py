@@ -84,7 +84,7 @@ def run(
     >>> import thresher
     >>> study = thresher.create_study("dice", arms=["d4", "d8"], at_least=3, bounds=(1, 8), budget=400, seed=0)
     >>> verdict = thresher.run(study, lambda pull: pull.seed % int(pull.arm[1:]) + 1, workers=4)
-    >>> verdict.above, verdict.below
+    >>> verdict.reached, verdict.missed
     (['d8'], ['d4'])
     """
     limits = Limits(in_flight=in_flight, timeout=timeout, seconds=seconds, give_up=give_up)

@@ -13,7 +13,7 @@ _PIECES = re.compile(r".{3,}?[-/_\[,=:\\]+(?=.{2})|.+", re.DOTALL)
 def name_pieces(name: str) -> list[str]:
     """The pieces of a name: it may be broken after ``/``, ``::``, ``-``, ``_``, ``[`` and the like.
 
-    >>> pieces("tests/test_run.py::test_late[a-1]")
+    >>> name_pieces("tests/test_run.py::test_late[a-1]")
     ['tests/', 'test_', 'run.py::', 'test_', 'late[', 'a-1]']
     """
     return _PIECES.findall(name)
@@ -22,7 +22,7 @@ def name_pieces(name: str) -> list[str]:
 def breakable_name(name: str) -> str:
     """A name as HTML that a browser may break between its pieces, and need not break between two letters.
 
-    >>> breakable("tests/test_run.py"), breakable("a <b>")
+    >>> breakable_name("tests/test_run.py"), breakable_name("a <b>")
     ('tests/<wbr>test_<wbr>run.py', 'a &lt;b&gt;')
     """
     return "<wbr>".join(html.escape(piece) for piece in name_pieces(name))
@@ -31,7 +31,7 @@ def breakable_name(name: str) -> str:
 def folded_name(name: str, width: int, measure: Callable[[str], int] = len) -> list[str]:
     """A name in lines of at most that width, broken between its pieces where possible.
 
-    >>> folded("tests/test_run.py::test_late", 12), folded("abcde", 3)
+    >>> folded_name("tests/test_run.py::test_late", 12), folded_name("abcde", 3)
     (['tests/test_', 'run.py::', 'test_late'], ['abc', 'de'])
     """
     if measure(name) <= width:
@@ -62,7 +62,7 @@ def plural(count: int, noun: str) -> str:
 def only_this_many(count: int, noun: str) -> str:
     """Why there cannot be more.
 
-    >>> only(1, "arm"), only(2, "arm")
+    >>> only_this_many(1, "arm"), only_this_many(2, "arm")
     ('there is only 1 arm', 'there are only 2 arms')
     """
     return f"there {'is' if count == 1 else 'are'} only {plural(count, noun)}"
@@ -102,7 +102,7 @@ def _cells(text: str) -> int:
 def shortened_name(name: str, width: int) -> str:
     """A name that fits, without its middle: paths and test ids often begin alike and differ at the end.
 
-    >>> shortened("tests/test_run.py::test_a_reward_is_read", 20)
+    >>> shortened_name("tests/test_run.py::test_a_reward_is_read", 20)
     'tests/…eward_is_read'
     """
     if _cells(name) <= width:
@@ -123,7 +123,7 @@ def shortened_name(name: str, width: int) -> str:
 def distinct_names(names: tuple[str, ...], width: int) -> dict[str, str]:
     """Names as texts that fit and differ: without their middle, otherwise without what all have, otherwise folded.
 
-    >>> distinct(("test_refund[eur-visa-1]", "test_refund[usd-visa-1]", "test_refund[usd-visa-2]"), 10).values()
+    >>> distinct_names(("test_refund[eur-visa-1]", "test_refund[usd-visa-1]", "test_refund[usd-visa-2]"), 10).values()
     dict_values(['…eur…1…', '…usd…1…', '…usd…2…'])
     """
     texts = [shortened_name(name, width) for name in names]

@@ -48,7 +48,7 @@ def amounts_in_words(amounts: Mapping[str, float]) -> str:
 def worker_in_words(needed: Mapping[str, float]) -> str:
     """The kind of worker that is needed, in words.
 
-    >>> worker_with({"GPU": 1.0}), worker_with({})
+    >>> worker_in_words({"GPU": 1.0}), worker_in_words({})
     ('worker with GPU 1', 'worker')
     """
     return f"worker with {amounts_in_words(needed)}" if needed else "worker"
