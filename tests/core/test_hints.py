@@ -17,7 +17,7 @@ def test_a_study_that_arms_on_the_bar_used_up_is_told_the_tolerance_that_would_h
     while pull := study.ask():
         study.tell(pull, pull.arm == "good" or pull.number % 2)
     (hint,) = study.verdict().hints
-    words = "'on the bar' is so near the bar that a tolerance of about "
+    words = "'on the bar' is still open; a larger budget would continue with it, and a tolerance of about "
     assert hint.startswith(words)
     assert hint.endswith(" would have settled it (an estimate).")
     tolerance = float(hint.removeprefix(words).split()[0])

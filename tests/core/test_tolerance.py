@@ -187,7 +187,7 @@ def test_a_finished_study_estimates_the_tolerance_that_would_have_settled_its_op
         return study.verdict()
 
     (hint,) = played(0.0).hints
-    words = "'a', 'b' are so near the bar that a tolerance of about "
+    words = "'a', 'b' are still open; a larger budget would continue with them, and a tolerance of about "
     assert hint.startswith(words)
     assert " would have settled them (an estimate)." in hint
     assert played(float(hint.removeprefix(words).split()[0]) / 100).open == []

@@ -274,7 +274,11 @@ def hints(ledger: State) -> tuple[str, ...]:
         names = named(ledger, sorted(ledger.outside))
         sentences.append(f"{names} {IS_OUTSIDE}, and can never be certified in this study: {NEW_STUDY}.")
     if slow:
-        sentences.append(_hint_of_tolerance(ledger, slow) or _hint_of_budget(ledger, slow))
+        is_open, them = ("is", "it") if len(slow) == 1 else ("are", "them")
+        budget = f"{named(ledger, slow)} {is_open} still open; a larger budget would continue with {them}"
+        tolerance = _settling_tolerance(ledger, slow)
+        settled = f", and a tolerance of about {tolerance} would have settled {them} (an estimate)" if tolerance else ""
+        sentences.append(f"{budget}{settled}.")
     return tuple(sentences)
 
 
@@ -288,7 +292,7 @@ def _lacks_cases(ledger: State, arm: int) -> bool:
     return failed if arm in ledger.retired else is_used_up(ledger.sheet, arm)
 
 
-def _hint_of_tolerance(ledger: State, left: list[int]) -> str | None:
+def _settling_tolerance(ledger: State, left: list[int]) -> str | None:
     """About which tolerance would have settled these arms, from the ends of their intervals; None: one of no use."""
     spec, wording = ledger.spec, wording_of(ledger.spec)
     needed = 0.0
@@ -299,9 +303,7 @@ def _hint_of_tolerance(ledger: State, left: list[int]) -> str | None:
     tolerance = next((step for step in _steps(high - low) if step >= needed), None)
     if tolerance is None or tolerance > WIDEST * min(spec.bar - low, high - spec.bar) or tolerance <= spec.tolerance:
         return None
-    lie = f"{named(ledger, left)} {'is' if len(left) == 1 else 'are'} so near the bar that"
-    them = "it" if len(left) == 1 else "them"
-    return f"{lie} a tolerance of about {wording.distance(tolerance)} would have settled {them} (an estimate)."
+    return wording.distance(tolerance)
 
 
 def _steps(width: float) -> Iterator[float]:
@@ -310,11 +312,6 @@ def _steps(width: float) -> Iterator[float]:
     for power in range(5):
         for digit in (1, 2, 3, 5):
             yield float(f"{digit * begin * 10.0**power:.6g}")
-
-
-def _hint_of_budget(ledger: State, left: list[int]) -> str:
-    is_open, them = ("is", "it") if len(left) == 1 else ("are", "them")
-    return f"{named(ledger, left)} {is_open} still open; a larger budget would continue with {them}."
 
 
 def _is_stuck(ledger: State, arm: int) -> bool:

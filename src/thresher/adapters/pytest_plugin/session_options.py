@@ -101,7 +101,10 @@ def bar_of(name: str, at_least: object, tolerance_name: str, tolerance: object) 
     low, high = bar.wording.edges
     if not 0 < low <= high < 1:
         around = f"{bar.wording.amount(bar.at_least, exact=True)} ± {bar.wording.distance(bar.tolerance)}"
-        refuse(tolerance_name, tolerance, f"{around} must lie strictly between 0 and 100 %; give a smaller one")
+        room = min(bar.at_least, 1 - bar.at_least)
+        is_in_points = 1 <= bar.tolerance < 100 * room
+        remedy = f"write {bar.tolerance:g}%" if is_in_points else f"give less than {bar.wording.distance(room)}"
+        refuse(tolerance_name, tolerance, f"{around} must lie strictly between 0 and 100 %; {remedy}")
     return bar
 
 
