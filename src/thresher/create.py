@@ -64,11 +64,12 @@ def create_study(
     A limit for a share of the pulls, and a baseline, where every pull evaluates both arms and is told a pair:
 
     >>> study = create_study("latency", arms=["fast", "slow"], at_most=0.2, share=0.95, unit="s")
-    >>> study = create_study("slower", arms=["before", "after"], baseline="before", ratio=1.05, lower_is_better=True)
+    >>> compared = {"arms": ["before", "after"], "baseline": "before", "ratio": 1.05, "lower_is_better": True}
+    >>> study = create_study("slower", **compared, unit="s")
     >>> while pull := study.ask():
     ...     study.tell(pull, (0.5, 0.4))  # what pull.arm took, and what pull.baseline took
     >>> print(study.verdict().question, study.verdict().missed)
-    Does the arm stay within 1.05 times before in at least 50 % of pairs? ['after']
+    Is the arm at most 5 % slower than before in at least half of the pairs? ['after']
     """
     for which, kind in (("arms", ARMS), ("cases", CASES)):
         if isinstance(file := question.get(which), Path):
