@@ -110,13 +110,13 @@ def several(studies: int) -> Pool:
 
 def cases(chance: float, together: int, *, studies: int = 60) -> float:
     """How many cases an arm of 100 needs to be settled against 0.9, when a pull is the mean of this many."""
-    stakes, total = state.stakes_for((0.9, 0.9, 0.9), SMALL, 0.95), 0
+    stakes, total = state.state_stakes_for((0.9, 0.9, 0.9), SMALL, 0.95), 0
     for seed in range(studies):
-        draw, capital = random.Random(seed), certificate.fresh()
+        draw, capital = random.Random(seed), certificate.fresh_capital()
         settled = certificate.OPEN
         while settled == certificate.OPEN:
             mean = sum(draw.random() < chance for _ in range(together)) / together
-            settled = certificate.commit(capital, stakes, mean, mean)
+            settled = certificate.commit_to_capital(capital, stakes, mean, mean)
             total += together
     return total / studies
 

@@ -58,7 +58,7 @@ def play(policy: str, way: int, times: int, pool: tuple[int, int, int], repetiti
         confidence=0.95 if certifies else None,
         common=True,
     )
-    run, numbered = compiler.other_loop(loop.run_pool), tuple(map(scores.numbered, rules(setup)))
+    run, numbered = compiler.other_loop(loop.run_pool), tuple(map(scores.numbered_score, rules(setup)))
     rows = np.zeros((repetitions, 5))
 
     def work(chunk: tuple[int, int]) -> None:

@@ -10,7 +10,7 @@ from thresher.core.certificate import OPEN
 from thresher.core.kernel import (
     FAR,
     Board,
-    choose_for,
+    choose_arm_for,
     rescore_asked,
     rescore_both,
     rescore_everything,
@@ -135,7 +135,7 @@ def run_pool(
             waits = way == OBSERVED and issued == count * rule.warmup and coming > 0
             if free > 0 and issued < budget and not waits:
                 scores = other.best if rule.alternates and (issued + 1) % 2 == 0 else board.best
-                arm = choose_by(way, board, choose_for(board, other, rule, issued + 1), scores[1])
+                arm = choose_by(way, board, choose_arm_for(board, other, rule, issued + 1), scores[1])
                 issued += 1
                 board.pending[arm] += 1
                 if certifies:

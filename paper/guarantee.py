@@ -46,11 +46,11 @@ def label_by_arrival(setup: Setup, *, repetition: int, seed: int = 0) -> int:
     """
     played = trace(setup.but(confidence=None, tolerance=0.0, policy=setup.policy), repetition=repetition, seed=seed)
     stakes, (low, high) = setup.stakes, setup.bounds
-    capital = certificate.fresh()
+    capital = certificate.fresh_capital()
     for pull, reward in zip(played.pull, played.reward, strict=True):
         if pull < 0 and reward == reward:  # NaN: lost
             scaled = (reward - low) / (high - low)
-            label = certificate.commit(capital, stakes, scaled, scaled)
+            label = certificate.commit_to_capital(capital, stakes, scaled, scaled)
             if label != certificate.OPEN:
                 return label
     return certificate.OPEN
@@ -86,13 +86,13 @@ def growth(seed: int, run: int) -> Growth:
     setup = Setup(policy="uniform", family="bernoulli", arms=1, means=0.6, at_least=0.5, budget=BUDGET)
     setup = setup.but(delay="workers:1")  # the same as no delay, in machine code that exists already
     stakes = setup.but(confidence=0.95).stakes._replace(level=LEVEL)
-    capital = certificate.fresh()
+    capital = certificate.fresh_capital()
     growth = Growth([1.0], [1.0])
     played = trace(setup, repetition=run, seed=seed)
     for reward in played.reward[::2]:  # every reward is in the trace twice: asked, told
-        label = certificate.commit(capital, stakes, reward, reward)
-        growth.above.append(certificate.mean_of(capital, 0))
-        growth.below.append(certificate.mean_of(capital, certificate.BETS))
+        label = certificate.commit_to_capital(capital, stakes, reward, reward)
+        growth.above.append(certificate.mean_capital(capital, 0))
+        growth.below.append(certificate.mean_capital(capital, certificate.BETS))
         if label != certificate.OPEN:
             break
     return growth

@@ -14,7 +14,7 @@ from .core.named_arguments import named_arguments
 from .core.named_items import ARMS, CASES, Kind, Params, items_from_text
 from .core.parameters import SpecArguments
 from .core.policies import Policy
-from .core.spec import Spec, differences
+from .core.spec import Spec, spec_differences
 from .core.state import State
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
 from .log.store import Storage, Store, chained, open_store
@@ -92,10 +92,10 @@ def create_from_spec(
     lease: float = LEASE,
 ) -> Study:
     """The same as `create_study`, for callers that have a specification."""
-    checks.name("study", name)
+    checks.checked_name("study", name)
     if if_exists not in ("error", "join"):
         raise InvalidInput("if_exists", if_exists, "must be 'error' or 'join'")
-    store, seconds = open_store(storage), checks.seconds("lease", lease)
+    store, seconds = open_store(storage), checks.checked_seconds("lease", lease)
     check_policy(spec.policy, store)
     if not _created(name, store, spec):
         if if_exists == "error":
@@ -145,7 +145,7 @@ def open_study(name: str, *, storage: Storage = None, lease: float = LEASE, scor
     thresher.errors.UnknownStudy: study 'nobody': is not in this store; create it with create_study
     """
     passed = [register_score(score) for score in scores]
-    study = Study(checks.name("study", name), open_store(storage), lease=checks.seconds("lease", lease))
+    study = Study(checks.checked_name("study", name), open_store(storage), lease=checks.checked_seconds("lease", lease))
     if study.spec.policy.formula in (formula for formula, _ in passed):
         study.spec.policy.scored_by()  # raises if its source has changed
     return study
@@ -176,7 +176,7 @@ def check_resumable(study: Study, wanted: Spec) -> Match:
 
     def read(ledger: State) -> Match:
         spec, budget, known = ledger.spec, ledger.budget, ledger.evaluators
-        unlike, other = differences(spec, wanted), None
+        unlike, other = spec_differences(spec, wanted), None
         grows = wanted.budget is not None and budget is not None and wanted.budget > budget
         if wanted.budget not in (budget, spec.budget) and not grows:
             unlike.append(_budget_differs(budget, wanted))

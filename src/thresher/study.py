@@ -76,7 +76,7 @@ class Study(AbstractContextManager["Study"]):
         records that, and the verdict says that these evaluations may have been repeated.
         """
         host = commands.ANY if arm is None else commands.host_for(self.spec, arm)
-        return self._ask(n if n == 1 else checks.whole("number of pulls", n, least=0), host, lease, key)
+        return self._ask(n if n == 1 else checks.checked_whole("number of pulls", n, least=0), host, lease, key)
 
     def _ask(self, n: int, host: commands.Host, lease: float | None = None, key: str | None = None) -> list[Pull]:
         if time.monotonic() >= self._next_sweep:
@@ -93,13 +93,13 @@ class Study(AbstractContextManager["Study"]):
         self, draft: Draft, n: int, host: commands.Host, lease: float | None, key: str | None
     ) -> list[Pull]:
         """Issue pulls, or return those of an earlier call with that key, with their leases renewed."""
-        seconds = None if lease is None else checks.seconds("lease", lease)
+        seconds = None if lease is None else checks.checked_seconds("lease", lease)
         if key is None:
             return commands.ask(draft, n, host, seconds)
         if self._keys is None:
             self._keys = Keys(self.name, self.store)
             self._journal.on_write = self._keys.follow
-        draft.key = event_key(checks.text("key", key))
+        draft.key = event_key(checks.checked_text("key", key))
         known = self._keys.pulls(draft.key, draft.ledger.last)
         if not known:
             return commands.ask(draft, n, host, seconds)
@@ -165,7 +165,7 @@ class Study(AbstractContextManager["Study"]):
         """
         named = [pulls] if isinstance(pulls, Pull | int | str) else list(pulls)
         numbers = peek(self, lambda ledger: [pull_id_in(ledger, pull) for pull in named])
-        self.store.renew(self.name, numbers, checks.seconds("lease", seconds))
+        self.store.renew(self.name, numbers, checks.checked_seconds("lease", seconds))
 
     def sweep(self) -> int:
         """Drop the pulls whose agents' heartbeat stopped, with cause ``"lost"``. Returns how many."""
@@ -371,7 +371,7 @@ class Asked(NamedTuple):
 
 def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: str | None = None) -> Asked:
     """The same as `Study.ask_many`, with what a reply needs besides the pulls, from the same read of the store."""
-    count, host = checks.whole("number of pulls", n, least=0), commands.host_for(study.spec, arm)
+    count, host = checks.checked_whole("number of pulls", n, least=0), commands.host_for(study.spec, arm)
 
     def plan(draft: Draft) -> Asked:
         pulls, ledger = study._ask_with_key(draft, count, host, lease, key), draft.ledger

@@ -7,7 +7,7 @@ import pytest
 from inside import inside, refused
 
 import thresher as library
-from thresher.core.sentences import question_of
+from thresher.core.sentences import question_sentence_of
 
 TWO = ["--arm=a", "--arm=b"]
 
@@ -59,7 +59,7 @@ def test_a_question_is_asked_and_listed(kind: str, tmp_path: Path) -> None:
     assert asked in inside("studies", storage=tmp_path).stdout
     assert asked in inside("status", "s", storage=tmp_path).stdout
     spec = library.open_study("s", storage=f"sqlite:///{tmp_path}/thresher.db").spec
-    assert asked in question_of(spec)
+    assert asked in question_sentence_of(spec)
     is_certain = spec.limits is not None
     assert spec.confidence == (0.95 if is_certain else None)
     assert (spec.unit == "s") == ("--reward=seconds" in args or "--reward=cpu-seconds" in args)

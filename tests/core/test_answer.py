@@ -3,7 +3,7 @@
 import pytest
 
 import thresher
-from thresher.core.sentences import origin
+from thresher.core.sentences import origin_sentence
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_an_arm_without_rewards_has_empty_cells_in_markdown() -> None:
     ("earlier", "words"), [(69, "69 of these 70 rewards are from earlier"), (70, "All rewards are from earlier")]
 )
 def test_rewards_that_are_all_from_earlier_runs_are_not_counted(earlier: int, words: str) -> None:
-    assert (origin(earlier, 70, "2026-11-17T02:41:12Z") or "").startswith(words)
+    assert (origin_sentence(earlier, 70, "2026-11-17T02:41:12Z") or "").startswith(words)

@@ -12,7 +12,7 @@ from thresher.core import certificate, error_rate, state
 from thresher.core.certificate import ABOVE, BELOW, OPEN
 from thresher.core.events import Event
 from thresher.core.kernel import SKIPPED
-from thresher.core.ledger import apply, state_after_created
+from thresher.core.ledger import apply_to_ledger, ledger_after_created
 from thresher.core.state import State
 from thresher.study import Study, give_up, peek
 
@@ -32,7 +32,7 @@ class ByHand:
         """Over the arm's places in order: told as told, everything else as the worst. Committed charges stay."""
         if arm not in ledger.capitals:
             return [0.0, 0.0]
-        capital, docket = certificate.fresh(), ledger.docket
+        capital, docket = certificate.fresh_capital(), ledger.docket
         low_sum = high_sum = ledger.imported_sum(arm)
         left = ledger.sheet.places[arm] if ledger.cases else 0
         pull = ledger.first_pull[arm]
@@ -44,10 +44,10 @@ class ByHand:
                 if ledger.cases:
                     low_bar = (ledger.cases.count * low_bar - low_sum) / left
                     high_bar = (ledger.cases.count * high_bar - high_sum) / left
-                certificate.bet(capital, ledger.stakes, low, high, low_bar, high_bar)
+                certificate.bet_capital(capital, ledger.stakes, low, high, low_bar, high_bar)
                 low_sum, high_sum, left = low_sum + low, high_sum + high, left - 1
             pull = docket.following[pull]
-        return [certificate.mean_of(capital, start) for start in (0, certificate.BETS)]
+        return [certificate.mean_capital(capital, start) for start in (0, certificate.BETS)]
 
     def follow(self, ledger: State) -> None:
         """Settle what is reached, list by list, until nothing more is."""
@@ -94,10 +94,10 @@ def step(study: Study, chance: random.Random, gone: "list[int]", means: "list[fl
 
 def check(events: "list[Event]") -> int:
     """After every event, the settled labels are those of e-BH. Returns how many are settled at the end."""
-    ledger = state_after_created(events[0])
+    ledger = ledger_after_created(events[0])
     model, before = ByHand(ledger.spec), [OPEN] * len(ledger.spec.arms)
     for event in events[1:]:
-        apply(ledger, event)
+        apply_to_ledger(ledger, event)
         model.follow(ledger)
         settled = list(ledger.docket.settled)
         assert settled == [model.kept.get(arm, (OPEN, 0.0))[0] for arm in range(len(settled))], event
@@ -137,17 +137,19 @@ def test_ranks_and_the_largest_list(changes: "list[tuple[int, float]]", level: i
     ranking, values = state.blank_ranking(12, float(level)), [0.0] * 12
     for arm, value in changes:
         values[arm] = value
-        rank = error_rate.rank_of(ranking, value)
+        rank = error_rate.error_rank_of(ranking, value)
         assert rank == next((k for k in range(1, 13) if value * k >= level), 0)
-        error_rate.enter(ranking, 1, arm, rank)
+        error_rate.enter_error_list(ranking, 1, arm, rank)
         ranked = sorted(values, reverse=True)
         expected = max((k for k in range(1, 13) if ranked[k - 1] * k >= level), default=0)
-        assert error_rate.largest(ranking, 1) == expected
-        assert error_rate.largest(ranking, 0) == 0
-    error_rate.leave(ranking, 3)
+        assert error_rate.largest_error_rank(ranking, 1) == expected
+        assert error_rate.largest_error_rank(ranking, 0) == 0
+    error_rate.leave_error_lists(ranking, 3)
     values[3] = 0.0
     ranked = sorted(values, reverse=True)
-    assert error_rate.largest(ranking, 1) == max((k for k in range(1, 13) if ranked[k - 1] * k >= level), default=0)
+    assert error_rate.largest_error_rank(ranking, 1) == max(
+        (k for k in range(1, 13) if ranked[k - 1] * k >= level), default=0
+    )
 
 
 def rated(**given: Any) -> Study:
@@ -215,15 +217,15 @@ def listed(ranking: error_rate.Ranking, which: int, rank: int) -> list[int]:
 def test_an_arm_that_leaves_its_rank_leaves_the_others_there(which: int, gone: int) -> None:
     ranking = state.blank_ranking(5, 20.0)
     for arm in range(4):
-        assert error_rate.enter(ranking, which, arm, 3)
+        assert error_rate.enter_error_list(ranking, which, arm, 3)
     assert listed(ranking, which, 3) == [3, 2, 1, 0]
-    assert error_rate.enter(ranking, which, gone, 2), "it rose"
+    assert error_rate.enter_error_list(ranking, which, gone, 2), "it rose"
     assert listed(ranking, which, 2) == [gone]
     assert listed(ranking, which, 3) == [arm for arm in (3, 2, 1, 0) if arm != gone]
-    assert not error_rate.enter(ranking, which, gone, 2), "nothing changed"
-    assert not error_rate.enter(ranking, which, gone, 3), "it fell"
+    assert not error_rate.enter_error_list(ranking, which, gone, 2), "nothing changed"
+    assert not error_rate.enter_error_list(ranking, which, gone, 3), "it fell"
     assert listed(ranking, which, 3)[0] == gone
-    assert error_rate.is_ranked(ranking, gone)
-    error_rate.leave(ranking, gone)
-    assert not error_rate.is_ranked(ranking, gone)
+    assert error_rate.has_error_rank(ranking, gone)
+    error_rate.leave_error_lists(ranking, gone)
+    assert not error_rate.has_error_rank(ranking, gone)
     assert listed(ranking, which, 3) == [arm for arm in (3, 2, 1, 0) if arm != gone]

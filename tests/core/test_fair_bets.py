@@ -3,7 +3,7 @@
 import pytest
 
 from thresher.core import certificate
-from thresher.core.certificate import BETS, Stakes, bet, side_bets
+from thresher.core.certificate import BETS, Stakes, bet_capital, side_bets
 
 BARS = [0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999]
 
@@ -17,9 +17,9 @@ def stakes(threshold: float, tolerance: float = 0.0) -> Stakes:
 
 def after(one: Stakes, reward: float, low_bar: float, high_bar: float) -> list[float]:
     """By how much each product grows with one reward; a product of 0 counts as 0."""
-    capital = certificate.fresh()
+    capital = certificate.fresh_capital()
     before = list(capital)
-    bet(capital, one, reward, reward, low_bar, high_bar)
+    bet_capital(capital, one, reward, reward, low_bar, high_bar)
     return [new / old for new, old in zip(capital[: 2 * BETS], before[: 2 * BETS], strict=True)]
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from thresher.core import kernel
-from thresher.core.kernel import Rule, doubled
+from thresher.core.kernel import Rule, doubled_exploration
 from thresher.core.state import blank_board
 
 FORMULAS = [kernel.uniform, kernel.apt, kernel.evt, kernel.evt_supplement, kernel.evt_pf, kernel.lsa, kernel.cheapest]
@@ -35,15 +35,15 @@ def test_the_tournament_finds_what_a_linear_search_finds(
         if move == "assign":
             columns.pending[arm] += 1
         elif move == "observe":
-            kernel.observe(columns, arm, reward, reward)
+            kernel.observe_reward(columns, arm, reward, reward)
         elif move == "drop" and columns.pending[arm]:
             columns.pending[arm] -= 1
         elif move in ("shut", "open"):
             columns.shut[arm] = move == "shut"
         kernel.rescore_both(columns, columns, arm, rule, rule)
-        scores = [kernel.score(columns, k, rule) for k in range(arms)]
+        scores = [kernel.score_arm(columns, k, rule) for k in range(arms)]
         first = min(range(arms), key=scores.__getitem__)  # on a tie the lowest arm
-        assert kernel.choose_for(columns, columns, RULE, 1) == (first if scores[first] < kernel.NEVER else -1)
+        assert kernel.choose_arm_for(columns, columns, RULE, 1) == (first if scores[first] < kernel.NEVER else -1)
 
 
 @given(st.integers(1, 9), st.integers(0, 8), st.lists(st.floats(0, 1), max_size=20), st.sampled_from(FORMULAS))
@@ -53,7 +53,7 @@ def test_assign_then_release_leaves_no_trace(
     columns, rule = blank_board(arms), RULE._replace(formula=formula)
     arm %= arms
     for reward in rewards:
-        kernel.observe(columns, arm, reward, reward)
+        kernel.observe_reward(columns, arm, reward, reward)
     kernel.rescore_all(columns, rule)
     before = [column[:] for column in columns]
     columns.pending[arm] += 1
@@ -68,12 +68,12 @@ def test_warm_up_takes_the_arms_in_turn_and_then_the_formula_decides() -> None:
     kernel.rescore_all(columns, RULE)
     order = []
     for _ in range(6):
-        arm = kernel.choose_for(columns, columns, RULE, 1)
+        arm = kernel.choose_arm_for(columns, columns, RULE, 1)
         order.append(arm)
-        kernel.observe(columns, arm, [0.1, 0.52, 0.9][arm], 0.0)
+        kernel.observe_reward(columns, arm, [0.1, 0.52, 0.9][arm], 0.0)
         kernel.rescore_both(columns, columns, arm, RULE, RULE)
     assert order == [0, 1, 2, 0, 1, 2]
-    assert kernel.choose_for(columns, columns, RULE, 1) == 1
+    assert kernel.choose_arm_for(columns, columns, RULE, 1) == 1
 
 
 def test_an_arm_whose_first_rewards_are_pending_waits_unless_all_do() -> None:
@@ -81,21 +81,21 @@ def test_an_arm_whose_first_rewards_are_pending_waits_unless_all_do() -> None:
     for arm in (0, 0, 1, 1, 1):
         columns.pending[arm] += 1
     kernel.rescore_all(columns, RULE)
-    assert kernel.choose_for(columns, columns, RULE, 1) == 0  # all wait: the one with the fewest pending
+    assert kernel.choose_arm_for(columns, columns, RULE, 1) == 0  # all wait: the one with the fewest pending
     columns.pending[1] -= 1
-    kernel.observe(columns, 1, 0.9, 0.9)
+    kernel.observe_reward(columns, 1, 0.9, 0.9)
     kernel.rescore_both(columns, columns, 1, RULE, RULE)
-    assert kernel.choose_for(columns, columns, RULE, 1) == 1
+    assert kernel.choose_arm_for(columns, columns, RULE, 1) == 1
 
 
 def test_an_arm_with_too_many_pending_pulls_for_its_rewards_waits_unless_all_do() -> None:
     columns, rule = blank_board(2), RULE._replace(pending_ratio=0.5)
     for arm, reward in ((0, 0.5), (0, 0.5), (1, 0.9), (1, 1.0)):  # arm 0 is on the bar: EVT would always pull it
-        kernel.observe(columns, arm, reward, reward)
+        kernel.observe_reward(columns, arm, reward, reward)
     chosen = []
     for _ in range(6):
         kernel.rescore_all(columns, rule)
-        chosen.append(kernel.choose_for(columns, columns, RULE, 1))
+        chosen.append(kernel.choose_arm_for(columns, columns, RULE, 1))
         columns.pending[chosen[-1]] += 1
     assert chosen == [0, 0, 1, 1, 0, 1]  # up to one above half of its two rewards; then the fewest pending
 
@@ -104,7 +104,7 @@ def test_an_arm_with_too_many_pending_pulls_for_its_rewards_waits_unless_all_do(
 def test_mean_and_scatter_are_those_of_the_textbook(rewards: list[float]) -> None:
     columns = blank_board(1)
     for reward in rewards:
-        kernel.observe(columns, 0, reward, reward)
+        kernel.observe_reward(columns, 0, reward, reward)
     mean = math.fsum(rewards) / len(rewards)
     assert columns.mean[0] == pytest.approx(mean, abs=1e-12)
     assert columns.scatter[0] == pytest.approx(math.fsum((x - mean) ** 2 for x in rewards), abs=1e-9)
@@ -115,7 +115,7 @@ def test_mean_and_scatter_are_those_of_the_textbook(rewards: list[float]) -> Non
 def test_a_constant_arm_has_no_spread(reward: float, pulls: int) -> None:
     columns = blank_board(1)
     for _ in range(pulls):
-        kernel.observe(columns, 0, reward, reward)
+        kernel.observe_reward(columns, 0, reward, reward)
     assert columns.scatter[0] == pytest.approx(0, abs=1e-30)
 
 
@@ -123,7 +123,7 @@ def test_a_constant_arm_has_no_spread(reward: float, pulls: int) -> None:
 def test_the_total_is_as_good_as_an_exact_sum(rewards: list[float]) -> None:
     columns = blank_board(1)
     for reward in rewards:
-        kernel.observe(columns, 0, 0.5, reward)
+        kernel.observe_reward(columns, 0, 0.5, reward)
     scale = max(1.0, max(map(abs, rewards)))
     assert columns.total[0] + columns.residue[0] == pytest.approx(math.fsum(rewards), rel=1e-15, abs=1e-15 * scale)
 
@@ -133,7 +133,7 @@ def test_nine_passes_of_ten_reach_nine_tenths_in_every_order(failing: int) -> No
     columns = blank_board(1)
     for number in range(10):
         reward = float(number != failing)
-        kernel.observe(columns, 0, reward, reward)
+        kernel.observe_reward(columns, 0, reward, reward)
     assert kernel.is_above(columns.total[0] + columns.residue[0], 10, 0.9)
 
 
@@ -141,7 +141,7 @@ def test_nine_passes_of_ten_reach_nine_tenths_in_every_order(failing: int) -> No
 def test_a_constant_reward_on_the_bar_is_above(bar: float, pulls: int) -> None:
     columns = blank_board(1)
     for _ in range(pulls):
-        kernel.observe(columns, 0, bar, bar)
+        kernel.observe_reward(columns, 0, bar, bar)
     assert kernel.is_above(columns.total[0] + columns.residue[0], pulls, bar)
 
 
@@ -201,7 +201,7 @@ def test_pending_pulls_make_an_arm_less_urgent(gap: float, variance: float, seen
 
 @given(st.integers(1, 1000), st.integers(0, 10**7))
 def test_exploration_doubles_with_the_pulls(arms: int, issued: int) -> None:
-    a = doubled(1.0, issued, arms)
+    a = doubled_exploration(1.0, issued, arms)
     assert math.log2(a) % 1 == 0
     assert a <= max(1.0, issued / arms) < 2 * a
 
@@ -209,5 +209,5 @@ def test_exploration_doubles_with_the_pulls(arms: int, issued: int) -> None:
 def test_doubling_step_by_step_is_doubling_at_once() -> None:
     a, rng = 1.0, random.Random(1)
     for issued in sorted(rng.sample(range(100_000), 500)):
-        a = doubled(a, issued, 37)
-        assert a == doubled(1.0, issued, 37)
+        a = doubled_exploration(a, issued, 37)
+        assert a == doubled_exploration(1.0, issued, 37)

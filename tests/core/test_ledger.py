@@ -9,7 +9,7 @@ import pytest
 import thresher
 from thresher.core import spec as specs
 from thresher.core.events import CAUSES
-from thresher.core.ledger import fold, new_state
+from thresher.core.ledger import fold_ledger, new_ledger
 from thresher.core.spec import spec_from_json
 from thresher.study import give_up, peek
 
@@ -32,7 +32,7 @@ def test_a_restored_study_has_the_same_capitals_bit_for_bit() -> None:
             else:
                 study.tell(pull, rng.random())
     study.verdict()  # creates intervals, which are not part of the state
-    assert fold(study.events()).state() == peek(study, lambda ledger: ledger.state())
+    assert fold_ledger(study.events()).state() == peek(study, lambda ledger: ledger.state())
 
 
 def test_an_extended_study_asks_for_the_same_arm_live_and_reopened() -> None:
@@ -45,7 +45,7 @@ def test_an_extended_study_asks_for_the_same_arm_live_and_reopened() -> None:
     before = peek(study, lambda ledger: ledger.choose())
     study.extend(budget=100_000)
     live = peek(study, lambda ledger: ledger.choose())
-    again = fold(study.events())
+    again = fold_ledger(study.events())
     assert (before, live) == (1, 0)  # the wide spread of b counts for less
     assert again.choose() == live
     assert again.state() == peek(study, lambda ledger: ledger.state())
@@ -59,7 +59,7 @@ def test_the_constant_of_the_cheapest_arm_follows_from_arms_and_confidence(
 ) -> None:
     spec = specs.Spec(arms=map(str, range(arms)), at_least=0.5, budget=100, confidence=confidence)
     assert spec.settling_constant == pytest.approx(2 * math.log(16 * arms / risk))
-    assert new_state(spec).second_rule.exploration == spec.settling_constant
+    assert new_ledger(spec).second_rule.exploration == spec.settling_constant
 
 
 def test_a_log_keeps_the_constant_that_it_was_written_with() -> None:
@@ -67,7 +67,7 @@ def test_a_log_keeps_the_constant_that_it_was_written_with() -> None:
     data = specs.Spec(arms=["a", "b"], at_least=0.5, seed=7).to_json()
     for stored in (math.nextafter(data["settling_constant"], step) for step in (-math.inf, math.inf)):
         read = spec_from_json({**data, "settling_constant": stored})
-        assert read.settling_constant == new_state(read).second_rule.exploration == stored
+        assert read.settling_constant == new_ledger(read).second_rule.exploration == stored
 
 
 @pytest.mark.parametrize("bit", [32, 33, 63, 64, 100, 127])
@@ -91,7 +91,7 @@ def test_one_repeated_evaluation_adds_a_caveat_to_the_guarantee_for_good() -> No
     assert caveat in study.verdict().guarantee
     study.tell(third, 1)
     assert caveat in study.verdict().guarantee
-    assert fold(study.events()).repeatable
+    assert fold_ledger(study.events()).repeatable
     while pull := study.ask():
         study.tell(pull, 1)
     assert study.verdict()["a"].certified

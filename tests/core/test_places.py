@@ -18,11 +18,11 @@ from thresher.core.places import (
     KNOWN,
     OUT,
     Sheet,
-    case_at,
+    are_places_used_up,
+    case_at_place,
     fill_place,
     free_place,
-    is_used_up,
-    key_of,
+    place_key,
     take_place,
 )
 
@@ -37,9 +37,9 @@ def orders() -> Any:
     def compiled(name: str) -> Any:
         return numba.njit(FunctionType(getattr(places, name).__code__, inner, name))
 
-    for name in ("stirred_word", "mixed_word", "key_of", "case_at"):  # in the order in which they call each other
+    for name in ("stirred_place_word", "mixed_place_word", "place_key", "case_at_place"):  # in the order of their calls
         inner[name] = compiled(name)
-    key, at = inner["key_of"], inner["case_at"]
+    key, at = inner["place_key"], inner["case_at_place"]
 
     @numba.njit
     def found(cases: int, count: int, length: int, by_arm: bool, begin: int) -> Any:
@@ -68,7 +68,7 @@ def test_an_order_has_every_case_once(orders: Any) -> None:
 
 def test_the_compiled_order_is_the_live_one(orders: Any) -> None:
     for cases, seed in ((5, 0), (500, 7), (70_000, 2**31)):
-        live = [case_at(place, cases, key_of(0, seed), key_of(1, seed)) for place in range(5)]
+        live = [case_at_place(place, cases, place_key(0, seed), place_key(1, seed)) for place in range(5)]
         assert list(orders(cases, 1, 5, False, seed)[0]) == live
 
 
@@ -116,8 +116,8 @@ def test_arms_and_seeds_have_their_own_orders() -> None:
     found = set()
     for seed in seeds:
         for arm in range(50):
-            keys = key_of(2 * arm, seed), key_of(2 * arm + 1, seed)
-            found.add(tuple(case_at(place, 500, *keys) for place in range(8)))
+            keys = place_key(2 * arm, seed), place_key(2 * arm + 1, seed)
+            found.add(tuple(case_at_place(place, 500, *keys) for place in range(8)))
     assert len(found) == 50 * len(seeds)
 
 
@@ -150,12 +150,12 @@ def test_a_pull_takes_the_lowest_free_place() -> None:
     fill_place(sheet, 0, 1, FAILED)
     assert take_place(sheet, 0, 4)
     assert sheet.place[4] == 2
-    assert is_used_up(sheet, 0)
-    assert not is_used_up(sheet, 1)
+    assert are_places_used_up(sheet, 0)
+    assert not are_places_used_up(sheet, 1)
 
 
 def test_without_cases_nothing_is_used_up() -> None:
-    assert not is_used_up(state.blank_sheet(3, 0), 0)
+    assert not are_places_used_up(state.blank_sheet(3, 0), 0)
 
 
 @given(st.integers(1, 6), st.lists(st.tuples(st.sampled_from(["take", "free", "known", "failed"]), st.integers(0, 5))))
@@ -177,7 +177,7 @@ def test_places_follow_a_simple_model(cases: int, steps: list[tuple[str, int]]) 
             fill_place(sheet, 1, place, model[place])
         assert list(sheet.state[1]) == model
         assert sheet.lowest[1] == (model.index(FREE) if FREE in model else cases)
-        assert is_used_up(sheet, 1) is (FREE not in model)
+        assert are_places_used_up(sheet, 1) is (FREE not in model)
         assert all((sheet.entry[1][at] > 0) is (at in tried) for at in range(cases))
     assert list(sheet.state[0]) == [FREE] * cases  # the other arm's
 
@@ -186,4 +186,4 @@ def test_an_order_of_a_million_cases_is_walked_at_once() -> None:
     """Cycle walking tries 4 positions at most on average."""
     chance = random.Random(1)
     keys = chance.getrandbits(32), chance.getrandbits(32)
-    assert len({case_at(place, 1_000_000, *keys) for place in range(2000)}) == 2000
+    assert len({case_at_place(place, 1_000_000, *keys) for place in range(2000)}) == 2000

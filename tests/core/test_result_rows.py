@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from thresher.core.results import ALL_STATES, WITH_REWARD, Row, read_json_rows, read_rows
+from thresher.core.results import ALL_STATES, WITH_REWARD, Row, read_json_results, read_results
 from thresher.errors import InvalidInput
 
 
 def rows(text: str, arm: str | None = None) -> list[Row]:
-    return list(read_rows(read_json_rows(text, "f"), text, "f", arm=arm))
+    return list(read_results(read_json_results(text, "f"), text, "f", arm=arm))
 
 
 def refused(text: str, words: str, arm: str | None = None) -> None:
@@ -70,7 +70,7 @@ def test_what_cannot_be_read_is_named_with_its_place(text: str, words: str) -> N
 
 def test_pulls_without_a_number_may_be_many() -> None:
     assert len(rows("arm,reward,pull\na,1,\na,1,\na,1,3\n")) == 3
-    assert read_json_rows("  arm,reward", "f") is None
+    assert read_json_results("  arm,reward", "f") is None
 
 
 @pytest.mark.parametrize(

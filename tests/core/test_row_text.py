@@ -21,7 +21,7 @@ def row(arm: str, standing: Any = "reaches", **given: Any) -> Row:
 
 
 def shown(rows: list[Row], wording: Wording = LOOK, width: int | None = None) -> list[str]:
-    return ["".join(text for text, _ in line) for line in row_text.table(rows, wording, width)]
+    return ["".join(text for text, _ in line) for line in row_text.rows_as_table(rows, wording, width)]
 
 
 def test_names_and_answers_are_at_the_left_and_numbers_at_the_right() -> None:
@@ -51,12 +51,12 @@ def test_the_head_of_a_column_ends_where_its_numbers_end() -> None:
 
 
 def test_a_column_without_anything_in_it_is_left_out() -> None:
-    assert list(row_text.columns([row("a")], LOOK)) == ["arm", "", "mean", "between", "pulls"]
+    assert list(row_text.row_text_columns([row("a")], LOOK)) == ["arm", "", "mean", "between", "pulls"]
     bare = row("a", "retired", low=None, high=None, left=5, mean=None, seen=0)
-    assert list(row_text.columns([bare], LOOK)) == ["arm", "", "mean", "pulls"]
+    assert list(row_text.row_text_columns([bare], LOOK)) == ["arm", "", "mean", "pulls"]
     full = row("a", pending=1, failures=2, charged=3, missing=4)
-    assert list(row_text.columns([full], LOOK))[5:] == ["pending", "failed", "charged", "missing"]
-    assert row_text.columns([full], LOOK)["failed"] == [("2", "")]
+    assert list(row_text.row_text_columns([full], LOOK))[5:] == ["pending", "failed", "charged", "missing"]
+    assert row_text.row_text_columns([full], LOOK)["failed"] == [("2", "")]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_column_without_anything_in_it_is_left_out() -> None:
     ],
 )
 def test_a_row_says_whether_the_arm_reaches_the_bar(given: dict[str, Any], expected: tuple[str, str]) -> None:
-    assert row_text.columns([row("a", **given)], LOOK)[""] == [expected]
+    assert row_text.row_text_columns([row("a", **given)], LOOK)[""] == [expected]
 
 
 @pytest.mark.parametrize(
@@ -88,26 +88,26 @@ def test_a_row_says_whether_the_arm_reaches_the_bar(given: dict[str, Any], expec
     ],
 )
 def test_each_question_has_its_columns(wording: Wording, heads: list[str]) -> None:
-    assert list(row_text.columns([row("a")], wording))[2 : 2 + len(heads)] == heads
+    assert list(row_text.row_text_columns([row("a")], wording))[2 : 2 + len(heads)] == heads
 
 
 def test_the_baseline_is_compared_with_nothing() -> None:
     wording = Wording(0.0, baseline="old")
     rows = [row("old", "baseline", difference=0.25, mean=None), row("new", difference=0.25, baseline=0.5)]
-    table = row_text.columns(rows, wording)
+    table = row_text.row_text_columns(rows, wording)
     assert [text for text, _ in table["difference"]] == ["–", "+0.25"]
     assert ([text for text, _ in table["mean"]], [text for text, _ in table["baseline"]]) == (
         ["–", "0.75"],
         ["", "0.5"],
     )
     ratio = Wording(0.0, share=0.5, baseline="old", ratio=1.1, unit="s")
-    table = row_text.columns([row("new", baseline=0.5, median=0.25)], ratio)
+    table = row_text.row_text_columns([row("new", baseline=0.5, median=0.25)], ratio)
     assert (table["median"], table["baseline"]) == ([("0.25×", "")], [("500 ms", "")])
 
 
 def test_cases_are_counted_of_all() -> None:
-    assert row_text.columns([row("a")], LOOK)["pulls"] == [("1,234", "")]
-    assert row_text.columns([row("a")], Wording(0.5, cases=5000))["cases"] == [("1,234 of 5,000", "")]
+    assert row_text.row_text_columns([row("a")], LOOK)["pulls"] == [("1,234", "")]
+    assert row_text.row_text_columns([row("a")], Wording(0.5, cases=5000))["cases"] == [("1,234 of 5,000", "")]
 
 
 # -- narrow and wide -------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ def test_a_table_for_people_has_300_arms(count: int, words: str | None) -> None:
     lines = shown(rows)
     assert len(lines) == 302 + (words is not None)
     assert (lines[-2] == f"… and {words}; CSV has all") == (words is not None)
-    page = row_text.html(rows, LOOK, "question", "answer", [])
+    page = row_text.rows_as_html(rows, LOOK, "question", "answer", [])
     assert page.count("<tr>") == 301
     assert (f"<p>… and {words}</p>" in page) == (words is not None)
 
@@ -172,7 +172,7 @@ def test_a_table_for_people_has_300_arms(count: int, words: str | None) -> None:
 
 
 def reasons(*rows: Row) -> list[str]:
-    return ["".join(text for text, _ in line) for line in row_text.failures(rows)]
+    return ["".join(text for text, _ in line) for line in row_text.row_failures_text(rows)]
 
 
 def test_retired_arms_are_explained_and_of_the_others_the_worst() -> None:
@@ -202,7 +202,7 @@ def test_markdown_has_a_sentence_a_table_and_remarks() -> None:
         row("c", "misses", mean=None, low=None, high=None),
         row("d", "open"),
     ]
-    assert row_text.markdown(rows, LOOK, "first", ["last"]).splitlines() == [
+    assert row_text.rows_as_markdown(rows, LOOK, "first", ["last"]).splitlines() == [
         "first",
         "",
         "| arm |  | mean | low | high | pulls | failures |",
@@ -213,13 +213,15 @@ def test_markdown_has_a_sentence_a_table_and_remarks() -> None:
         "",
         "last",
     ]
-    cases = row_text.markdown([row("a", baseline=0.5, difference=0.25)], Wording(0.0, baseline="old", cases=9), "", [])
+    cases = row_text.rows_as_markdown(
+        [row("a", baseline=0.5, difference=0.25)], Wording(0.0, baseline="old", cases=9), "", []
+    )
     assert "| difference | low | high | mean | baseline | cases | failures |" in cases
     assert "| +0.25 | +0.5 | +1 | 0.75 | 0.5 | 1,234 of 9 | 0 |" in cases
 
 
 def test_html_shows_names_and_never_obeys_them() -> None:
-    page = row_text.html([row("<b>$x$")], LOOK, "which?", "a & b", ["note"])
+    page = row_text.rows_as_html([row("<b>$x$")], LOOK, "which?", "a & b", ["note"])
     assert page.startswith("<div><p><strong>which?</strong> a &amp; b</p><table><thead><tr><th>arm</th><th></th>")
     assert "<td>&lt;b&gt;<span>$</span>x<span>$</span></td><td>✓ reaches</td>" in page
     assert page.endswith("</tbody></table><p>note</p></div>")

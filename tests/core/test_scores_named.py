@@ -13,7 +13,7 @@ from test_decisions import study_of
 import thresher
 from thresher.core import custom_scores, policies
 from thresher.core.policies import Policy, custom
-from thresher.core.spec import differences
+from thresher.core.spec import spec_differences
 from thresher.errors import InvalidInput
 
 
@@ -68,7 +68,7 @@ def test_a_study_asks_only_with_the_file_it_was_created_with(
     assert first != second
     assert str(first) == str(second)
     text = "the file that defines mine:score has changed"
-    assert differences(*(study_of(policy, 2, 4).spec for policy in (first, second))) == [text]
+    assert spec_differences(*(study_of(policy, 2, 4).spec for policy in (first, second))) == [text]
     monkeypatch.setattr(custom_scores, "KNOWN", {})
     custom(module(tmp_path, after).score)
     study = study_of(first, 2, 4)

@@ -8,7 +8,7 @@ import pytest
 import thresher
 from thresher.core import policies
 from thresher.core.events import Event
-from thresher.core.ledger import fold
+from thresher.core.ledger import fold_ledger
 from thresher.core.replay import state_digest, verify
 from thresher.study import give_up
 
@@ -132,7 +132,7 @@ def test_the_digest_sees_the_last_bit() -> None:
 
 def test_the_digest_is_this_one_on_every_machine() -> None:
     """If this fails only on your machine, decisions differ there. If the state has new columns, update the digest."""
-    assert state_digest(fold(history())) == DIGEST
+    assert state_digest(fold_ledger(history())) == DIGEST
 
 
 DIGEST = "76e11bdc6cca44ef0cb0be34cf54c2425ca2bd632c6b50df6eb289ee37aaeb4f"

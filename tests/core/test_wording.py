@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.core.sentences import Wording, question, quoted
+from thresher.core.sentences import Wording, question_sentence, quoted_in_sentence
 from thresher.text.quantities import amount, percent
 
 
@@ -80,12 +80,12 @@ def test_medians_are_rewards_or_ratios() -> None:
     ],
 )
 def test_what_is_asked_is_a_sentence(wording: Wording, words: str) -> None:
-    assert question(wording, 1200) == f"Which of 1,200 arms {words}?"
-    assert question(wording._replace(find=2), 5) == f"Which 2 of 5 arms {words}?"
+    assert question_sentence(wording, 1200) == f"Which of 1,200 arms {words}?"
+    assert question_sentence(wording._replace(find=2), 5) == f"Which 2 of 5 arms {words}?"
     does, rest = ("Is", words.removeprefix("are ")) if words.startswith("are ") else ("Does", words)
-    assert question(wording, 1) == f"{does} the arm {rest}?"
-    assert question(wording._replace(find=1), 5) == f"{does} any of 5 arms {rest}?"
-    assert quoted("x" * 41) == "x" * 39 + "…"
+    assert question_sentence(wording, 1) == f"{does} the arm {rest}?"
+    assert question_sentence(wording._replace(find=1), 5) == f"{does} any of 5 arms {rest}?"
+    assert quoted_in_sentence("x" * 41) == "x" * 39 + "…"
 
 
 @pytest.mark.parametrize(

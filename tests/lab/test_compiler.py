@@ -138,11 +138,11 @@ def test_every_formula_of_the_kernel_has_a_number() -> None:
 def test_a_formula_is_found_by_its_number(name: str) -> None:
     formula = getattr(kernel, name)
     rule = Rule(formula, bar=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
-    assert scores.applied(scores.numbered(rule), 0.25, 0.5, 3, 5.0) == formula(0.25, 0.5, 3, 5.0, 4.0)
+    assert scores.apply_formula(scores.numbered_score(rule), 0.25, 0.5, 3, 5.0) == formula(0.25, 0.5, 3, 5.0, 4.0)
 
 
 def test_no_two_compiled_functions_have_the_same_name() -> None:
-    """They share one namespace, where one would take the other's place, as `scores.applied` does on purpose."""
+    """They share one namespace, where one would take the other's place, as `scores.apply_formula` does on purpose."""
     names = [name for module in (*compiler.SHARED, *compiler.LOOPS) for name in compiler.functions_in(module)]
     assert sorted([*set(names), "applied"]) == sorted(names)
 

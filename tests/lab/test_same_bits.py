@@ -4,7 +4,7 @@ import pytest
 from lab_replay import compare, live
 
 from thresher.core import policies
-from thresher.core.ledger import fold
+from thresher.core.ledger import fold_ledger
 from thresher.core.state import State
 from thresher.lab import Setup, trace
 
@@ -28,7 +28,7 @@ INTERPRETED = ("evt supplement", "lsa")  # at once; `test_interpreted.py` compar
 def replay(setup: Setup, *, repetition: int, seed: int = 8) -> State:
     """The state of a live study, folded from its log, after it was compared with a repetition."""
     played = trace(setup, repetition=repetition, seed=seed)
-    state = fold(live(setup, played).events())
+    state = fold_ledger(live(setup, played).events())
     state.score_stale()
     compare(state, played)
     return state

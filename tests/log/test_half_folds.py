@@ -10,7 +10,7 @@ import pytest
 
 import thresher
 from thresher.core import certificate, kernel
-from thresher.core.ledger import fold
+from thresher.core.ledger import fold_ledger
 from thresher.core.replay import verify
 from thresher.log.store import MemoryStore, Store
 from thresher.study import peek
@@ -50,12 +50,12 @@ def make(store: Store) -> thresher.Study:
 
 def goes_on(study: thresher.Study) -> None:
     """The state equals a fresh fold, and so does the next decision."""
-    live, fresh = peek(study, lambda ledger: ledger.state()), fold(study.events()).state()
+    live, fresh = peek(study, lambda ledger: ledger.state()), fold_ledger(study.events()).state()
     assert live == fresh
     for pull in study.ask_many(4):
         study.tell(pull, pull.id % 2)
     assert verify(study.events()).sound
-    assert peek(study, lambda ledger: ledger.state()) == fold(study.events()).state()
+    assert peek(study, lambda ledger: ledger.state()) == fold_ledger(study.events()).state()
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -83,7 +83,7 @@ def test_an_interrupt_while_an_event_is_written(
             assert len(study.events()) == before, "what was interrupted is not written"
         trap.set(0, after=False)
         before = len(study.events())
-        assert peek(study, lambda ledger: ledger.state()) == fold(study.events()).state()
+        assert peek(study, lambda ledger: ledger.state()) == fold_ledger(study.events()).state()
     goes_on(study)
 
 
@@ -149,7 +149,7 @@ def test_an_interrupt_while_new_events_are_read(
 def test_an_event_that_the_grammar_refuses_causes_no_new_fold(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
     study = make(MemoryStore())
     study.tell(study.ask() or 0, 1)
-    monkeypatch.setattr("thresher.core.ledger.state_after_created", None)  # folding the log again would fail
+    monkeypatch.setattr("thresher.core.ledger.ledger_after_created", None)  # folding the log again would fail
     calls: dict[str, Callable[[], None]]
     calls = {
         "tell": lambda: study.tell(99, 1),
@@ -175,7 +175,7 @@ def test_a_store_that_fails_while_new_events_are_read_causes_no_new_fold(monkeyp
     store = Away()
     study = make(store)
     thresher.open_study("s", storage=store).ask()
-    monkeypatch.setattr("thresher.core.ledger.state_after_created", None)
+    monkeypatch.setattr("thresher.core.ledger.ledger_after_created", None)
     store.away = True
     with pytest.raises(thresher.errors.StoreFailed):
         study.ask()
@@ -218,5 +218,5 @@ def test_a_study_goes_on_after_an_interrupt_at_any_moment_of_a_call(kind: str) -
         if trap.left > 0:  # the call has fewer moments
             break
     assert nth > 40
-    assert peek(study, lambda ledger: ledger.state()) == fold(study.events()).state()
+    assert peek(study, lambda ledger: ledger.state()) == fold_ledger(study.events()).state()
     assert verify(study.events()).sound

@@ -26,7 +26,7 @@ from engines import (
 )
 
 import thresher
-from thresher.core.places import mixed_word, seed_of
+from thresher.core.places import mixed_place_word, seed_of_place
 from thresher.core.policies import Policy, custom
 
 each_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -46,7 +46,7 @@ def test_every_pull_is_evaluated_once_with_its_own_seed_and_decided_as_in_a_sequ
     assert (verdict.told, verdict.pending, verdict.done) == (120, 0, True)
     numbers = {arm: itertools.count(1) for arm in range(3)}
     seeds = {
-        event.pull or 0: seed_of(event.arm or 0, next(numbers[event.arm or 0]), study.spec)
+        event.pull or 0: seed_of_place(event.arm or 0, next(numbers[event.arm or 0]), study.spec)
         for event in study.events()
         if event.kind == "asked"
     }
@@ -148,7 +148,7 @@ def test_both_sides_of_a_pair_are_evaluated_in_one_worker_in_the_order_of_the_se
     for row, side, other in zip(study.pulls(), sides[::2], sides[1::2], strict=True):
         assert (side[0], side[2], side[4]) == (other[0], other[2], other[4]) == (row.id, str(row.seed), side[4])
         assert {side[3], other[3]} == {row.arm, "old"}
-        assert (side[3] == "old") == bool(mixed_word(row.seed, 1) & 1)
+        assert (side[3] == "old") == bool(mixed_place_word(row.seed, 1) & 1)
         first.add(side[3])
     assert first == {"old", "a", "bc"}
 

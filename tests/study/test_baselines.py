@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thresher
-from thresher.core.ledger import fold
+from thresher.core.ledger import fold_ledger
 from thresher.core.replay import verify
 from thresher.study import give_up, peek
 
@@ -73,7 +73,7 @@ def test_whatever_happens_to_pulls_the_answer_is_about_all_cases(
 def check(study: thresher.Study, table: dict[str, list[float]]) -> None:
     """What counting says is right, and the log says the same as the live study."""
     spec = study.spec
-    assert fold(study.events()).state() == peek(study, lambda ledger: ledger.state())
+    assert fold_ledger(study.events()).state() == peek(study, lambda ledger: ledger.state())
     assert verify(study.events()).sound
     size = len(table["now"])
     known = peek(study, lambda ledger: dict(ledger.table))
@@ -142,7 +142,7 @@ def test_a_case_that_the_baseline_failed_is_no_case_for_the_arms() -> None:
 
 
 def check_same(study: thresher.Study) -> None:
-    assert fold(study.events()).state() == peek(study, lambda ledger: ledger.state())
+    assert fold_ledger(study.events()).state() == peek(study, lambda ledger: ledger.state())
 
 
 def test_no_arm_is_compared_after_the_baseline_is_retired() -> None:

@@ -13,7 +13,7 @@ import thresher
 from thresher.core.certificate import ABOVE
 from thresher.core.events import Cause
 from thresher.core.kernel import is_above
-from thresher.core.ledger import fold
+from thresher.core.ledger import fold_ledger
 from thresher.core.replay import verify
 from thresher.study import give_up, peek
 
@@ -249,7 +249,7 @@ class CasesMachine(RuleBasedStateMachine):
     @invariant()
     def the_log_makes_the_same_state_and_is_sound(self) -> None:
         if hasattr(self, "study"):
-            assert fold(self.study.events()).state() == peek(self.study, lambda ledger: ledger.state())
+            assert fold_ledger(self.study.events()).state() == peek(self.study, lambda ledger: ledger.state())
 
     def teardown(self) -> None:
         if hasattr(self, "study"):

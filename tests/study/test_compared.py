@@ -8,7 +8,7 @@ import pytest
 
 import thresher
 from thresher.cli.import_export import rows_of
-from thresher.core.ledger import fold
+from thresher.core.ledger import fold_ledger
 from thresher.core.replay import verify
 from thresher.study import give_up, peek
 
@@ -91,7 +91,7 @@ def test_huge_rewards_that_are_clipped_can_be_shown(cases: int | None) -> None:
     assert rows["a"].mean == 2.0
     assert rows["a"].baseline == 2.0
     assert rows["a"].difference == 0.0
-    assert fold(study.events()).state() == peek(study, lambda ledger: ledger.state())
+    assert fold_ledger(study.events()).state() == peek(study, lambda ledger: ledger.state())
 
 
 @pytest.mark.parametrize("reason", [None, "", "nan", "inf", "1e999", "0x1", " 0.25", "0.250", "1_0", "0.25" * 9999])
@@ -103,7 +103,7 @@ def test_a_log_with_a_pair_that_was_never_told_is_damaged(reason: str | None) ->
     for forged in (told._replace(reason=reason), told._replace(cause="failed")):
         assert verify([*before, forged]).wrong == told.seq
         with pytest.raises(thresher.InvalidInput):
-            fold([*before, forged])
+            fold_ledger([*before, forged])
 
 
 def test_a_failure_that_counts_as_less_than_nothing_has_no_ratio() -> None:
@@ -131,7 +131,7 @@ def test_a_reward_of_the_baseline_outside_the_bounds_is_no_reward_of_the_arm() -
         study.tell(study.ask() or pytest.fail("done"), (0.5, 3.0))
     (pull,) = study.pulls()
     assert (pull.state, pull.reward, pull.baseline) == ("outside", None, 3.0)
-    ledger = fold(study.events())
+    ledger = fold_ledger(study.events())
     assert (list(ledger.pull_reward), list(ledger.pull_other)) == ([0.0], [3.0])
     (row,) = rows_of(ledger)
     assert (row.state, row.reward) == ("dropped", None)

@@ -7,7 +7,7 @@ from chances import most
 
 import thresher
 from thresher import InvalidInput
-from thresher.core.ledger import fold
+from thresher.core.ledger import fold_ledger
 from thresher.study import ask_for_cases, peek
 
 
@@ -66,7 +66,7 @@ def test_named_and_unnamed_pulls_of_an_arm_never_meet_a_case_twice() -> None:
         study.tell(pull, draws.random() < 0.6)
     assert len(met) == len(set(met))
     assert thresher.verify(study.events()).sound
-    assert peek(study, lambda ledger: fold(study.events()).state() == ledger.state())
+    assert peek(study, lambda ledger: fold_ledger(study.events()).state() == ledger.state())
 
 
 def test_upcoming_is_the_order_in_which_ask_hands_out_cases() -> None:

@@ -12,7 +12,7 @@ from engines import until
 
 import thresher
 from thresher.core.events import Event
-from thresher.core.ledger import apply, fold
+from thresher.core.ledger import apply_to_ledger, fold_ledger
 from thresher.core.replay import verify
 from thresher.errors import Interrupted, InvalidInput
 from thresher.log.store import MemoryStore
@@ -178,7 +178,7 @@ def test_a_pull_that_a_repeated_ask_hands_out_again_is_told_as_repeatable() -> N
     again = [event.pull for event in study.events() if event.kind == "repeated"]
     assert len(again) == len(set(again)) > 20, "each once"
     assert verify(study.events()).sound
-    assert peek(study, lambda ledger: ledger.state()) == fold(study.events()).state()
+    assert peek(study, lambda ledger: ledger.state()) == fold_ledger(study.events()).state()
 
 
 def test_asking_again_for_what_has_a_reward_repeats_nothing() -> None:
@@ -230,13 +230,13 @@ def test_what_is_handed_out_again_after_its_lease_has_ended_counts_as_repeated()
     "change", [{"arm": 1}, {"arm": None}, {"reward": 1.0}, {"late": True}, {"cause": "lost"}, {"pull": 9}, {"seq": 5}]
 )
 def test_a_repeated_event_has_a_pull_and_its_arm_and_comes_once(change: dict[str, Any]) -> None:
-    ledger = fold([Event(1, "created", spec=make().spec.to_json()), Event(2, "asked", 1, 0)])
+    ledger = fold_ledger([Event(1, "created", spec=make().spec.to_json()), Event(2, "asked", 1, 0)])
     event = Event(3, "repeated", 1, 0)
     with pytest.raises((InvalidInput, thresher.UnknownPull)):
-        apply(ledger, event._replace(**change))
-    apply(ledger, event)
+        apply_to_ledger(ledger, event._replace(**change))
+    apply_to_ledger(ledger, event)
     with pytest.raises(InvalidInput, match="is known to be repeated"):
-        apply(ledger, event._replace(seq=4))
+        apply_to_ledger(ledger, event._replace(seq=4))
 
 
 # -- whose rewards ---------------------------------------------------------------------------------------------------

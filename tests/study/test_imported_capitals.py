@@ -25,7 +25,7 @@ def test_the_capitals_of_an_import_are_the_products_of_its_bets(rewards: "list[f
     rewards = [1.0 - reward for reward in rewards] if mirrored else rewards
     found = peek(imported(rewards), lambda ledger: list(ledger.capitals[0]))
     stakes = [0.0] * (2 * certificate.BETS)
-    certificate.reset(stakes)
+    certificate.reset_capital(stakes)
     for side in range(2):
         for bet, size in enumerate(certificate.side_bets(0.5)):
             gains = [(reward - 0.5) * (1 - 2 * side) for reward in rewards]
@@ -48,7 +48,7 @@ def test_products_that_leave_the_range_of_floats_come_back_from_it(first: float)
     rewards = [first] * int(counts[first]) + [1.0 - first] * int(counts[1.0 - first])
     found = peek(imported(rewards), lambda ledger: list(ledger.capitals[0]))
     stakes = [0.0] * (2 * certificate.BETS)
-    certificate.reset(stakes)
+    certificate.reset_capital(stakes)
     kept = 0
     for bet, size in enumerate(certificate.side_bets(0.5)):
         if size < 2.0:  # the first loses all

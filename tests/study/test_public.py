@@ -13,7 +13,7 @@ import pytest
 
 import thresher
 from thresher.core import events
-from thresher.core.events import time_text
+from thresher.core.events import event_time_text
 from thresher.core.parameters import PARAMETERS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -182,4 +182,4 @@ def test_the_lease_of_one_pull_can_be_renewed_by_itself() -> None:
 
 
 def test_times_of_a_log_beyond_the_calendar_are_shown_as_its_end() -> None:
-    assert (time_text(1e300), time_text(-5.0)) == ("9999-12-31T23:59:59Z", "1970-01-01T00:00:00Z")
+    assert (event_time_text(1e300), event_time_text(-5.0)) == ("9999-12-31T23:59:59Z", "1970-01-01T00:00:00Z")

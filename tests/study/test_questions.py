@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thresher
-from thresher.core.ledger import fold
+from thresher.core.ledger import fold_ledger
 from thresher.core.replay import verify
 from thresher.study import peek
 
@@ -28,7 +28,7 @@ def play(study: thresher.Study, rewards: Any, most: int = 300) -> list[tuple[str
             break
         asked.append((pull.arm, pull.case))
         study.tell(pull, rewards(pull))
-    assert fold(study.events()).state() == peek(study, lambda ledger: ledger.state())
+    assert fold_ledger(study.events()).state() == peek(study, lambda ledger: ledger.state())
     assert verify(study.events()).sound
     return asked
 

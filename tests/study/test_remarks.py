@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.core.events import Event, Remarks, remarks_of
-from thresher.core.ledger import apply, new_state
+from thresher.core.events import Event, Remarks, event_remarks
+from thresher.core.ledger import apply_to_ledger, new_ledger
 from thresher.core.validity import check_event
 from thresher.run.command.protocol import Noted
 from thresher.run.command.protocol import remarks_of as spoken
@@ -43,9 +43,9 @@ def test_notes_and_costs_are_kept_and_change_nothing_else(given: dict[str, Any])
     ]
     assert [row.baseline for row in noted.pulls()] == [row.baseline for row in plain.pulls()]
     assert thresher.verify(noted.events()).sound
-    again = new_state(noted.spec)
+    again = new_ledger(noted.spec)
     for event in noted.events()[1:]:
-        apply(again, event)
+        apply_to_ledger(again, event)
     assert (again.cost, again.remarks) == peek(noted, lambda ledger: (ledger.cost, ledger.remarks))
 
 
@@ -130,7 +130,7 @@ def test_a_forged_remark_is_refused(reason: str) -> None:
 def test_a_pair_keeps_the_baselines_reward_with_its_remarks() -> None:
     remarks = Remarks(0.25, "cut off", 0.5)
     assert json.loads(remarks.text() or "") == {"baseline": 0.25, "cost": 0.5, "note": "cut off"}
-    assert remarks_of(Event(3, "told", 1, 0, 1.0, reason=remarks.text())) == remarks
+    assert event_remarks(Event(3, "told", 1, 0, 1.0, reason=remarks.text())) == remarks
     found = study(at_least=None, baseline="a", bounds=(0, 1))
     pull = found.ask()
     assert pull

@@ -10,7 +10,7 @@ from rows import ROW_NAMES
 from studying import finish, make
 
 import thresher
-from thresher.core.ledger import fold
+from thresher.core.ledger import fold_ledger
 from thresher.core.spec import spec_from_json
 from thresher.errors import Conflict
 from thresher.log.store import MemoryStore
@@ -29,7 +29,7 @@ def test_a_restored_study_equals_the_live_one_to_the_bit() -> None:
                 study.drop(pull, cause=rng.choice(["failed", "lost"]))
             else:
                 study.tell(pull, rng.uniform(-3, 7))
-    restored = fold(study.events())
+    restored = fold_ledger(study.events())
     live = peek(study, lambda ledger: ledger.state())
     assert restored.state() == live
     assert restored.choose() == peek(study, lambda ledger: ledger.choose())

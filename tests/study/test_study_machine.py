@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 import thresher
 from thresher.core import policies
 from thresher.core.events import Cause
-from thresher.core.ledger import fold
+from thresher.core.ledger import fold_ledger
 from thresher.core.policies import Policy, custom
 from thresher.study import give_up, peek
 
@@ -228,7 +228,7 @@ class StudyMachine(RuleBasedStateMachine):
     @invariant()
     def the_log_makes_the_same_state(self) -> None:
         if hasattr(self, "study"):
-            assert fold(self.study.events()).state() == peek(self.study, lambda ledger: ledger.state())
+            assert fold_ledger(self.study.events()).state() == peek(self.study, lambda ledger: ledger.state())
 
 
 StudyMachine.TestCase.settings = settings(max_examples=35, stateful_step_count=40, deadline=None)

@@ -9,7 +9,7 @@ from narrow import PHONE, broken, cut
 from questions import QUESTIONS, TIMES, make
 
 import thresher
-from thresher.core.row_text import DETAILS, cells
+from thresher.core.row_text import DETAILS, row_text_cells
 
 GREEN, RED = "rgb(27, 127, 92)", "rgb(180, 84, 58)"
 COLOURS = {"reaches": GREEN, "misses": RED, "baseline": "rgb(59, 110, 165)", "open": "rgb(105, 114, 110)"}
@@ -60,7 +60,8 @@ def test_the_page_answers_each_kind_of_question(site: Site, name: str) -> None:
     assert rows == compared
     further = {arm: texts[: len(HEADS[name]) - 3] for arm, _, _, texts in page.evaluate(ROWS)}
     assert further == {
-        row.arm: [text for [(text, _)] in cells([row], wording, DETAILS, keep=DETAILS).values()] for row in verdict
+        row.arm: [text for [(text, _)] in row_text_cells([row], wording, DETAILS, keep=DETAILS).values()]
+        for row in verdict
     }
     differs = [[0, f"= {verdict.baseline}"]] if wording.asks == "difference" else []
     assert page.evaluate(LINES, "chart-arms") == [*differs, [wording.bar, f"bar {wording.estimate(wording.bar)}"]]

@@ -46,7 +46,7 @@ def evaluator(function: Callable[[Pull], object], *, arms: Named | None = None, 
     """
     if not callable(function):
         raise InvalidInput("function", function, "must be a function that takes a pull")
-    checks.whole("workers", workers, least=1)
+    checks.checked_whole("workers", workers, least=1)
     with _own_streams() as (incoming, outgoing):
         answers = Answers(outgoing)
         answers.put({"protocol": PROTOCOL} | ({} if arms is None else {"arms": _arms_json(arms)}))

@@ -13,9 +13,21 @@ import click
 
 from ..core import certificate
 from ..core import ledger as ledgers
-from ..core.checks import MAX_NAME, finite, number, percent_remedy, whole
-from ..core.checks import name as checked_name
-from ..core.events import DROPPED, LATE, NO_EVENT, ONCE, OUTSIDE, STATES, TOLD, Event, Remarks, remarks_of, to_json
+from ..core.checks import MAX_NAME, checked_finite, checked_number, checked_whole, percent_remedy
+from ..core.checks import checked_name as checked_name
+from ..core.events import (
+    DROPPED,
+    LATE,
+    NO_EVENT,
+    ONCE,
+    OUTSIDE,
+    STATES,
+    TOLD,
+    Event,
+    Remarks,
+    event_remarks,
+    event_to_json,
+)
 from ..core.pulls import pull_of
 from ..core.results import (
     CANCELLED,
@@ -26,8 +38,8 @@ from ..core.results import (
     SPARE,
     WITH_REWARD,
     Row,
-    read_json_rows,
-    read_rows,
+    read_json_results,
+    read_results,
 )
 from ..core.spec import Spec
 from ..core.state import State
@@ -74,7 +86,7 @@ def _print_log(study: Study) -> None:
     head = json.dumps({"seq": seq, "digest": digest})
     put(f'{{"format": 1, "study": {json.dumps(study.name)}, "head": {head}, "events": [', end="")
     for event in islice(chain.from_iterable(study.pages()), seq):
-        put(("," if event.seq > 1 else "") + f"\n{json.dumps(to_json(event))}", end="")
+        put(("," if event.seq > 1 else "") + f"\n{json.dumps(event_to_json(event))}", end="")
     put("\n]}")
 
 
@@ -95,7 +107,7 @@ def _print_pulls(ledger: State) -> None:
         if has_origins:
             extra.append(" ".join(name for name, value in ORIGINS.items() if row.origin & value))
         if has_remarks:
-            remarks = remarks_of(Event(0, "told", reason=ledger.remarks.get(pull))) or Remarks()
+            remarks = event_remarks(Event(0, "told", reason=ledger.remarks.get(pull))) or Remarks()
             extra += [csv_remark(remarks.note or ""), remarks.cost]
         issued = pull_of(ledger, pull)
         table.writerow((pull, csv_cell(row.arm), issued.number, issued.seed, row.state, row.reward, *extra))
@@ -178,7 +190,7 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> No
     if log is not None:
         _restore(log[0], name or data.get("study"), storage)
         return
-    rows = list(read_rows(data, text, file))
+    rows = list(read_results(data, text, file))
     if name is None:
         raise InvalidInput("--study", rule="is missing: results belong to a study", remedy="name it with --study NAME")
     study = study_at(name, storage, remedy=f"create it first: thresher create {shlex.quote(name)} …")
@@ -223,7 +235,7 @@ def _check_is_new(pulls: list[Result], ledger: State, file: str) -> None:
 def contents(file: str) -> tuple[str, Any, tuple[list[Event], State] | None]:
     """The text of a file, the JSON in it, and the log in that if it is an exported study."""
     text = read_text(file)
-    data = read_json_rows(text, file)
+    data = read_json_results(text, file)
     return text, data, folded(data, file) if isinstance(data, dict) and "events" in data else None
 
 
@@ -234,7 +246,7 @@ def results_in(file: str, *, arm: str | None = None) -> tuple[Iterator[Row], int
     """
     text, data, log = contents(file)
     if log is None:
-        return read_rows(data, text, file, arm=arm), None
+        return read_results(data, text, file, arm=arm), None
     _, ledger = log
     return rows_of(ledger), ledger.spec.case_count
 
@@ -322,7 +334,7 @@ def folded(data: dict[str, Any], file: str) -> tuple[list[Event], State]:
             location = f"event {count}"
             events.append(_event(item))
         location = "its events"
-        ledger = ledgers.fold(events)
+        ledger = ledgers.fold_ledger(events)
         _check_digests(events)
         location = "its end"
         _check_head(data.get("head"), events[-1])
@@ -363,9 +375,9 @@ def _event(item: dict[str, Any]) -> Event:
         if field == "key" and len(value) > MAX_NAME:
             raise InvalidInput("key", value, f"must not be longer than {MAX_NAME} characters")
         if field in ("seq", "pull", "arm", "budget"):
-            whole(field, value, least=0)
+            checked_whole(field, value, least=0)
         if field in ("reward", "time"):
-            stored[field] = finite(number(field, value))
+            stored[field] = checked_finite(checked_number(field, value))
         if field == "late":
             if value not in (False, True):
                 raise InvalidInput("late", value, "must be true, false or null")

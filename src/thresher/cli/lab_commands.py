@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..core.parameters import BARS
-from ..core.sentences import question_of, wording_of
+from ..core.sentences import question_sentence_of, wording_of
 from ..errors import InvalidInput
 from ..text.phrasing import plural
 from ..text.quantities import duration, percent
@@ -53,7 +53,8 @@ def print_result(result: "Result") -> None:
 
     setup = result.setup
     delay = "every reward seen at once" if str(setup.timing) == "none" else f"delay {setup.timing}"
-    title = f"{question_of(setup.spec)} {setup.rules}, {setup.family} {'arm' if setup.arms == 1 else 'arms'}, {delay}"
+    arms = f"{setup.family} {'arm' if setup.arms == 1 else 'arms'}"
+    title = f"{question_sentence_of(setup.spec)} {setup.rules}, {arms}, {delay}"
     shares = {"arms right": "accuracy", "all right": "success"}
     if setup.within:
         shares[f"all right, ± {wording_of(setup.spec).distance(setup.within)}"] = "success_within"
@@ -158,7 +159,7 @@ def print_plan(plan: "Plan", cost: float | None = None) -> None:
     policies = list(plan.curves)
     most = max((need.pulls or need.beyond) for need in plan.needs)
     arms = "arms of the pilot" if is_pilot else f"{plan.setup.family} arms"
-    title = f"{question_of(plan.setup.spec)} {arms}, {plural(plan.workers, 'worker')}"
+    title = f"{question_sentence_of(plan.setup.spec)} {arms}, {plural(plan.workers, 'worker')}"
     title += ", error rate" if plan.setup.ranks else ""
     console = Console(file=standard_output())
     wide, narrow = console.width >= 110, console.width < 90  # wide has room for bars

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ..core.checks import share
+from ..core.checks import checked_share
 from ..core.parameters import BARS
 from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
@@ -268,4 +268,4 @@ def confidence_in(text: str) -> float | None:
         confidence = float(text)
     except ValueError:
         raise InvalidInput("--confidence", text, "must be a number between 0 and 1, or off", "write 0.95") from None
-    return share("--confidence", confidence, remedy="write one such as 0.95, or off")
+    return checked_share("--confidence", confidence, remedy="write one such as 0.95, or off")

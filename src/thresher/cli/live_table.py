@@ -17,12 +17,12 @@ from rich.table import Table
 from rich.text import Text
 
 from ..core import sentences
-from ..core.forecast import left
-from ..core.row_text import cells
-from ..core.rows import Row, openness, row_of, standing
+from ..core.forecast import forecast_left
+from ..core.row_text import row_text_cells
+from ..core.rows import Row, row_of, row_openness, row_standing
 from ..core.sentences import SIGNS, Wording, wording_of
 from ..core.state import State
-from ..core.verdict import full_run
+from ..core.verdict import verdict_full_run
 from ..run.loop import Progress
 from ..study import Study, peek
 from ..text.logs import evaluators
@@ -105,10 +105,10 @@ class Screen:
         width, height = self._live.console.size
         arms = range(len(ledger.spec.arms))
         low = height < 8  # arms then replace the answer, the bar and the note
-        question = Text(sentences.question_of(ledger.spec), style="bold")
+        question = Text(sentences.question_sentence_of(ledger.spec), style="bold")
         lines = len(question.wrap(self._live.console, width))
         room = max(1, height - (3 if low else 6) - lines)
-        most_open = heapq.nsmallest(room, arms, key=lambda arm: (openness(ledger, arm), arm))
+        most_open = heapq.nsmallest(room, arms, key=lambda arm: (row_openness(ledger, arm), arm))
         rows = [row_of(ledger, arm) for arm in most_open]
         more = len(arms) - len(rows)
         note = _line(f"… and {plural(more, 'more arm')}, less open" if more else "")
@@ -127,19 +127,19 @@ def _line(text: str) -> Text:
 def answer_of(ledger: State) -> str:
     """How many arms reach the bar, miss it and are open, in a sentence."""
     wording, arms = wording_of(ledger.spec), range(len(ledger.spec.arms))
-    standings = [standing(ledger, arm) for arm in arms]
+    standings = [row_standing(ledger, arm) for arm in arms]
     counts = Counter(standings)
     missed, others = counts["misses"], counts["open"] + counts["retired"]
     if wording.find is not None:
         names = [ledger.spec.arms[arm] for arm in arms if standings[arm] == "reaches"]
-        return sentences.found(names, wording.find, missed, others, done=ledger.done)
-    return sentences.answer(wording, counts["reaches"], missed, others, certifies=ledger.certifies)
+        return sentences.found_sentence(names, wording.find, missed, others, done=ledger.done)
+    return sentences.answer_sentence(wording, counts["reaches"], missed, others, certifies=ledger.certifies)
 
 
 def pace(ledger: State, progress: Progress) -> list[str]:
     """The pulls, what is left, the speed and the cost, as far as they are known, the most important first."""
-    full = full_run(ledger)
-    parts = [sentences.pulls_taken(ledger.issued, ledger.budget, full)]
+    full = verdict_full_run(ledger)
+    parts = [sentences.pulls_in_sentence(ledger.issued, ledger.budget, full)]
     if progress.paused:
         parts.append("paused")
     elif rest := _rest(ledger, progress):
@@ -148,17 +148,17 @@ def pace(ledger: State, progress: Progress) -> list[str]:
     if progress.rate and not progress.paused:
         parts.append(speed(progress.rate))
     if ledger.cost is not None:
-        parts.append(f"cost {sentences.cost_taken(ledger.cost, ledger.issued, full)}")
+        parts.append(f"cost {sentences.cost_in_sentence(ledger.cost, ledger.issued, full)}")
     return parts
 
 
 def _rest(ledger: State, progress: Progress) -> str:
     """About how many pulls are left, and how long they take; nothing if there is no telling."""
-    pulls = left(ledger)
+    pulls = forecast_left(ledger)
     waits = [] if progress.seconds_left is None else [progress.seconds_left]
     if pulls is not None and progress.rate:
         waits.append(pulls / progress.rate)
-    parts = [sentences.remaining(pulls).removesuffix(" left")] if pulls else []
+    parts = [sentences.remaining_in_sentence(pulls).removesuffix(" left")] if pulls else []
     parts += [duration(float(f"{min(waits):.2g}"), rounded=True)] if waits else []
     return f"{', '.join(parts)} left" if parts else ""
 
@@ -172,7 +172,7 @@ def _fitting(parts: list[str], width: int) -> Text:
 
 def _bar(ledger: State) -> Group:
     """How far the study is, if there is any telling."""
-    pulls, done = left(ledger), ledger.issued - ledger.pending
+    pulls, done = forecast_left(ledger), ledger.issued - ledger.pending
     total = ledger.budget if pulls is None else ledger.issued + pulls
     bars = [] if total is None else [ProgressBar(total, done)]
     return Group(*bars, Text(""))  # the bar does not end its own line
@@ -204,7 +204,7 @@ def arms_table(rows: list[Row], ledger: State, width: int) -> Table:
 def _columns(rows: list[Row], wording: Wording, *, certifies: bool) -> dict[str, list[Text]]:
     """The cells by column, without the names. Some columns are left out if they are empty."""
     names = ("estimate", "seen", "pending", "failures")
-    columns = cells(rows, wording, names, keep=("estimate", "seen", "pending"))
+    columns = row_text_cells(rows, wording, names, keep=("estimate", "seen", "pending"))
     texts = {
         head: [Text(text, style=STYLES.get(style, "")) for text, style in column] for head, column in columns.items()
     }

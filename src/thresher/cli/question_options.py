@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from ..core.named_items import ARMS, CASES, Params, checked_names
+from ..core.named_items import ARMS, CASES, Params, checked_item_names
 from ..core.parameters import BARS, DEFAULTS, PARAMETERS
 from ..core.question import HALF
 from ..core.spec import Spec
@@ -60,7 +60,7 @@ def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
         raise InvalidInput("arms", rule="there are none", remedy="name them with --arms FILE or --arm NAME")
     if caution := arms_caution(names):
         say(f"warning: {caution}")
-    return checked_names((("--arm", name, {}) for name in names), ARMS)
+    return checked_item_names((("--arm", name, {}) for name in names), ARMS)
 
 
 def _instead(file: str) -> str:

@@ -15,7 +15,7 @@ import click
 from .._version import __version__
 from ..core import sentences
 from ..core.checks import MAX_WHOLE
-from ..core.events import Event, remarks_of, time_text, to_json
+from ..core.events import Event, event_remarks, event_time_text, event_to_json
 from ..core.hard_cases import CaseRow, hardest_cases, seen_cases
 from ..core.parameters import BARS
 from ..core.replay import verify as verified
@@ -128,7 +128,7 @@ def summary_of(study: Study) -> dict[str, Any]:
         return {
             "study": study.name,
             "arms": len(spec.arms),
-            "question": sentences.question_of(spec),
+            "question": sentences.question_sentence_of(spec),
             **sentences.wording_of(spec).asked,
             "policy": str(spec.policy),
             "cases": spec.case_count or None,
@@ -205,7 +205,7 @@ def log(study: Study, follow: bool, after: int, style: str) -> None:
             for page in log_pages(study.store, study.name, last):
                 for event in page:
                     if event.seq > after:
-                        put(json.dumps(to_json(event)) if style == "json" else event_line(event, names))
+                        put(json.dumps(event_to_json(event)) if style == "json" else event_line(event, names))
                 last = page[-1]
         except (DamagedStudy, UnknownStudy):  # peek raises the reason, unless a crash cut off the log's end
             last = peek(study, lambda ledger: ledger.last)
@@ -224,7 +224,7 @@ def event_line(event: Event, names: tuple[str, ...]) -> str:
     arm = None if event.arm is None else names[event.arm]
     parts = [
         str(event.seq),
-        time_text(event.time or 0.0),
+        event_time_text(event.time or 0.0),
         event.kind,
         arm if event.pull is None else f"pull {event.pull} of {arm}",
         None if event.reward is None else f"{event.reward:g}",
@@ -241,7 +241,7 @@ def _reason_of(event: Event) -> str | None:
     """The reason of an event in words; of a reward, the baseline's in the same pair, its cost and its note."""
     if event.cause == "chosen" and event.reason is not None:
         return f"case {event.reason}"
-    remarks = remarks_of(event) if event.kind == "told" and event.cause != "failed" else None
+    remarks = event_remarks(event) if event.kind == "told" and event.cause != "failed" else None
     if remarks is None:
         return event.reason
     baseline = [] if remarks.baseline is None else [f"baseline {remarks.baseline:g}"]

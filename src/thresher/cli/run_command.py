@@ -68,7 +68,7 @@ def persistent_evaluator(
         if context.get_parameter_source(name) != ParameterSource.DEFAULT:
             raise InvalidInput(spelling, options[name], f"has no effect with {STAY}", f"leave it out: {ANSWERS}")
     asked = options["per_process"]
-    per_process = 1 if asked is None else checks.whole("--per-process", asked, least=1)
+    per_process = 1 if asked is None else checks.checked_whole("--per-process", asked, least=1)
     if per_process > 1 and (engine in ("processes", "dask") or engine.startswith("ray")):
         rule = f"a worker of --engine {engine} has one pull at a time"
         raise InvalidInput("--per-process", per_process, rule, "use --engine threads, or more --workers instead")

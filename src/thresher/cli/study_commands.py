@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ..core.sentences import pulls_taken
+from ..core.sentences import pulls_in_sentence
 from ..create import create_from_spec
 from ..errors import DamagedStudy, InvalidInput, StudyExists, shown
 from ..run.command.reward import MEASURED
@@ -61,7 +61,7 @@ def studies(storage: str | None, style: str) -> int:
             put(f"{shown(row['study'])[1:-1]}\t{one_line(row['damaged'])}")
             continue
         state = "done" if row["done"] and not row["waits"] else "open"
-        pulls = f"{pulls_taken(row['issued'], row['budget'], None)}, {row['pending']:,} pending"
+        pulls = f"{pulls_in_sentence(row['issued'], row['budget'], None)}, {row['pending']:,} pending"
         put("\t".join([row["study"], state, pulls, row["created"] or "", row["question"], row["command"] or ""]))
     return NOT_MET if any(row["damaged"] for row in rows) else FINISHED
 

@@ -13,7 +13,7 @@ again anywhere. `Docket` says which rewards are committed, and in which order.
 from collections.abc import MutableSequence, Sequence
 from typing import NamedTuple
 
-from .kernel import Board, is_above, total_with
+from .kernel import Board, is_above, total_with_missing
 from .places import Sheet
 
 BETS = 16
@@ -35,7 +35,7 @@ class Stakes(NamedTuple):
     high_edge: float  # b + z: below is proven against a mean of this
     level: float  # K / risk
     alone: float  # the capital that settles an arm by itself: the level, or UNREACHED with ranks (`error_rate.py`)
-    bets: Sequence[float]  # λ of each bet, in the order of an arm's capitals: see `bet`
+    bets: Sequence[float]  # λ of each bet, in the order of an arm's capitals: see `bet_capital`
 
 
 def side_bets(edge: float, tolerance: float = 0.0) -> list[float]:
@@ -54,7 +54,7 @@ def side_bets(edge: float, tolerance: float = 0.0) -> list[float]:
     return [max(size, least) for size in sizes]
 
 
-def grow(
+def grow_capital(
     capital: MutableSequence[float], start: int, bets: Sequence[float], cap: float, first: float, gain: float
 ) -> float:
     """Multiply the products from ``start`` on by 1 + λ gain, bet 0's by ``first``; their mean is the new capital.
@@ -77,12 +77,12 @@ def grow(
     return total / BETS
 
 
-def commit(capital: MutableSequence[float], stakes: Stakes, low: float, high: float) -> int:
+def commit_to_capital(capital: MutableSequence[float], stakes: Stakes, low: float, high: float) -> int:
     """Commit one more reward to the capitals of an arm whose rewards have no cases; return what is settled then."""
-    return bet(capital, stakes, low, high, stakes.low_edge, stakes.high_edge)
+    return bet_capital(capital, stakes, low, high, stakes.low_edge, stakes.high_edge)
 
 
-def bet(
+def bet_capital(
     capital: MutableSequence[float], stakes: Stakes, low: float, high: float, low_bar: float, high_bar: float
 ) -> int:
     """Commit one more reward to the capitals of an arm; return what is settled then.
@@ -105,26 +105,26 @@ def bet(
         cap_down = 0.98 / room
         if all_down >= 1.0 / room:
             first_down = (1.0 - high) / room
-    above = grow(capital, 0, bets, cap_up, first_up, gain)
-    below = grow(capital, BETS, bets, cap_down, first_down, loss)
-    return reached_by(above, below, stakes.alone)
+    above = grow_capital(capital, 0, bets, cap_up, first_up, gain)
+    below = grow_capital(capital, BETS, bets, cap_down, first_down, loss)
+    return label_of_capitals(above, below, stakes.alone)
 
 
-def reached_by(above: float, below: float, level: float) -> int:
+def label_of_capitals(above: float, below: float, level: float) -> int:
     """The label that two capitals settle."""
     if above >= level:
         return EITHER if below >= level else ABOVE
     return BELOW if below >= level else OPEN
 
 
-def resolved(label: int, mean: float, bar: float) -> int:
+def resolved_capitals(label: int, mean: float, bar: float) -> int:
     """A label that both capitals settle at the same reward is the side of the bar that the mean is on."""
     if label != EITHER:
         return label
     return ABOVE if mean >= bar else BELOW
 
 
-def reset(capital: MutableSequence[float]) -> None:
+def reset_capital(capital: MutableSequence[float]) -> None:
     """Give every bet its stake; the stakes of each capital have the mean 1."""
     stake = 1.0
     for at in range(len(capital)):
@@ -138,14 +138,14 @@ def reset(capital: MutableSequence[float]) -> None:
         capital[at] = stake
 
 
-def fresh() -> list[float]:
+def fresh_capital() -> list[float]:
     """The capitals of an arm without any reward."""
     capital = [0.0] * (2 * BETS)
-    reset(capital)
+    reset_capital(capital)
     return capital
 
 
-def mean_of(capital: MutableSequence[float], start: int) -> float:
+def mean_capital(capital: MutableSequence[float], start: int) -> float:
     """One of an arm's capitals: the mean of its BETS products."""
     total = 0.0
     for at in range(start, start + BETS):
@@ -185,7 +185,7 @@ class Docket(NamedTuple):
     reward: MutableSequence[float]  # of a pull that was told: its scaled reward
 
 
-def enqueue(docket: Docket, arm: int, pull: int) -> None:
+def enqueue_evidence(docket: Docket, arm: int, pull: int) -> None:
     """A pull of the arm was issued."""
     if docket.last[arm] != 0:
         docket.following[docket.last[arm]] = pull
@@ -194,7 +194,7 @@ def enqueue(docket: Docket, arm: int, pull: int) -> None:
     docket.last[arm] = pull
 
 
-def tell(docket: Docket, arm: int, pull: int, scaled: float) -> None:
+def tell_evidence(docket: Docket, arm: int, pull: int, scaled: float) -> None:
     """The reward of a pull came back. It counts unless the pull was charged or left out before."""
     if docket.outcome[pull] == PENDING or docket.outcome[pull] == FREED:
         docket.outcome[pull] = TOLD
@@ -202,19 +202,19 @@ def tell(docket: Docket, arm: int, pull: int, scaled: float) -> None:
         docket.waiting[arm] += 1
 
 
-def give_up(docket: Docket, pull: int, outcome: int) -> None:
+def give_up_evidence(docket: Docket, pull: int, outcome: int) -> None:
     """A pull was dropped: it is CHARGED, LEFT_OUT, CANCELLED or FREED."""
     if docket.outcome[pull] == PENDING:
         docket.outcome[pull] = outcome
 
 
-def try_again(docket: Docket, pull: int) -> None:
+def retry_evidence(docket: Docket, pull: int) -> None:
     """The place of this pull is tried again."""
     if docket.outcome[pull] == FREED:
         docket.outcome[pull] = PENDING
 
 
-def ready(docket: Docket, arm: int, pending: int) -> bool:
+def is_evidence_ready(docket: Docket, arm: int, pending: int) -> bool:
     """Whether the arm's first pull can be committed. If too many rewards wait behind a pending one, it is charged."""
     pull = docket.first[arm]
     if docket.settled[arm] != OPEN or docket.outcome[pull] == FREED:
@@ -231,7 +231,7 @@ def ready(docket: Docket, arm: int, pending: int) -> bool:
     return True
 
 
-def commit_to(
+def commit_next_evidence(
     docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes, low: float, high: float
 ) -> int:
     """Commit the arm's next reward; with cases, against what the remaining ones would need."""
@@ -242,13 +242,13 @@ def commit_to(
         high_bar = (sheet.cases * stakes.high_edge - sheet.most[arm]) / left
         sheet.least[arm] += low
         sheet.most[arm] += high
-    return bet(capital, stakes, low, high, low_bar, high_bar)
+    return bet_capital(capital, stakes, low, high, low_bar, high_bar)
 
 
-def advance(
+def commit_first_evidence(
     docket: Docket, board: Board, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes
 ) -> None:
-    """Commit the arm's first pull; only after `ready` returned True."""
+    """Commit the arm's first pull; only after `is_evidence_ready` returned True."""
     pull = docket.first[arm]
     outcome = docket.outcome[pull]
     docket.first[arm] = docket.following[pull]  # 0 if it is the last
@@ -257,8 +257,8 @@ def advance(
     low, high = 0.0, 1.0
     if outcome == TOLD:
         low = high = docket.reward[pull]
-    label = commit_to(docket, sheet, arm, capital, stakes, low, high)
-    docket.settled[arm] = resolved(label, board.mean[arm], stakes.bar)
+    label = commit_next_evidence(docket, sheet, arm, capital, stakes, low, high)
+    docket.settled[arm] = resolved_capitals(label, board.mean[arm], stakes.bar)
     if outcome == TOLD:
         docket.waiting[arm] -= 1
         docket.committed[arm] += 1
@@ -266,18 +266,18 @@ def advance(
         docket.charged[arm] += 1
 
 
-def note_lead(board: Board, arm: int, capital: MutableSequence[float]) -> None:
+def note_capital_lead(board: Board, arm: int, capital: MutableSequence[float]) -> None:
     """Where a few arms are to be found: say how much evidence there is that the arm reaches the bar."""
-    board.lead[arm] = mean_of(capital, 0)
+    board.lead[arm] = mean_capital(capital, 0)
 
 
-def weigh(
+def weigh_evidence(
     docket: Docket, board: Board, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes
 ) -> bool:
     """Commit every pull of the arm that can be committed; return whether this settled the arm."""
     was_open = docket.settled[arm] == OPEN
-    while docket.first[arm] != 0 and ready(docket, arm, board.pending[arm]):
-        advance(docket, board, sheet, arm, capital, stakes)
+    while docket.first[arm] != 0 and is_evidence_ready(docket, arm, board.pending[arm]):
+        commit_first_evidence(docket, board, sheet, arm, capital, stakes)
     return was_open and docket.settled[arm] != OPEN
 
 
@@ -291,7 +291,7 @@ class Ends(NamedTuple):
     high_edge: float
 
 
-def settle_by_count(docket: Docket, board: Board, sheet: Sheet, arm: int, ends: Ends) -> bool:
+def certify_by_count(docket: Docket, board: Board, sheet: Sheet, arm: int, ends: Ends) -> bool:
     """Settle the arm if its missing rewards no longer matter, whatever they are; return whether this settled it.
 
     This needs no probability. In the rare study where bets had settled an arm wrongly, beyond its edge, the label
@@ -299,7 +299,10 @@ def settle_by_count(docket: Docket, board: Board, sheet: Sheet, arm: int, ends: 
     """
     total, residue, seen = board.total[arm], board.residue[arm], board.seen[arm]
     missing, label = sheet.cases - seen, docket.settled[arm]
-    least, most = total_with(total, residue, missing, ends.low), total_with(total, residue, missing, ends.high)
+    least, most = (
+        total_with_missing(total, residue, missing, ends.low),
+        total_with_missing(total, residue, missing, ends.high),
+    )
     if label == ABOVE:
         if not is_above(most, sheet.cases, ends.low_edge):
             docket.settled[arm] = BELOW
@@ -327,7 +330,7 @@ STEP = float(1 << 64)  # a power of 2: multiplying by it rounds nothing
 MOST = 1e300  # an imported product counts for no more than this
 
 
-def weigh_imported(
+def weigh_imported_evidence(
     docket: Docket, board: Board, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes
 ) -> None:
     """Commit everything that was imported for the arm, then look at its capitals once.
@@ -338,7 +341,7 @@ def weigh_imported(
     blind = Stakes(stakes.bar, stakes.low_edge, stakes.high_edge, stakes.level, UNREACHED, stakes.bets)
     steps = [0] * len(capital)
     while docket.first[arm] != 0:
-        advance(docket, board, sheet, arm, capital, blind)
+        commit_first_evidence(docket, board, sheet, arm, capital, blind)
         for at in range(len(capital)):
             if capital[at] > STEP:
                 capital[at] /= STEP
@@ -355,5 +358,5 @@ def weigh_imported(
             steps[at] += 1
         if capital[at] < SMALLEST:
             capital[at] = 0.0
-    label = reached_by(mean_of(capital, 0), mean_of(capital, BETS), stakes.alone)
-    docket.settled[arm] = resolved(label, board.mean[arm], stakes.bar)
+    label = label_of_capitals(mean_capital(capital, 0), mean_capital(capital, BETS), stakes.alone)
+    docket.settled[arm] = resolved_capitals(label, board.mean[arm], stakes.bar)

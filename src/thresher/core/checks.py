@@ -16,10 +16,10 @@ MAX_SECONDS = 1e9  # 31 years; later dates overflow in databases
 MAX_NAME = 1000  # characters: names are printed in tables
 
 
-def name(kind: str, value: object) -> str:
+def checked_name(kind: str, value: object) -> str:
     """A name of a study or an arm.
 
-    >>> name("arm", "zlib-6")
+    >>> checked_name("arm", "zlib-6")
     'zlib-6'
     """
     if not isinstance(value, str):
@@ -36,17 +36,17 @@ def name(kind: str, value: object) -> str:
     return value
 
 
-def text(name: str, value: object) -> str:
+def checked_text(name: str, value: object) -> str:
     """A string."""
     if not isinstance(value, str):
         raise InvalidInput(name, value, "must be a string")
     return value
 
 
-def whole(name: str, value: object, *, least: int, most: int = MAX_WHOLE, remedy: str = "") -> int:
+def checked_whole(name: str, value: object, *, least: int, most: int = MAX_WHOLE, remedy: str = "") -> int:
     """A whole number from ``least`` to ``most``; no bool.
 
-    >>> whole("repetitions", 0, least=1)
+    >>> checked_whole("repetitions", 0, least=1)
     Traceback (most recent call last):
     thresher.errors.InvalidInput: repetitions 0: must be a whole number of at least 1
     """
@@ -59,7 +59,9 @@ def whole(name: str, value: object, *, least: int, most: int = MAX_WHOLE, remedy
     return int(value)
 
 
-def number(name: str, value: object, low: float = -math.inf, high: float = math.inf, *, remedy: str = "") -> float:
+def checked_number(
+    name: str, value: object, low: float = -math.inf, high: float = math.inf, *, remedy: str = ""
+) -> float:
     """A finite number from ``low`` to ``high``; no bool."""
     amount = None if isinstance(value, bool) else as_float(value)
     if amount is None or math.isnan(amount) or math.isinf(amount):
@@ -70,18 +72,18 @@ def number(name: str, value: object, low: float = -math.inf, high: float = math.
     return amount
 
 
-def pair(name: str, value: object) -> tuple[float, float]:
+def checked_pair(name: str, value: object) -> tuple[float, float]:
     """Two finite numbers.
 
-    >>> pair("bounds", (0, 1))
+    >>> checked_pair("bounds", (0, 1))
     (0.0, 1.0)
     """
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise InvalidInput(name, value, "must be two numbers")
-    return number(name, value[0]), number(name, value[1])
+    return checked_number(name, value[0]), checked_number(name, value[1])
 
 
-def share(name: str, value: object, *, remedy: str = "") -> float:
+def checked_share(name: str, value: object, *, remedy: str = "") -> float:
     """A number strictly between 0 and 1."""
     amount = None if isinstance(value, bool) else as_float(value)
     if amount is None or not 0 < amount < 1:
@@ -98,7 +100,7 @@ def percent_remedy(value: object) -> str:
     return "" if amount is None else f"write {amount:g}"
 
 
-def seconds(name: str, value: object) -> float:
+def checked_seconds(name: str, value: object) -> float:
     """A length of time."""
     length = None if isinstance(value, bool) else as_float(value)
     if length is None or not 0 < length <= MAX_SECONDS:
@@ -126,10 +128,10 @@ def as_float(value: object) -> float | None:
     return None
 
 
-def finite(number: float) -> float:
+def checked_finite(number: float) -> float:
     """A number that every store can keep: no infinity, no negative zero.
 
-    >>> finite(-0.0), finite(float("inf")) == LARGEST
+    >>> checked_finite(-0.0), checked_finite(float("inf")) == LARGEST
     (0.0, True)
     """
     return min(max(number, -LARGEST), LARGEST) + 0.0

@@ -8,7 +8,8 @@ could be entirely wrong.
 1. For e, an arm's pending pulls count as charged. What is left is below the true capital over all issued pulls, whose
    number is a stopping time. The committed capital as it stands would let a slow bad reward choose the moment.
 2. A settled arm keeps its rank in its list and leaves the others; one that counting has settled has rank 1. So k* falls
-   only if a reward outside the bounds disproves an arm (`leave`): what was settled on its strength is open again.
+   only if a reward outside the bounds disproves an arm (`leave_error_lists`): what was settled on its strength is open
+   again.
 
 The rules of this file are those of `kernel.py`. A reward costs O(log K): the tree of each list holds, for every k, how
 many arms have a rank of at most k, less k.
@@ -17,9 +18,9 @@ many arms have a rank of at most k, less k.
 from collections.abc import MutableSequence
 from typing import NamedTuple
 
-from .certificate import BETS, LEFT_OUT, OPEN, TOLD, Docket, Stakes, commit_to, mean_of
+from .certificate import BETS, LEFT_OUT, OPEN, TOLD, Docket, Stakes, commit_next_evidence, mean_capital
 from .kernel import SHUT, SKIPPED, Board
-from .places import Sheet, is_used_up
+from .places import Sheet, are_places_used_up
 
 LISTS = 2  # above and below: the labels 1 and 2 of `certificate.py`
 CERTAIN = 1e308  # the e-value of an arm whose label is certain
@@ -42,7 +43,7 @@ class Ranking(NamedTuple):
     scratch: MutableSequence[float]  # a copy of one arm's capitals
 
 
-def clear(ranking: Ranking) -> None:
+def clear_error_lists(ranking: Ranking) -> None:
     """Empty the lists."""
     nodes = len(ranking.peak) // LISTS
     for at in range(len(ranking.rank)):
@@ -59,7 +60,7 @@ def clear(ranking: Ranking) -> None:
                 ranking.peak[root + node] = -rank if rank <= ranking.arms else FULL
 
 
-def count_from(ranking: Ranking, which: int, rank: int, change: int) -> None:
+def count_error_ranks_from(ranking: Ranking, which: int, rank: int, change: int) -> None:
     """Change how many arms have this rank: the sums of this rank and all larger ones."""
     nodes = len(ranking.peak) // LISTS
     root, node = which * nodes, nodes // 2 + rank - 1
@@ -73,7 +74,7 @@ def count_from(ranking: Ranking, which: int, rank: int, change: int) -> None:
         ranking.peak[root + node] = most + ranking.added[root + node]
 
 
-def largest(ranking: Ranking, which: int) -> int:
+def largest_error_rank(ranking: Ranking, which: int) -> int:
     """The largest k that at least k arms reach; 0: none."""
     nodes = len(ranking.peak) // LISTS
     root, node, above = which * nodes, 1, 0
@@ -87,7 +88,7 @@ def largest(ranking: Ranking, which: int) -> int:
     return node - nodes // 2 + 1
 
 
-def rank_of(ranking: Ranking, capital: float) -> int:
+def error_rank_of(ranking: Ranking, capital: float) -> int:
     """The smallest k with capital ≥ K / (risk · k); 0 if no k is small enough."""
     if capital * ranking.arms < ranking.level:
         return 0
@@ -99,7 +100,7 @@ def rank_of(ranking: Ranking, capital: float) -> int:
     return rank
 
 
-def enter(ranking: Ranking, which: int, arm: int, rank: int) -> bool:
+def enter_error_list(ranking: Ranking, which: int, arm: int, rank: int) -> bool:
     """Give an arm its rank in a list; 0 takes it out. Returns whether it rose: otherwise k* stays what it is."""
     at, heads = which * ranking.arms + arm, which * ranking.arms - 1
     old = ranking.rank[at]
@@ -113,7 +114,7 @@ def enter(ranking: Ranking, which: int, arm: int, rank: int) -> bool:
             ranking.head[heads + old] = after
         if after > 0:
             ranking.before[which * ranking.arms + after - 1] = before
-        count_from(ranking, which, old, -1)
+        count_error_ranks_from(ranking, which, old, -1)
     if rank > 0:
         first = ranking.head[heads + rank]
         ranking.after[at] = first
@@ -121,23 +122,23 @@ def enter(ranking: Ranking, which: int, arm: int, rank: int) -> bool:
         if first > 0:
             ranking.before[which * ranking.arms + first - 1] = arm + 1
         ranking.head[heads + rank] = arm + 1
-        count_from(ranking, which, rank, 1)
+        count_error_ranks_from(ranking, which, rank, 1)
     ranking.rank[at] = rank
     return rank > 0 and (old == 0 or rank < old)
 
 
-def is_ranked(ranking: Ranking, arm: int) -> bool:
+def has_error_rank(ranking: Ranking, arm: int) -> bool:
     """Whether the arm has a rank in any list."""
     return any(ranking.rank[which * ranking.arms + arm] > 0 for which in range(LISTS))
 
 
-def leave(ranking: Ranking, arm: int) -> None:
+def leave_error_lists(ranking: Ranking, arm: int) -> None:
     """Take an arm out of all lists: its rewards prove the bounds wrong, so its capitals are evidence of nothing."""
     for which in range(LISTS):
-        enter(ranking, which, arm, 0)
+        enter_error_list(ranking, which, arm, 0)
 
 
-def settle(ranking: Ranking, docket: Docket, which: int, arm: int, count: int) -> int:
+def settle_by_error_rate(ranking: Ranking, docket: Docket, which: int, arm: int, count: int) -> int:
     """Settle an arm that its list has reached. It keeps its rank there and leaves the other lists."""
     if docket.settled[arm] != OPEN:
         return count
@@ -145,11 +146,11 @@ def settle(ranking: Ranking, docket: Docket, which: int, arm: int, count: int) -
     ranking.newly_settled[count] = arm
     for other in range(LISTS):
         if other != which:
-            enter(ranking, other, arm, 0)
+            enter_error_list(ranking, other, arm, 0)
     return count + 1
 
 
-def settle_reached(ranking: Ranking, docket: Docket, arm: int, risen: int, first: int) -> int:
+def settle_all_by_error_rate(ranking: Ranking, docket: Docket, arm: int, risen: int, first: int) -> int:
     """After the arm rose in lists: settle every arm that they have reached; return how many are in ``newly_settled``.
 
     Bit k of ``risen`` says that it rose in list k. Arms that a list reached before are settled already. Within the
@@ -159,19 +160,19 @@ def settle_reached(ranking: Ranking, docket: Docket, arm: int, risen: int, first
     for which in (first, 1 - first):
         if (risen >> which) & 1 == 0:
             continue
-        offset, reached, before = which * ranking.arms, largest(ranking, which), ranking.reached[which]
+        offset, reached, before = which * ranking.arms, largest_error_rank(ranking, which), ranking.reached[which]
         if 0 < ranking.rank[offset + arm] <= max(reached, before):
-            count = settle(ranking, docket, which, arm, count)
+            count = settle_by_error_rate(ranking, docket, which, arm, count)
         for rank in range(before + 1, reached + 1):  # arms of smaller ranks were settled before
             other = ranking.head[offset + rank - 1]
             while other > 0:
-                count = settle(ranking, docket, which, other - 1, count)
+                count = settle_by_error_rate(ranking, docket, which, other - 1, count)
                 other = ranking.after[offset + other - 1]
         ranking.reached[which] = max(reached, before)
     return count
 
 
-def update(
+def update_error_rank(
     ranking: Ranking,
     docket: Docket,
     board: Board,
@@ -192,16 +193,18 @@ def update(
         for at in range(len(scratch)):
             scratch[at] = capital[at]
         if docket.first[arm] != 0:
-            charge_all(docket, sheet, arm, scratch, stakes)
+            charge_for_error_rate(docket, sheet, arm, scratch, stakes)
     for which in range(LISTS):
         rank = 1 if which + 1 == docket.settled[arm] else 0
         if not counted:
-            rank = rank_of(ranking, mean_of(scratch, which * BETS))
-        risen |= int(enter(ranking, which, arm, rank)) << which
-    return settle_reached(ranking, docket, arm, risen, 0 if board.mean[arm] >= stakes.bar else 1)
+            rank = error_rank_of(ranking, mean_capital(scratch, which * BETS))
+        risen |= int(enter_error_list(ranking, which, arm, rank)) << which
+    return settle_all_by_error_rate(ranking, docket, arm, risen, 0 if board.mean[arm] >= stakes.bar else 1)
 
 
-def charge_all(docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes) -> None:
+def charge_for_error_rate(
+    docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes
+) -> None:
     """Commit all pulls of the arm to a copy of its capitals as if those that are not told were lost."""
     charged, least, most = docket.charged[arm], 0.0, 0.0
     if sheet.cases > 0:
@@ -212,7 +215,7 @@ def charge_all(docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[
             low, high = 0.0, 1.0
             if docket.outcome[pull] == TOLD:
                 low = high = docket.reward[pull]
-            commit_to(docket, sheet, arm, capital, stakes, low, high)
+            commit_next_evidence(docket, sheet, arm, capital, stakes, low, high)
             docket.charged[arm] += 1
         pull = docket.following[pull]
     docket.charged[arm] = charged
@@ -221,7 +224,7 @@ def charge_all(docket: Docket, sheet: Sheet, arm: int, capital: MutableSequence[
         sheet.most[arm] = most
 
 
-def closed(
+def closed_by_error_rate(
     ranking: Ranking,
     docket: Docket,
     sheet: Sheet,
@@ -230,17 +233,17 @@ def closed(
     capital: MutableSequence[float],
 ) -> int:
     """SHUT if the arm is settled or has no free case, SKIPPED if it waits for its pending pulls, otherwise 0."""
-    if docket.settled[arm] != OPEN or is_used_up(sheet, arm):
+    if docket.settled[arm] != OPEN or are_places_used_up(sheet, arm):
         return SHUT
-    if ranking.level > 0.0 and pending > 0 and is_ripe(ranking, capital):
+    if ranking.level > 0.0 and pending > 0 and is_ripe_for_error_rate(ranking, capital):
         return SKIPPED
     return 0
 
 
-def is_ripe(ranking: Ranking, capital: MutableSequence[float]) -> bool:
+def is_ripe_for_error_rate(ranking: Ranking, capital: MutableSequence[float]) -> bool:
     """Whether the arm's committed capital would settle it: only its pending pulls are in the way."""
     for which in range(LISTS):
-        rank = rank_of(ranking, mean_of(capital, which * BETS))
+        rank = error_rank_of(ranking, mean_capital(capital, which * BETS))
         if 0 < rank <= ranking.reached[which] + 1:
             return True
     return False

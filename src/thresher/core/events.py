@@ -53,10 +53,10 @@ class Event(NamedTuple):
     digest: bytes | None = None  # of this event and all before it, see `log/store.py`; None: not chained yet
 
 
-def to_json(event: Event) -> dict[str, Any]:
+def event_to_json(event: Event) -> dict[str, Any]:
     """An event as JSON-ready data.
 
-    >>> to_json(Event(2, "asked", 1, 0, digest=bytes(16)))["digest"]
+    >>> event_to_json(Event(2, "asked", 1, 0, digest=bytes(16)))["digest"]
     '00000000000000000000000000000000'
     """
     return {**event._asdict(), "digest": None if event.digest is None else event.digest.hex()}
@@ -83,12 +83,12 @@ class Remarks(NamedTuple):
         return json.dumps({key: value for key, value in self._asdict().items() if value is not None}, sort_keys=True)
 
 
-def remarks_of(event: Event) -> Remarks | None:
+def event_remarks(event: Event) -> Remarks | None:
     """What a reward was told with; None if the reason is not written as `Remarks.text` writes it.
 
-    >>> remarks_of(Event(5, "told", 1, 0, 0.5, reason="0.25")).baseline
+    >>> event_remarks(Event(5, "told", 1, 0, 0.5, reason="0.25")).baseline
     0.25
-    >>> remarks_of(Event(5, "told", 1, 0, 0.5, reason='{"cost": 0.02}')).cost
+    >>> event_remarks(Event(5, "told", 1, 0, 0.5, reason='{"cost": 0.02}')).cost
     0.02
     """
     text = event.reason
@@ -110,53 +110,54 @@ def _are_proper(remarks: Remarks) -> bool:
     return (cost is None or cost >= 0) and (note is None or (isinstance(note, str) and note != ""))
 
 
-def other_of(event: Event) -> float:
+def event_baseline_reward(event: Event) -> float:
     """The baseline's reward in a pair that was told; NaN if there is none.
 
-    >>> other_of(Event(5, "told", 1, 0, 0.5, reason="0.25"))
+    >>> event_baseline_reward(Event(5, "told", 1, 0, 0.5, reason="0.25"))
     0.25
     """
-    remarks = remarks_of(event)
+    remarks = event_remarks(event)
     return math.nan if remarks is None or remarks.baseline is None else remarks.baseline
 
 
-def total_cost(costs: Iterable[float]) -> float:
+def total_event_cost(costs: Iterable[float]) -> float:
     """The sum of costs, and at most the largest float.
 
-    >>> total_cost([1e308, 1e308, 1e308]) == sys.float_info.max
+    >>> total_event_cost([1e308, 1e308, 1e308]) == sys.float_info.max
     True
     """
     return min(sum(costs), sys.float_info.max)
 
 
-def imported_case(event: Event) -> int | None:
+def event_imported_case(event: Event) -> int | None:
     """The case that an imported pull names, in a study with cases."""
     return int(event.reason or 0) if event.cause == "imported" else None
 
 
-def named_case(event: Event) -> int | None:
+def event_named_case(event: Event) -> int | None:
     """The case of a chosen pull, if the host chose the case too.
 
-    >>> named_case(Event(2, "asked", 1, 0, cause="chosen")), named_case(Event(2, "asked", 1, 0, None, "7", "chosen"))
-    (None, 7)
+    >>> event_named_case(Event(2, "asked", 1, 0, None, "7", "chosen"))
+    7
+    >>> event_named_case(Event(2, "asked", 1, 0, cause="chosen"))
     """
     return int(event.reason) if event.cause == "chosen" and event.reason is not None else None
 
 
-def time_text(seconds: float | None) -> str | None:
+def event_time_text(seconds: float | None) -> str | None:
     """A time of the log as text.
 
-    >>> time_text(0.0)
+    >>> event_time_text(0.0)
     '1970-01-01T00:00:00Z'
     """
-    date = date_of(seconds)
+    date = event_date(seconds)
     return None if date is None else date.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def date_of(seconds: float | None) -> datetime | None:
+def event_date(seconds: float | None) -> datetime | None:
     """A time of the log as a date; times before 1970 and after the year 9999 become the nearest that has one.
 
-    >>> date_of(1e300).year
+    >>> event_date(1e300).year
     9999
     """
     return None if seconds is None else datetime.fromtimestamp(min(max(seconds, 0.0), LAST), UTC)

@@ -16,10 +16,10 @@ from .state import State
 LUCK = 4.0  # where a few arms are to be found: how many rewards on the bar their luck is worth
 
 
-def left(study: State, by_arm: Sequence[int | None] | None = None) -> int | None:
+def forecast_left(study: State, by_arm: Sequence[int | None] | None = None) -> int | None:
     """About how many pulls the study still takes; None if there is no telling.
 
-    ``by_arm`` is what `arm_left` said of each arm, if somebody keeps that.
+    ``by_arm`` is what `forecast_arm_left` said of each arm, if somebody keeps that.
     """
     if not study.certifies:
         return None if study.budget is None else study.budget - study.issued
@@ -29,7 +29,7 @@ def left(study: State, by_arm: Sequence[int | None] | None = None) -> int | None
     if study.awaits:  # the baseline goes first; of the others nothing is known
         return None
     pulled = [arm for arm in arms if study.board.shut[arm] != SHUT]
-    waits = [arm_left(study, arm) if by_arm is None else by_arm[arm] for arm in pulled]
+    waits = [forecast_arm_left(study, arm) if by_arm is None else by_arm[arm] for arm in pulled]
     known = sorted(pulls for pulls in waits if pulls is not None)
     if study.spec.find is not None:
         known = known[: study.spec.find - study.found]
@@ -41,7 +41,7 @@ def left(study: State, by_arm: Sequence[int | None] | None = None) -> int | None
     return round(min(sum(known), budget))
 
 
-def arm_left(study: State, arm: int) -> int | None:
+def forecast_arm_left(study: State, arm: int) -> int | None:
     """About how many pulls settle the arm from here: 0 if it is settled; None before its first reward.
 
     Where a few arms are to be found, only that they reach the bar counts.

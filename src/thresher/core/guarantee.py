@@ -8,12 +8,12 @@ from ..errors import shown
 from ..text.phrasing import MOST_NAMED, listed, plural
 from ..text.quantities import number, percent
 from . import certificate
-from .certificate import ABOVE, BELOW, BETS, EITHER, OPEN, commit_to, mean_of
+from .certificate import ABOVE, BELOW, BETS, EITHER, OPEN, commit_next_evidence, mean_capital
 from .error_rate import CERTAIN
 from .events import LATE, TOLD
 from .intervals import interval
-from .kernel import is_above, total_with
-from .places import is_used_up
+from .kernel import is_above, total_with_missing
+from .places import are_places_used_up
 from .sentences import wording_of
 from .state import State
 
@@ -98,7 +98,7 @@ def _assumed(ledger: State, rewards: str) -> str:
     return f"{rewards} are independent, identically distributed and {within}"
 
 
-def named(ledger: State, arms: list[int]) -> str:
+def named_in_guarantee(ledger: State, arms: list[int]) -> str:
     """The first few arms by name, and how many more there are."""
     return listed([ledger.spec.arms[arm] for arm in arms], show=shown)
 
@@ -116,7 +116,7 @@ def _caveats(ledger: State) -> str:
     if ledger.hosted:
         sentences.append("It also assumes that the host which chose the order of the cases had shuffled them.")
     if ledger.outside:
-        names = named(ledger, sorted(ledger.outside))
+        names = named_in_guarantee(ledger, sorted(ledger.outside))
         sentences.append(f"Not certified, because a reward lay outside the bounds: {names}.")
     if len(ledger.evaluators) > 1:
         commands = "; ".join(shown(text, 200) for text in ledger.evaluators[:MOST_NAMED])
@@ -133,7 +133,7 @@ def _caveats(ledger: State) -> str:
     lacking = [arm for arm in range(len(ledger.spec.arms)) if ledger.cases and ledger.cases.missing[arm]]
     if ledger.cases and lacking:
         count = sum(ledger.cases.missing[arm] for arm in lacking)
-        tried = f"{plural(count, 'case')} of {named(ledger, lacking)} failed for good"
+        tried = f"{plural(count, 'case')} of {named_in_guarantee(ledger, lacking)} failed for good"
         they = "it has no reward, and counts" if count == 1 else "they have no reward, and count"
         sentences.append(f"{tried}: {they} as the worst.")
     if ledger.lacking:
@@ -158,7 +158,7 @@ def _of_retried(ledger: State, count: int) -> str:
     if not weak:
         return f"{came}. Every certified answer stands also with {its} at {at} worst."
     would = "answer would not stand" if len(weak) == 1 else "answers would not stand"
-    return f"{came}. With {its} at {at} worst, the {would} of {named(ledger, weak)}."
+    return f"{came}. With {its} at {at} worst, the {would} of {named_in_guarantee(ledger, weak)}."
 
 
 # -- rewards after a failed try ------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def _evidence(ledger: State, arm: int) -> float:
     """The arm's evidence for its label with these rewards at their worst; `CERTAIN` if the label stands by itself."""
     retried, label = _retried(ledger, arm), ledger.docket.settled[arm]
     assert ledger.cases is not None
-    docket, stakes, capital = ledger.docket, ledger.stakes, certificate.fresh()
+    docket, stakes, capital = ledger.docket, ledger.stakes, certificate.fresh_capital()
     known = ledger.imported_sum(arm)
     counts: Any = [{arm: start} for start in (0, known, known + ledger.lacking)]
     sums = ledger.sheet._replace(least=counts[1], most=counts[2])
@@ -208,11 +208,11 @@ def _evidence(ledger: State, arm: int) -> float:
     while pull != 0:
         is_told = docket.outcome[pull] == certificate.TOLD and ledger.cases.pull_case[pull - 1] not in retried
         low, high = (docket.reward[pull], docket.reward[pull]) if is_told else (0.0, 1.0)
-        if commit_to(passed, sums, arm, capital, stakes, low, high) in (label, EITHER):
+        if commit_next_evidence(passed, sums, arm, capital, stakes, low, high) in (label, EITHER):
             return CERTAIN
         counts[0][arm] += 1
         pull = docket.following[pull]
-    return CERTAIN if _is_counted(ledger, arm, retried) else mean_of(capital, (label - 1) * BETS)
+    return CERTAIN if _is_counted(ledger, arm, retried) else mean_capital(capital, (label - 1) * BETS)
 
 
 def _is_counted(ledger: State, arm: int, retried: set[int]) -> bool:
@@ -226,7 +226,7 @@ def _is_counted(ledger: State, arm: int, retried: set[int]) -> bool:
         if owner == arm and case in retried and counts:
             total -= spec.counted(ledger.pull_reward[pull - 1], table.get(case, 0.0))
             missing += 1
-    low, high = (total_with(total, board.residue[arm], missing, end) for end in spec.span)
+    low, high = (total_with_missing(total, board.residue[arm], missing, end) for end in spec.span)
     label = ledger.docket.settled[arm]
     if label == ABOVE:
         return is_above(low, ledger.cases.count, spec.low_reach)
@@ -240,7 +240,7 @@ NEW_STUDY = "a new study needs the bounds that rewards can really take"
 WIDEST = 0.5  # the widest tolerance that a hint proposes, as a share of the way from the bar to the nearer bound
 
 
-def hints(ledger: State) -> tuple[str, ...]:
+def guarantee_hints(ledger: State) -> tuple[str, ...]:
     """How to go on after a study that ended with open arms, a sentence each; every hint names its arms."""
     if not ledger.certifies or not ledger.done:
         return ()
@@ -248,16 +248,16 @@ def hints(ledger: State) -> tuple[str, ...]:
     over = {*ledger.retired, *ledger.outside, ledger.base}  # no pull can help them
     left = [arm for arm in arms if ledger.docket.settled[arm] == OPEN and arm not in over]
     if ledger.base in ledger.retired and (ledger.awaits or ledger.base in ledger.outside):
-        name = named(ledger, [ledger.base])
+        name = named_in_guarantee(ledger, [ledger.base])
         return (f"The baseline {name} is retired, and no arm can be compared: find out why it fails.",)
     if ledger.base in ledger.outside:
-        name = named(ledger, [ledger.base])
+        name = named_in_guarantee(ledger, [ledger.base])
         return (f"The baseline {name} {IS_OUTSIDE}, so no arm can be certified in this study: {NEW_STUDY}.",)
     if ledger.spec.find is not None and ledger.found >= ledger.spec.find:
         return ()
     lacking = [arm for arm in arms if _lacks_cases(ledger, arm)]
     stuck = [arm for arm in left if not ledger.cases and _is_stuck(ledger, arm)]
-    slow = [arm for arm in left if arm not in stuck and not is_used_up(ledger.sheet, arm)]
+    slow = [arm for arm in left if arm not in stuck and not are_places_used_up(ledger.sheet, arm)]
     sentences = []
     if lacking:
         why = "without the cases that failed"
@@ -265,17 +265,17 @@ def hints(ledger: State) -> tuple[str, ...]:
         counts = "=" if worst is None else f"={number(worst, exact=True)}"
         counts += " says what a failure counts as" if worst is None else f" counts a failure as {counts[1:]}"
         remedy = f"in a new study, failure{counts}; or repair what fails"
-        sentences.append(f"{named(ledger, lacking)} cannot be settled {why}: {remedy}.")
+        sentences.append(f"{named_in_guarantee(ledger, lacking)} cannot be settled {why}: {remedy}.")
     if stuck:
         them = "it" if len(stuck) == 1 else "them"
         why = f"are lost that no number of pulls would settle {them}"
-        sentences.append(f"So many pulls of {named(ledger, stuck)} {why}: find out why pulls are lost.")
+        sentences.append(f"So many pulls of {named_in_guarantee(ledger, stuck)} {why}: find out why pulls are lost.")
     if ledger.outside:
-        names = named(ledger, sorted(ledger.outside))
+        names = named_in_guarantee(ledger, sorted(ledger.outside))
         sentences.append(f"{names} {IS_OUTSIDE}, and can never be certified in this study: {NEW_STUDY}.")
     if slow:
         is_open, them = ("is", "it") if len(slow) == 1 else ("are", "them")
-        budget = f"{named(ledger, slow)} {is_open} still open; a larger budget would continue with {them}"
+        budget = f"{named_in_guarantee(ledger, slow)} {is_open} still open; a larger budget would continue with {them}"
         tolerance = _settling_tolerance(ledger, slow)
         settled = f", and a tolerance of about {tolerance} would have settled {them} (an estimate)" if tolerance else ""
         sentences.append(f"{budget}{settled}.")
@@ -289,7 +289,7 @@ def _lacks_cases(ledger: State, arm: int) -> bool:
         return False
     limit = ledger.spec.max_failures
     failed = limit is not None and ledger.streak[arm] >= limit
-    return failed if arm in ledger.retired else is_used_up(ledger.sheet, arm)
+    return failed if arm in ledger.retired else are_places_used_up(ledger.sheet, arm)
 
 
 def _settling_tolerance(ledger: State, left: list[int]) -> str | None:

@@ -62,7 +62,7 @@ class Interval:
 
     def follow(self, study: State, arm: int) -> tuple[float, float]:
         """The scaled interval, after feeding in what was committed since the last call."""
-        for commit in committed(study, arm, after=self.fed, sums=self.sums):
+        for commit in committed_for_interval(study, arm, after=self.fed, sums=self.sums):
             self.feed(commit)
             self.fed = max(self.fed, commit.pull)
         return self.low.end, self.high.end
@@ -87,7 +87,7 @@ class Commit(NamedTuple):
 
 
 class Sums:
-    """Running totals while `committed` walks an arm's pulls: how many cases, and the sums of their rewards."""
+    """Running totals while `committed_for_interval` walks an arm's pulls: the number of cases, the sums of rewards."""
 
     __slots__ = ("high", "low", "places")
 
@@ -95,7 +95,7 @@ class Sums:
         self.places, self.low, self.high = 0, 0.0, 0.0
 
 
-def committed(study: State, arm: int, *, after: int = 0, sums: Sums | None = None) -> list[Commit]:
+def committed_for_interval(study: State, arm: int, *, after: int = 0, sums: Sums | None = None) -> list[Commit]:
     """The arm's committed pulls after this one, in an order that does not depend on their rewards.
 
     That is the order in which they were issued. Imported pulls have no order that can be trusted: they come first,

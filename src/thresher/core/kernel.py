@@ -6,7 +6,7 @@ The rules of this file:
    can be derived again anywhere. (Only ``lsa`` needs a logarithm; its decisions repeat on the same machine.)
 2. A score reads only its own arm, so a decision costs O(log K).
 3. Plain functions on columns. A live study calls them as they are; the laboratory compiles these same functions, all
-   but `applied`, for arrays. So: no exceptions, closures or dicts, and no imports except ``math``, ``typing`` and
+   but `apply_formula`, for arrays. So: no exceptions, closures or dicts, and no imports except ``math``, ``typing`` and
    ``collections.abc``.
 4. Formulas guard their own divisions by zero.
 
@@ -141,12 +141,12 @@ def cheapest(gap: float, scatter: float, seen: int, weight: float, exploration: 
 # -- the board ---------------------------------------------------------------------------------------------------
 
 
-def applied(rule: Rule, gap: float, scatter: float, seen: int, weight: float) -> float:
+def apply_formula(rule: Rule, gap: float, scatter: float, seen: int, weight: float) -> float:
     """The value of the rule's formula. Compiled code has another function of that name: see `lab/scores.py`."""
     return rule.formula(gap, scatter, seen, weight, rule.exploration)
 
 
-def score(board: Board, arm: int, rule: Rule) -> float:
+def score_arm(board: Board, arm: int, rule: Rule) -> float:
     """The arm's score: negative in the warm-up, then the formula, then arms that wait, then shut ones."""
     seen = board.seen[arm]
     pending = board.pending[arm]
@@ -161,10 +161,10 @@ def score(board: Board, arm: int, rule: Rule) -> float:
         return math.sqrt(1.0 + pending) / max(board.lead[arm], LEAST)
     gap = abs(board.mean[arm] - rule.bar) + rule.slack
     weight = seen + rule.pending_weight * pending
-    return min(applied(rule, gap, board.scatter[arm], seen, weight), rule.most)
+    return min(apply_formula(rule, gap, board.scatter[arm], seen, weight), rule.most)
 
 
-def play(best: MutableSequence[float], winner: MutableSequence[int], node: int) -> None:
+def play_match(best: MutableSequence[float], winner: MutableSequence[int], node: int) -> None:
     """Move the better child of a node up; on a tie the left one, which holds the lower arms."""
     child = 2 * node
     if best[child + 1] < best[child]:
@@ -173,12 +173,12 @@ def play(best: MutableSequence[float], winner: MutableSequence[int], node: int) 
     winner[node] = winner[child]
 
 
-def climb(best: MutableSequence[float], winner: MutableSequence[int], leaf: int, score: float) -> None:
+def climb_tournament(best: MutableSequence[float], winner: MutableSequence[int], leaf: int, score: float) -> None:
     """Give a leaf its score and play every match on its way to the root.
 
-    The matches are those of `play`. The winner is kept in local variables: reading back what was just written would
-    cost more than the match. No score is NaN, and the tree is consistent: once the leaf neither was nor becomes the
-    winner of a node, nothing above that node changes.
+    The matches are those of `play_match`. The winner is kept in local variables: reading back what was just written
+    would cost more than the match. No score is NaN, and the tree is consistent: once the leaf neither was nor becomes
+    the winner of a node, nothing above that node changes.
     """
     node = len(best) // 2 + leaf
     if best[node] == score:
@@ -204,15 +204,15 @@ def rescore_all(board: Board, rule: Rule) -> None:
     leaves = len(board.best) // 2
     for leaf in range(leaves):
         board.winner[leaves + leaf] = leaf
-        board.best[leaves + leaf] = score(board, leaf, rule) if leaf < len(board.seen) else NEVER
+        board.best[leaves + leaf] = score_arm(board, leaf, rule) if leaf < len(board.seen) else NEVER
     for node in range(leaves - 1, 0, -1):
-        play(board.best, board.winner, node)
+        play_match(board.best, board.winner, node)
 
 
-def added(total: float, residue: float, value: float) -> tuple[float, float]:
+def add_exactly(total: float, residue: float, value: float) -> tuple[float, float]:
     """A sum and what its rounding lost, with one more value: Neumaier's.
 
-    >>> added(1.0, 0.0, 2.0**-53)
+    >>> add_exactly(1.0, 0.0, 2.0**-53)
     (1.0, 1.1102230246251565e-16)
     """
     grown = total + value
@@ -220,7 +220,7 @@ def added(total: float, residue: float, value: float) -> tuple[float, float]:
     return grown, residue
 
 
-def observe(board: Board, arm: int, scaled: float, raw: float) -> None:
+def observe_reward(board: Board, arm: int, scaled: float, raw: float) -> None:
     """Count a reward of the arm: Welford's update of mean and scatter, and the raw total."""
     seen = board.seen[arm] + 1
     mean = board.mean[arm]
@@ -229,24 +229,24 @@ def observe(board: Board, arm: int, scaled: float, raw: float) -> None:
     board.seen[arm] = seen
     board.mean[arm] = mean
     board.scatter[arm] += ahead * (scaled - mean)
-    board.total[arm], board.residue[arm] = added(board.total[arm], board.residue[arm], raw)
+    board.total[arm], board.residue[arm] = add_exactly(board.total[arm], board.residue[arm], raw)
 
 
-def total_with(total: float, residue: float, missing: int, reward: float) -> float:
+def total_with_missing(total: float, residue: float, missing: int, reward: float) -> float:
     """The sum of raw rewards after ``missing`` more that are all the same, rounded as if they had been observed.
 
     Rounded otherwise, a label that follows from the missing rewards could differ from the one after the last of them.
 
-    >>> total_with(0.75, 0.0, 3, 0.25), 3 * 0.1, total_with(0.0, 0.0, 3, 0.1)
+    >>> total_with_missing(0.75, 0.0, 3, 0.25), 3 * 0.1, total_with_missing(0.0, 0.0, 3, 0.1)
     (1.5, 0.30000000000000004, 0.30000000000000004)
-    >>> 0.4 + 3 * 0.7, total_with(0.4, 0.0, 3, 0.7)
+    >>> 0.4 + 3 * 0.7, total_with_missing(0.4, 0.0, 3, 0.7)
     (2.4999999999999996, 2.5)
     """
     product = missing * reward
     upper = 134217729.0 * reward  # Dekker's product: half of the digits at a time are multiplied without rounding
     upper -= upper - reward
     error = (missing * upper - product) + missing * (reward - upper)
-    grown, error = added(total, error, product)
+    grown, error = add_exactly(total, error, product)
     return grown + (residue + error)
 
 
@@ -262,10 +262,10 @@ def is_above(total: float, seen: int, bar: float) -> bool:
 # The steps around a decision: what a live study and the laboratory both do, with one tournament or two.
 
 
-def doubled(exploration: float, issued: int, arms: int) -> float:
+def doubled_exploration(exploration: float, issued: int, arms: int) -> float:
     """The exploration a = 2^j while 2^j ≤ max(1, issued/K) < 2^(j+1); ``exploration`` is the value before.
 
-    >>> doubled(1.0, 19, 10), doubled(1.0, 20, 10), doubled(1.0, 80, 10)
+    >>> doubled_exploration(1.0, 19, 10), doubled_exploration(1.0, 20, 10), doubled_exploration(1.0, 80, 10)
     (1.0, 2.0, 8.0)
     """
     while issued >= 2.0 * exploration * arms:
@@ -273,7 +273,7 @@ def doubled(exploration: float, issued: int, arms: int) -> float:
     return exploration
 
 
-def choose_for(board: Board, second: Board, rule: Rule, pull: int) -> int:
+def choose_arm_for(board: Board, second: Board, rule: Rule, pull: int) -> int:
     """The arm for the pull with this id, or −1 if every arm is shut: even pulls use the second tournament, if any."""
     if rule.alternates and pull % 2 == 0:
         board = second
@@ -282,9 +282,9 @@ def choose_for(board: Board, second: Board, rule: Rule, pull: int) -> int:
 
 def rescore_both(board: Board, second: Board, arm: int, rule: Rule, second_rule: Rule) -> None:
     """Update one arm's score in each tournament."""
-    climb(board.best, board.winner, arm, score(board, arm, rule))
+    climb_tournament(board.best, board.winner, arm, score_arm(board, arm, rule))
     if rule.alternates:
-        climb(second.best, second.winner, arm, score(second, arm, second_rule))
+        climb_tournament(second.best, second.winner, arm, score_arm(second, arm, second_rule))
 
 
 def rescore_everything(board: Board, second: Board, rule: Rule, second_rule: Rule) -> None:
@@ -300,7 +300,7 @@ def rescore_asked(board: Board, second: Board, arm: int, rule: Rule, second_rule
         rule = Rule(
             rule.formula,
             rule.bar,
-            doubled(rule.exploration, issued, len(board.seen)),
+            doubled_exploration(rule.exploration, issued, len(board.seen)),
             rule.pending_weight,
             rule.warmup,
             rule.slack,
@@ -311,9 +311,9 @@ def rescore_asked(board: Board, second: Board, arm: int, rule: Rule, second_rule
             rule.alternates,
         )
         rescore_all(board, rule)
-    climb(board.best, board.winner, arm, score(board, arm, rule))
+    climb_tournament(board.best, board.winner, arm, score_arm(board, arm, rule))
     if rule.alternates:
-        climb(second.best, second.winner, arm, score(second, arm, second_rule))
+        climb_tournament(second.best, second.winner, arm, score_arm(second, arm, second_rule))
     return rule
 
 

@@ -1,4 +1,4 @@
-"""The fold: events in, state out. `apply` is the only way to change a study's state.
+"""The fold: events in, state out. `apply_to_ledger` is the only way to change a study's state.
 
 Nothing here reads a clock, a random number or the store. A state folded from the log equals the live one bit for bit.
 """
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from ..errors import InvalidInput
 from . import certificate, error_rate, kernel, places, validity
-from .certificate import weigh_imported
+from .certificate import weigh_imported_evidence
 from .events import (
     BLAMED,
     DROPPED,
@@ -19,17 +19,17 @@ from .events import (
     REPEATABLE,
     TOLD,
     Event,
-    imported_case,
-    named_case,
-    other_of,
-    remarks_of,
-    total_cost,
+    event_baseline_reward,
+    event_imported_case,
+    event_named_case,
+    event_remarks,
+    total_event_cost,
 )
 from .spec import Spec, spec_from_json
 from .state import Cases, State
 
 
-def new_state(spec: Spec) -> State:
+def new_ledger(spec: Spec) -> State:
     """The state of a study without events."""
     state = State(spec)
     for arm in range(len(spec.arms) if state.base >= 0 else 0):
@@ -37,25 +37,25 @@ def new_state(spec: Spec) -> State:
     return state
 
 
-def state_after_created(first: Event | None) -> State:
+def ledger_after_created(first: Event | None) -> State:
     """The state after the first event of a log, which must be `created`."""
     if first is None or first.kind != "created" or first.seq != 1 or first.spec is None:
         raise InvalidInput("log", first and first.kind, "must begin with event 1, created", "give a study's log")
-    state = new_state(spec_from_json(first.spec))
+    state = new_ledger(spec_from_json(first.spec))
     state.last = first
     return state
 
 
-def fold(events: Iterable[Event]) -> State:
+def fold_ledger(events: Iterable[Event]) -> State:
     """The state after a whole log, which must begin with `created`."""
     stream = iter(events)
-    state = state_after_created(next(stream, None))
+    state = ledger_after_created(next(stream, None))
     for event in stream:
-        apply(state, event)
+        apply_to_ledger(state, event)
     return state
 
 
-def apply(state: State, event: Event) -> None:
+def apply_to_ledger(state: State, event: Event) -> None:
     """Check the event and fold it in. An invalid event changes nothing.
 
     After any other error, discard the state if its last event is this one: it may hold half of it.
@@ -96,12 +96,12 @@ def _asked(state: State, event: Event) -> None:
         if state.cases is None:
             state.unweighed = imported
         if is_new:
-            certificate.enqueue(docket, arm, pull)
+            certificate.enqueue_evidence(docket, arm, pull)
             state.first_pull[arm] = state.first_pull[arm] or pull
     if state.cases is not None:
         _shut(state, arm)
     if state.ranking.level:
-        if error_rate.is_ranked(state.ranking, arm):  # a pending pull only lowers its arm
+        if error_rate.has_error_rank(state.ranking, arm):  # a pending pull only lowers its arm
             _rank(state, arm)
         else:
             _shut(state, arm)
@@ -134,7 +134,7 @@ def _told(state: State, event: Event) -> None:
         state.pull_origin[at] |= FAILED
         _blame(state, arm, event)
     if state.spec.pairs:
-        state.pull_other[at] = other_of(event)
+        state.pull_other[at] = event_baseline_reward(event)
     if event.reason is not None and event.reason.startswith("{"):
         _keep_remarks(state, pull, event)
     if state.cases is None:
@@ -144,9 +144,9 @@ def _told(state: State, event: Event) -> None:
             counted = spec.counted(reward, other)
             _keep(state, arm, reward, other)
         scaled = spec.scale(counted)
-        kernel.observe(state.board, arm, scaled, counted)
+        kernel.observe_reward(state.board, arm, scaled, counted)
         if state.certifies:
-            certificate.tell(state.docket, arm, pull, scaled)
+            certificate.tell_evidence(state.docket, arm, pull, scaled)
             _weigh(state, arm)
     elif state.base >= 0:
         _count_against_table(state, state.cases, arm, pull)
@@ -173,7 +173,7 @@ def _dropped(state: State, event: Event) -> None:
     if state.cases is None:
         is_failure = event.cause in BLAMED
         if state.certifies:
-            certificate.give_up(state.docket, pull, _outcome_of(state, event))
+            certificate.give_up_evidence(state.docket, pull, _outcome_of(state, event))
     else:
         is_failure = _free_place(state, state.cases, arm, pull, event.cause)
     if is_failure:
@@ -229,11 +229,11 @@ def _weighed(state: State, event: Event) -> None:
     state.unweighed, state.weighed, state.shuffle = False, True, event.reason or ""
     for arm in range(len(state.spec.arms)):
         if state.docket.first[arm]:
-            weigh_imported(state.docket, state.board, state.sheet, arm, _capital(state, arm), state.stakes)
+            weigh_imported_evidence(state.docket, state.board, state.sheet, arm, _capital(state, arm), state.stakes)
             if state.docket.settled[arm] != certificate.OPEN:
                 _settle(state, arm)
             if state.finds:
-                certificate.note_lead(state.board, arm, _capital(state, arm))
+                certificate.note_capital_lead(state.board, arm, _capital(state, arm))
             if state.ranking.level:
                 _rank(state, arm)
     state.stale = None
@@ -277,11 +277,11 @@ def _keep(state: State, arm: int, reward: float, other: float) -> None:
 
 def _keep_remarks(state: State, pull: int, event: Event) -> None:
     """Keep the note and the cost of a reward, for people."""
-    remarks = remarks_of(event)
+    remarks = event_remarks(event)
     if remarks is not None and remarks != (None, None, None):
         state.remarks[pull] = event.reason or ""
         if remarks.cost is not None:
-            state.cost = total_cost((state.cost or 0.0, remarks.cost))
+            state.cost = total_event_cost((state.cost or 0.0, remarks.cost))
 
 
 def _blame(state: State, arm: int, event: Event) -> None:
@@ -311,7 +311,7 @@ def _prove_wrong(state: State, arm: int, event: Event) -> None:
             return
         entry = state.cases.entry(pulled, pull)
     if state.certifies:
-        certificate.give_up(state.docket, entry, certificate.CHARGED)
+        certificate.give_up_evidence(state.docket, entry, certificate.CHARGED)
         _weigh(state, pulled)
 
 
@@ -320,13 +320,13 @@ def _prove_wrong(state: State, arm: int, event: Event) -> None:
 
 def _take_place(state: State, cases: Cases, arm: int, event: Event) -> bool:
     """Give the pull that was just issued its place. Returns whether it belongs into the queue of its arm."""
-    named = named_case(event)
+    named = event_named_case(event)
     state.hosted = state.hosted or named is not None
-    is_new = cases.ask(arm, state.issued, imported_case(event), named=named)
+    is_new = cases.ask(arm, state.issued, event_imported_case(event), named=named)
     if arm == state.base:  # nothing is certified about the baseline
         return False
     if state.certifies and not is_new and event.cause != "imported":
-        certificate.try_again(state.docket, cases.entry(arm, state.issued))
+        certificate.retry_evidence(state.docket, cases.entry(arm, state.issued))
     return is_new
 
 
@@ -335,16 +335,16 @@ def _count_case(state: State, cases: Cases, arm: int, pull: int, counted: float)
     scaled = state.spec.scale(counted)
     before = state.docket.settled[arm] if state.certifies else certificate.OPEN
     if cases.tell(arm, pull):
-        kernel.observe(state.board, arm, scaled, counted)
+        kernel.observe_reward(state.board, arm, scaled, counted)
         _keep(state, arm, state.pull_reward[pull - 1], state.table.get(cases.pull_case[pull - 1], 0.0))
         if state.certifies and state.sheet.place[pull] < 0:  # imported: known, not a sample
             state.sheet.least[arm] += scaled
             state.sheet.most[arm] += scaled
             cases.imported_sum[arm] = state.sheet.least[arm]
         elif state.certifies:
-            certificate.tell(state.docket, arm, cases.entry(arm, pull), scaled)
+            certificate.tell_evidence(state.docket, arm, cases.entry(arm, pull), scaled)
     if state.certifies:
-        if certificate.settle_by_count(state.docket, state.board, state.sheet, arm, state.ends):
+        if certificate.certify_by_count(state.docket, state.board, state.sheet, arm, state.ends):
             _settle(state, arm)
             if state.ranking.level:
                 _rank(state, arm, counted=True)
@@ -360,7 +360,7 @@ def _count_against_table(state: State, cases: Cases, arm: int, pull: int) -> Non
     if arm == state.base:
         if cases.tell(arm, pull):
             state.table[case] = reward
-            kernel.observe(state.board, arm, 0.0, state.spec.clipped(reward))
+            kernel.observe_reward(state.board, arm, 0.0, state.spec.clipped(reward))
         _shut(state, arm)
         _open_arms(state, cases)
     elif state.awaits:
@@ -394,7 +394,7 @@ def _free_place(state: State, cases: Cases, arm: int, pull: int, cause: str | No
     gone = cases.drop(arm, pull, cause)
     if state.certifies:
         outcome = certificate.CHARGED if gone else certificate.FREED
-        certificate.give_up(state.docket, cases.entry(arm, pull), outcome)
+        certificate.give_up_evidence(state.docket, cases.entry(arm, pull), outcome)
     return cause == "refused" or (gone and cause == "failed")
 
 
@@ -406,12 +406,14 @@ def _weigh(state: State, arm: int) -> None:
     if state.unweighed:
         return
     capital, pending = state.capitals.get(arm), state.board.pending[arm]
-    if capital is None and state.docket.first[arm] != 0 and certificate.ready(state.docket, arm, pending):
+    if capital is None and state.docket.first[arm] != 0 and certificate.is_evidence_ready(state.docket, arm, pending):
         capital = _capital(state, arm)  # capitals are made at the first commit
-    if capital is not None and certificate.weigh(state.docket, state.board, state.sheet, arm, capital, state.stakes):
+    if capital is not None and certificate.weigh_evidence(
+        state.docket, state.board, state.sheet, arm, capital, state.stakes
+    ):
         _settle(state, arm)
     if capital is not None and state.finds:
-        certificate.note_lead(state.board, arm, capital)
+        certificate.note_capital_lead(state.board, arm, capital)
     if state.ranking.level:
         _rank(state, arm)
 
@@ -437,7 +439,7 @@ def _rank(state: State, arm: int, *, counted: bool = False) -> None:
         return
     ranking, capital = state.ranking, _capital(state, arm)
     columns = (state.docket, state.board, state.sheet)
-    for at in range(error_rate.update(ranking, *columns, arm, capital, state.stakes, counted)):
+    for at in range(error_rate.update_error_rank(ranking, *columns, arm, capital, state.stakes, counted)):
         other = ranking.newly_settled[at]
         _settle(state, other)
         _score_later(state, other)
@@ -447,9 +449,9 @@ def _rank(state: State, arm: int, *, counted: bool = False) -> None:
 def _leave(state: State, arm: int) -> None:
     """The arm proved the bounds wrong: it counts in no list, and what was settled on its strength is open again."""
     ranking = state.ranking
-    error_rate.leave(ranking, arm)
+    error_rate.leave_error_lists(ranking, arm)
     for which in range(error_rate.LISTS):
-        ranking.reached[which] = error_rate.largest(ranking, which)
+        ranking.reached[which] = error_rate.largest_error_rank(ranking, which)
     for other, label in enumerate(state.docket.settled):
         rank = ranking.rank[(label - 1) * len(state.spec.arms) + other]
         if label != certificate.OPEN and other not in state.outside and rank > ranking.reached[label - 1]:
@@ -470,9 +472,9 @@ def _shut(state: State, arm: int) -> None:
         shut = kernel.SHUT
     elif state.certifies:
         capital, pending = state.capitals.get(arm, state.untouched), state.board.pending[arm]
-        shut = error_rate.closed(state.ranking, state.docket, state.sheet, arm, pending, capital)
+        shut = error_rate.closed_by_error_rate(state.ranking, state.docket, state.sheet, arm, pending, capital)
     else:
-        shut = kernel.SHUT if places.is_used_up(state.sheet, arm) else 0
+        shut = kernel.SHUT if places.are_places_used_up(state.sheet, arm) else 0
     state.open += kernel.set_shut(state.board, arm, shut)
 
 

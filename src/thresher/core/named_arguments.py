@@ -65,7 +65,7 @@ name; help(create) lists the names
     return wrapper  # type: ignore[no-any-return]
 
 
-def table_of(arguments: Any) -> dict[str, Any]:
+def argument_table(arguments: Any) -> dict[str, Any]:
     """The metadata of each field of a ``TypedDict``: what `Annotated` says besides its type."""
     table = {}
     for name, kind in get_type_hints(arguments, include_extras=True).items():
@@ -81,7 +81,7 @@ def _unpacked(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
         yield parameter
         return
     (arguments,) = get_args(parameter.annotation)
-    table = table_of(arguments)
+    table = argument_table(arguments)
     for name, kind in get_type_hints(arguments).items():
         default = inspect.Parameter.empty if name in arguments.__required_keys__ else table[name].default
         yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
@@ -94,6 +94,6 @@ def _explained(text: str | None, signature: inspect.Signature) -> str | None:
     if text is None or "{arguments}" not in text:
         return text
     lines = textwrap.TextWrapper(LINE, " " * 8, " " * 12, break_on_hyphens=False)
-    table = {name: row for kind in unpacked for name, row in table_of(*get_args(kind)).items()}
+    table = {name: row for kind in unpacked for name, row in argument_table(*get_args(kind)).items()}
     texts = (lines.fill(f"{name}: {row.text}") for name, row in table.items())
     return text.replace("        {arguments}", "\n".join(texts))

@@ -51,19 +51,19 @@ MOST_NAMED_CASES = 5_000_000  # their names are in the log's first event
 # -- in Python ---------------------------------------------------------------------------------------------------
 
 
-def arms(items: object, stored: object) -> tuple[tuple[str, ...], tuple[Params, ...] | None]:
+def named_arms(items: object, stored: object) -> tuple[tuple[str, ...], tuple[Params, ...] | None]:
     """The names of the arms, all different, and their parameters; a log has those by themselves."""
     named = items_from_python(items, ARMS)
     names = _names(ARMS, named, empty="name the arms")
     return names, _params_or_none(ARMS, named, stored, len(names))
 
 
-def cases(items: object, stored: object) -> tuple[tuple[str, ...] | int | None, tuple[Params, ...] | None]:
+def named_cases(items: object, stored: object) -> tuple[tuple[str, ...] | int | None, tuple[Params, ...] | None]:
     """The cases of an eval set: how many, or their names, all different, and their parameters."""
     if items is None:
         return None, _params_or_none(CASES, None, stored, 0)
     if isinstance(items, numbers.Integral) and not isinstance(items, bool):
-        count = checks.whole("cases", items, least=1, most=MOST_CASES)
+        count = checks.checked_whole("cases", items, least=1, most=MOST_CASES)
         return count, _params_or_none(CASES, None, stored, count)
     named = items_from_python(items, CASES)
     names = _names(CASES, named, empty="name the cases, or give their number")
@@ -77,7 +77,7 @@ def _names(kind: Kind, values: Iterable[object], *, empty: str) -> tuple[str, ..
     """Names that are all different."""
     names: dict[str, None] = {}
     for value in values:
-        name = str.__str__(checks.name(kind.noun, value))  # numpy's and enumerations' are subclasses
+        name = str.__str__(checks.checked_name(kind.noun, value))  # numpy's and enumerations' are subclasses
         if name in names:
             raise InvalidInput(kind.noun, name, "is given twice", f"give every {kind.noun} its own name")
         names[name] = None
@@ -149,14 +149,14 @@ def items_from_list(items: Iterable[object], where: str, kind: Kind) -> dict[str
 
 def _by_name(rows: Rows, kind: Kind) -> dict[str, Params]:
     """Parameters by name. An error begins with the location of the first wrong row."""
-    return checked_names(((f"{location}: {kind.noun}", name, params) for location, name, params in rows), kind)
+    return checked_item_names(((f"{location}: {kind.noun}", name, params) for location, name, params in rows), kind)
 
 
-def checked_names(named: Iterable[tuple[str, Any, Params]], kind: Kind) -> dict[str, Params]:
+def checked_item_names(named: Iterable[tuple[str, Any, Params]], kind: Kind) -> dict[str, Params]:
     """Parameters by name, if no name is wrong or given twice. Each comes with the words that errors begin with."""
     params_by_name: dict[str, Params] = {}
     for label, name, params in named:
-        checks.name(label, name)
+        checks.checked_name(label, name)
         if name in params_by_name:
             raise InvalidInput(label, name, "is given twice", f"give every {kind.noun} its own name")
         reserved = next((key for key in params if key in kind.reserved), None)

@@ -15,7 +15,7 @@ from ..errors import InvalidInput
 from ..text.masking import masked
 from ..text.naming import Naming
 from . import checks, policies
-from .named_arguments import table_of
+from .named_arguments import argument_table
 from .named_items import Params
 from .policies import Policy
 
@@ -77,18 +77,18 @@ MAX_REWARD = 1e100  # without bounds: beyond it, squares of rewards leave the ra
 LONGEST_UNIT = 16  # characters
 
 
-def check_flag(name: str, value: object) -> bool:
+def check_flag_parameter(name: str, value: object) -> bool:
     """A bool."""
     if value not in (False, True):
         raise InvalidInput(name, value, "must be True or False")
     return bool(value)
 
 
-def check_bounds(name: str, value: object) -> Bounds:
+def check_bounds_parameter(name: str, value: object) -> Bounds:
     """The range of rewards."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise InvalidInput(name, value, "must be a pair (low, high), or None")
-    low, high = (checks.number(name, end) for end in value)
+    low, high = (checks.checked_number(name, end) for end in value)
     if not low < high:
         remedy = Naming(f"did you mean {{bounds=({high:g}, {low:g})}}?")
         raise InvalidInput(name, value, "the lower bound must come first and be smaller", remedy)
@@ -97,15 +97,15 @@ def check_bounds(name: str, value: object) -> Bounds:
     return low, high
 
 
-def check_ratio(name: str, value: object) -> float:
+def check_ratio_parameter(name: str, value: object) -> float:
     """How many times the baseline's reward."""
-    ratio = checks.number(name, value)
+    ratio = checks.checked_number(name, value)
     if not 0.0 < ratio <= MAX_REWARD:
         raise InvalidInput(name, value, "must be a number above 0", "write 1.05 for five percent more")
     return ratio
 
 
-def check_unit(name: str, value: object) -> str:
+def check_unit_parameter(name: str, value: object) -> str:
     """The unit of rewards, for people."""
     is_text = isinstance(value, str) and value.isprintable() and value == value.strip()
     if not is_text or not 0 < len(str(value)) <= LONGEST_UNIT:
@@ -113,7 +113,7 @@ def check_unit(name: str, value: object) -> str:
     return str(value)
 
 
-def check_guarantee(name: str, value: object) -> Guarantee:
+def check_guarantee_parameter(name: str, value: object) -> Guarantee:
     """What certificates promise."""
     if value not in ("all", "rate"):
         rule = "must be 'all' (no certified answer is wrong) or 'rate' (few of them are, on average)"
@@ -121,7 +121,7 @@ def check_guarantee(name: str, value: object) -> Guarantee:
     return value
 
 
-def check_evaluator(value: object) -> str:
+def check_evaluator_parameter(value: object) -> str:
     """What identifies an evaluator: any text that a log can keep."""
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_EVALUATOR:
         rule = f"must be a text of 1 to {MAX_EVALUATOR:,} characters"
@@ -129,14 +129,16 @@ def check_evaluator(value: object) -> str:
     return value
 
 
-def masked_evaluator(name: str, value: object) -> str:
+def masked_evaluator_parameter(name: str, value: object) -> str:
     """The same without secrets."""
-    return masked(check_evaluator(value))[:MAX_EVALUATOR]
+    return masked(check_evaluator_parameter(value))[:MAX_EVALUATOR]
 
 
-_sure = partial(checks.share, remedy=Naming("write one such as 0.95, or {confidence=None} to go without certificates"))
-_share = partial(checks.share, remedy="write one such as 0.95")
-_count = partial(checks.whole, least=1)
+_sure = partial(
+    checks.checked_share, remedy=Naming("write one such as 0.95, or {confidence=None} to go without certificates")
+)
+_share = partial(checks.checked_share, remedy="write one such as 0.95")
+_count = partial(checks.checked_whole, least=1)
 
 # -- the table -----------------------------------------------------------------------------------------------------
 
@@ -155,7 +157,7 @@ class SpecArguments(TypedDict, total=False):
         Parameter(
             "The bar that an arm's mean must reach, such as 0.9.",
             "It lies strictly inside the bounds. A mean on the bar reaches it.",
-            check=checks.number,
+            check=checks.checked_number,
             metavar="B",
             scale="reward",
         ),
@@ -165,7 +167,7 @@ class SpecArguments(TypedDict, total=False):
         Parameter(
             "The bar that an arm's mean must stay within, where lower is better.",
             "A mean on the bar does.",
-            check=checks.number,
+            check=checks.checked_number,
             metavar="B",
             scale="reward",
         ),
@@ -193,7 +195,7 @@ class SpecArguments(TypedDict, total=False):
         float | None,
         Parameter(
             "By how much to beat the baseline; if negative, how much may be lost to it.",
-            check=checks.number,
+            check=checks.checked_number,
             without="0",
             metavar="M",
             scale="reward",
@@ -203,17 +205,18 @@ class SpecArguments(TypedDict, total=False):
         float | None,
         Parameter(
             "How many times the baseline's reward to reach, or stay within, in half of the pairs or a {share} of them.",
-            check=check_ratio,
+            check=check_ratio_parameter,
             metavar="R",
         ),
     ]
     lower_is_better: Annotated[
-        bool, Parameter("With a baseline: lower rewards are better.", check=check_flag, default=False)
+        bool, Parameter("With a baseline: lower rewards are better.", check=check_flag_parameter, default=False)
     ]
     unit: Annotated[
         str | None,
         Parameter(
-            "The unit of rewards, for people; times in s are shown in ms where that reads better.", check=check_unit
+            "The unit of rewards, for people; times in s are shown in ms where that reads better.",
+            check=check_unit_parameter,
         ),
     ]
     bounds: Annotated[
@@ -221,7 +224,7 @@ class SpecArguments(TypedDict, total=False):
         Parameter(
             "The range of rewards; {bounds=None} takes them as they are.",
             "Then nothing is certified unless a {share} is asked about.",
-            check=check_bounds,
+            check=check_bounds_parameter,
             default=(0.0, 1.0),
             metavar="LO:HI",
             none="none",
@@ -234,7 +237,7 @@ class SpecArguments(TypedDict, total=False):
         Parameter(
             "Pulls in total.",
             "All agents share it.",
-            check=partial(checks.whole, least=1, most=MAX_BUDGET),
+            check=partial(checks.checked_whole, least=1, most=MAX_BUDGET),
             without="until every arm is settled",
             metavar="N",
             always_stored=True,
@@ -266,7 +269,7 @@ class SpecArguments(TypedDict, total=False):
         float,
         Parameter(
             "Within this distance of the bar, either answer is right; it saves most of the pulls.",
-            check=partial(checks.number, low=0.0, remedy="write one such as 0.02, or 0 for none"),
+            check=partial(checks.checked_number, low=0.0, remedy="write one such as 0.02, or 0 for none"),
             default=0.0,
             metavar="T",
             scale="reward",
@@ -287,7 +290,7 @@ class SpecArguments(TypedDict, total=False):
         Parameter(
             "The pulls' seeds and the order of cases follow from it.",
             "An arm that was mended where it failed should not meet just that again.",
-            check=partial(checks.whole, least=0, most=MAX_SEED),
+            check=partial(checks.checked_whole, least=0, most=MAX_SEED),
             without="a new one for every new study",
             metavar="S",
             always_stored=True,
@@ -309,7 +312,7 @@ class SpecArguments(TypedDict, total=False):
         Parameter(
             "Count a reward outside the bounds as the nearest bound. Without this, it retires its arm.",
             "Such a reward proves the bounds wrong, so its arm is not certified.",
-            check=check_flag,
+            check=check_flag_parameter,
             default=False,
         ),
     ]
@@ -318,7 +321,7 @@ class SpecArguments(TypedDict, total=False):
         Parameter(
             "A text that identifies what measures the rewards, such as a command or a version.",
             "Once a study has rewards, it can only be joined with an evaluator that it knows.",
-            check=masked_evaluator,
+            check=masked_evaluator_parameter,
         ),
     ]
     cases: Annotated[
@@ -335,7 +338,7 @@ class SpecArguments(TypedDict, total=False):
             "How often to try a case that fails.",
             "By default only what says nothing about the outcome is tried again, such as a refused connection; with"
             " more tries, the guarantee says which answers rest on them.",
-            check=partial(checks.whole, least=1, most=1000),
+            check=partial(checks.checked_whole, least=1, most=1000),
             default=1,
             metavar="N",
         ),
@@ -346,7 +349,7 @@ class SpecArguments(TypedDict, total=False):
             "Certify that no answer is wrong, or that few are on average, which takes far fewer pulls for many arms.",
             "all: with probability {confidence}, no certified answer is wrong. rate: of the arms certified to reach the"
             " bar, at most 1 − {confidence} are wrong on average, and likewise of those certified to miss it.",
-            check=check_guarantee,
+            check=check_guarantee_parameter,
             default="all",
             metavar="[all|rate]",
         ),
@@ -368,17 +371,18 @@ class StoredArguments(SpecArguments, total=False):
     params: Annotated[list[Params] | tuple[Params, ...] | None, Parameter("Of each arm.", always_stored=True)]
     case_params: Annotated[list[Params] | tuple[Params, ...] | None, Parameter("Of each case.")]
     settling_constant: Annotated[
-        float | None, Parameter("Of the policy cheapest.", check=checks.number, without="computed", always_stored=True)
+        float | None,
+        Parameter("Of the policy cheapest.", check=checks.checked_number, without="computed", always_stored=True),
     ]
 
 
-STORED: dict[str, Parameter] = table_of(StoredArguments)
+STORED: dict[str, Parameter] = argument_table(StoredArguments)
 PARAMETERS = {name: STORED[name] for name in SpecArguments.__annotations__}  # in the order of the table
 TYPES: dict[str, Any] = get_type_hints(StoredArguments)
 DEFAULTS = {name: parameter.default for name, parameter in STORED.items()}
 
 
-def may_be_none(name: str) -> bool:
+def may_parameter_be_none(name: str) -> bool:
     """Whether a parameter may be None."""
     return type(None) in get_args(TYPES[name])
 
@@ -391,6 +395,6 @@ def checked_parameters(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     values = {**DEFAULTS, **given}
     for name, parameter in STORED.items():
-        if parameter.check is not None and not (values[name] is None and may_be_none(name)):
+        if parameter.check is not None and not (values[name] is None and may_parameter_be_none(name)):
             values[name] = parameter.check(name, values[name])
     return values

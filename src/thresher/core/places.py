@@ -33,35 +33,35 @@ class Sheet(NamedTuple):
     place: MutableSequence[int]  # of a pull
 
 
-def mixed_word(word: int, key: int) -> int:
+def mixed_place_word(word: int, key: int) -> int:
     """A word of 32 bits that depends on every bit of both.
 
-    >>> mixed_word(1, 2) != mixed_word(2, 1), 0 <= mixed_word(WORD, WORD) <= WORD
+    >>> mixed_place_word(1, 2) != mixed_place_word(2, 1), 0 <= mixed_place_word(WORD, WORD) <= WORD
     (True, True)
     """
-    return stirred_word((word + key * 0x1E3779B1 + 0x7F4A7C15) & WORD)
+    return stirred_place_word((word + key * 0x1E3779B1 + 0x7F4A7C15) & WORD)
 
 
-def key_of(number: int, seed: int) -> int:
+def place_key(number: int, seed: int) -> int:
     """A key of 32 bits from a number and a seed of any size; arm k uses the numbers 2k and 2k + 1.
 
-    >>> key_of(0, 7) != key_of(1, 7), key_of(0, 7) != key_of(0, 7 + (1 << 64))
+    >>> place_key(0, 7) != place_key(1, 7), place_key(0, 7) != place_key(0, 7 + (1 << 64))
     (True, True)
     """
-    key = mixed_word(number, 1)
+    key = mixed_place_word(number, 1)
     while True:
-        key = mixed_word(key, seed & WORD)
+        key = mixed_place_word(key, seed & WORD)
         seed >>= 32
         if seed == 0:
             return key
 
 
-def case_at(position: int, cases: int, key: int, other_key: int) -> int:
+def case_at_place(position: int, cases: int, key: int, other_key: int) -> int:
     """The case at a position of the permutation that the two keys of 32 bits choose; both count from 0.
 
     A Feistel network over the smallest even number of bits that holds all cases; what lies outside is permuted again.
 
-    >>> sorted(case_at(position, 5, 1, 2) for position in range(5))
+    >>> sorted(case_at_place(position, 5, 1, 2) for position in range(5))
     [0, 1, 2, 3, 4]
     """
     bits = 3
@@ -71,14 +71,14 @@ def case_at(position: int, cases: int, key: int, other_key: int) -> int:
     while True:
         left, right = position >> bits, position & mask
         for turn in range(ROUNDS):
-            word = mixed_word(right + (turn << 20), key if turn % 2 == 0 else other_key)
+            word = mixed_place_word(right + (turn << 20), key if turn % 2 == 0 else other_key)
             left, right = right, left ^ (word >> 8 & mask)
         position = (left << bits) | right
         if position < cases:
             return position
 
 
-def first_free(states: MutableSequence[int], place: int) -> int:
+def first_free_place(states: MutableSequence[int], place: int) -> int:
     """The first free place from this one on; one after the last if there is none."""
     while place < len(states) and states[place] != FREE:
         place += 1
@@ -95,7 +95,7 @@ def take_place_at(sheet: Sheet, arm: int, pull: int, place: int) -> bool:
     sheet.state[arm][place] = OUT
     sheet.place[pull] = place
     if sheet.lowest[arm] == place:
-        sheet.lowest[arm] = first_free(sheet.state[arm], place + 1)
+        sheet.lowest[arm] = first_free_place(sheet.state[arm], place + 1)
     if sheet.entry[arm][place] == 0:
         sheet.entry[arm][place] = pull
         return True
@@ -106,7 +106,7 @@ def fill_place(sheet: Sheet, arm: int, place: int, state: int) -> None:
     """A place is KNOWN or FAILED: it is not tried again."""
     sheet.state[arm][place] = state
     if sheet.lowest[arm] == place:
-        sheet.lowest[arm] = first_free(sheet.state[arm], place + 1)
+        sheet.lowest[arm] = first_free_place(sheet.state[arm], place + 1)
 
 
 def free_place(sheet: Sheet, arm: int, place: int) -> None:
@@ -115,15 +115,15 @@ def free_place(sheet: Sheet, arm: int, place: int) -> None:
     sheet.lowest[arm] = min(sheet.lowest[arm], place)
 
 
-def arms_waiting(sheet: Sheet, settled: Sequence[int], pending: Sequence[int]) -> int:
+def arms_waiting_for_places(sheet: Sheet, settled: Sequence[int], pending: Sequence[int]) -> int:
     """How many arms have no free place, but can still be settled by their pending pulls."""
     count = 0
     for arm in range(len(sheet.lowest)):
-        count += is_used_up(sheet, arm) and settled[arm] == 0 and pending[arm] > 0
+        count += are_places_used_up(sheet, arm) and settled[arm] == 0 and pending[arm] > 0
     return count
 
 
-def is_finished(
+def are_places_finished(
     sheet: Sheet, settled: Sequence[int], pending: Sequence[int], others: int, found: int, find: int
 ) -> bool:
     """Whether no arm takes more pulls, or the arms that are to be found (0: all) are found, or cannot be.
@@ -135,22 +135,22 @@ def is_finished(
     lacking = find - found
     if lacking <= others:
         return lacking <= 0
-    return lacking > others + arms_waiting(sheet, settled, pending)
+    return lacking > others + arms_waiting_for_places(sheet, settled, pending)
 
 
-def is_used_up(sheet: Sheet, arm: int) -> bool:
+def are_places_used_up(sheet: Sheet, arm: int) -> bool:
     """Whether the arm has no free place."""
     return sheet.cases > 0 and sheet.lowest[arm] >= sheet.places[arm]
 
 
 # Seeds of pulls: a bijection on 32 bits, keyed by the study's seed, of an index made from the arm and the number.
 #
-# `stirred_word` is compiled: the rules of `kernel.py` hold for it.
+# `stirred_place_word` is compiled: the rules of `kernel.py` hold for it.
 
 WORD = 0xFFFFFFFF
 
 
-def seed_of(arm: int, number: int, spec: "Spec", case: int | None = None) -> int:
+def seed_of_place(arm: int, number: int, spec: "Spec", case: int | None = None) -> int:
     """The seed of a study's pull: of its arm and its number within the arm, and nothing else.
 
     So the seed of an arm's n-th pull is fixed, whichever arms are chosen before it: someone who knows the seeds cannot
@@ -160,16 +160,16 @@ def seed_of(arm: int, number: int, spec: "Spec", case: int | None = None) -> int
     assert spec.seed is not None  # every study has one
     word, key = ((number - 1 if case is None else case) * len(spec.arms) + arm + 1) & WORD, spec.seed
     while True:
-        word = stirred_word((word + (key & WORD) * 0x9E3779B1 + 0x7F4A7C15) & WORD)
+        word = stirred_place_word((word + (key & WORD) * 0x9E3779B1 + 0x7F4A7C15) & WORD)
         key >>= 32
         if not key:
             return word
 
 
-def stirred_word(word: int) -> int:
+def stirred_place_word(word: int) -> int:
     """A permutation of the words of 32 bits: each step can be undone.
 
-    >>> len({stirred_word(word) for word in range(1000)})
+    >>> len({stirred_place_word(word) for word in range(1000)})
     1000
     """
     word = ((word ^ (word >> 16)) * 0x21F0AAAD) & WORD

@@ -49,10 +49,10 @@ class Policy:
         if not is_own and not (custom_scores.is_score_name(self.formula) and self.is_custom):
             raise InvalidInput("formula", self.formula, f"must be one of {', '.join(FORMULAS)}", remedy)
         if self.exploration is not None and self.exploration != DOUBLING:
-            checks.number("exploration", self.exploration, 1e-9, 1e15)
-        checks.number("pending_weight", self.pending_weight, 0.0, 1.0)
-        checks.number("slack", self.slack, 0.0, 1e15)
-        checks.whole("warmup", self.warmup, least=1)
+            checks.checked_number("exploration", self.exploration, 1e-9, 1e15)
+        checks.checked_number("pending_weight", self.pending_weight, 0.0, 1.0)
+        checks.checked_number("slack", self.slack, 0.0, 1e15)
+        checks.checked_whole("warmup", self.warmup, least=1)
         if self.variant not in ("main", "supplement"):
             raise InvalidInput("variant", self.variant, "must be 'main' or 'supplement'")
         if self.variant == "supplement" and self.formula != "evt":
@@ -60,7 +60,7 @@ class Policy:
         if self.second not in (None, "cheapest"):
             raise InvalidInput("second", self.second, "must be 'cheapest' or None")
         if self.pending_ratio is not None:
-            checks.number("pending_ratio", self.pending_ratio, 1e-6, 1e6)
+            checks.checked_number("pending_ratio", self.pending_ratio, 1e-6, 1e6)
         ignored = {
             "exploration": not self._explores,
             "slack": self.formula == "uniform" and self.second is None,
@@ -136,9 +136,9 @@ class Policy:
             alternates=self.second is not None,
         )
         if self.formula == "cheapest":
-            return second_rule(blank, constant, cases)._replace(finds=finds)
+            return second_policy_rule(blank, constant, cases)._replace(finds=finds)
         if self.exploration == DOUBLING:
-            exploration = kernel.doubled(1.0, issued, arms)
+            exploration = kernel.doubled_exploration(1.0, issued, arms)
         elif self.exploration is not None:
             exploration = self.exploration
         else:
@@ -181,7 +181,7 @@ class Policy:
         return f"{name}({', '.join(arguments)})" if arguments else name
 
 
-def second_rule(first: kernel.Rule, constant: float, cases: int) -> kernel.Rule:
+def second_policy_rule(first: kernel.Rule, constant: float, cases: int) -> kernel.Rule:
     """The rule of the second tournament, which `cheapest` scores."""
     return first._replace(formula=kernel.cheapest, exploration=constant, most=float(cases or kernel.UNBOUNDED))
 

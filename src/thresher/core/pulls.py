@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, overload
 
 from ..errors import UnknownPull
 from ..text.phrasing import plural
-from .events import Event, Remarks, date_of, other_of, remarks_of
+from .events import Event, Remarks, event_baseline_reward, event_date, event_remarks
 from .named_items import NO_PARAMS, Params
-from .places import mixed_word, seed_of
-from .row_text import frame
+from .places import mixed_place_word, seed_of_place
+from .row_text import rows_as_frame
 from .spec import Spec
 from .state import Cases, State
 
@@ -67,7 +67,7 @@ def pull_of(ledger: State, pull: int) -> Pull:
     params, case = NO_PARAMS if spec.params is None else spec.params[arm], None
     if ledger.cases is not None:
         case = ledger.cases.pull_case[pull - 1]
-    seed, tag = seed_of(arm, number, spec, case), ledger.pull_tag[pull - 1]
+    seed, tag = seed_of_place(arm, number, spec, case), ledger.pull_tag[pull - 1]
     fields = (pull, spec.arms[arm], number, params, seed, None, NO_PARAMS, None, NO_PARAMS, False, tag)
     plain = _tuple(Pull, fields)
     if case is not None:
@@ -75,7 +75,7 @@ def pull_of(ledger: State, pull: int) -> Pull:
         return plain._replace(case=spec.case_name(case), case_params=case_params)
     if spec.baseline is not None:
         base = NO_PARAMS if spec.params is None else spec.params[spec.base]
-        first = bool(mixed_word(seed, 1) & 1)
+        first = bool(mixed_place_word(seed, 1) & 1)
         return plain._replace(baseline=spec.baseline, baseline_params=base, baseline_first=first)
     return plain
 
@@ -186,7 +186,7 @@ class Pulls(Sequence[PullRow]):
 
     def to_frame(self) -> Any:
         """The pulls as a pandas DataFrame, a row each; an error if pandas is not installed."""
-        return frame(list(self._rows), columns=list(PullRow._fields))
+        return rows_as_frame(list(self._rows), columns=list(PullRow._fields))
 
 
 def pull_rows(spec: Spec, events: Iterable[Event]) -> Pulls:
@@ -212,21 +212,23 @@ def _asked(spec: Spec, event: Event, numbers: list[int], cases: Cases | None) ->
     if cases:
         cases.follow(event)
         case = cases.pull_case[-1]
-    seed = seed_of(arm, numbers[arm], spec, case)
-    row = PullRow(pull, spec.arms[arm], numbers[arm], seed, "pending", None, event.agent, date_of(event.time), None)
+    seed = seed_of_place(arm, numbers[arm], spec, case)
+    row = PullRow(pull, spec.arms[arm], numbers[arm], seed, "pending", None, event.agent, event_date(event.time), None)
     return row if case is None else row._replace(case=spec.case_name(case))
 
 
 def _changed(row: PullRow, event: Event, pairs: bool, *, of_baseline: bool) -> PullRow:
     if event.kind == "told":
         state = "late" if event.late else "told"
-        remarks = remarks_of(event) or Remarks()
-        told = row._replace(state=state, reward=event.reward, ended=date_of(event.time))
-        return told._replace(baseline=other_of(event) if pairs else None, note=remarks.note, cost=remarks.cost)
+        remarks = event_remarks(event) or Remarks()
+        told = row._replace(state=state, reward=event.reward, ended=event_date(event.time))
+        return told._replace(
+            baseline=event_baseline_reward(event) if pairs else None, note=remarks.note, cost=remarks.cost
+        )
     if event.kind == "dropped":
-        return row._replace(state="dropped", ended=date_of(event.time))
+        return row._replace(state="dropped", ended=event_date(event.time))
     if row.state in ("pending", "dropped") and of_baseline:
-        return row._replace(state="outside", baseline=event.reward, ended=date_of(event.time))
+        return row._replace(state="outside", baseline=event.reward, ended=event_date(event.time))
     if row.state in ("pending", "dropped"):  # retired for its reward; else it keeps the reward that it was told
-        return row._replace(state="outside", reward=event.reward, ended=date_of(event.time))
+        return row._replace(state="outside", reward=event.reward, ended=event_date(event.time))
     return row

@@ -36,11 +36,13 @@ class Measure(NamedTuple):
 PLAIN = Measure()
 
 
-def count(measure: Measure, reward: float, other: float) -> float:
+def count_for_question(measure: Measure, reward: float, other: float) -> float:
     """What a reward counts as; ``other`` is the baseline's, where there is one.
 
-    >>> count(Measure(sign=-1.0, within=True, limit=-0.2), 0.2, 0.0), count(Measure(paired=True), 0.75, 0.5)
-    (1.0, 0.25)
+    >>> count_for_question(Measure(sign=-1.0, within=True, limit=-0.2), 0.2, 0.0)
+    1.0
+    >>> count_for_question(Measure(paired=True), 0.75, 0.5)
+    0.25
     """
     reward = min(max(reward, measure.low), measure.high)
     value, limit = measure.sign * reward, measure.limit

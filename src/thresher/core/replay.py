@@ -55,12 +55,12 @@ def verify(events: Iterable[Event], *, scores: Iterable[Formula] = ()) -> Report
     for score in scores:
         register_score(score)
     try:
-        ledger = ledgers.state_after_created(next(stream, None))
+        ledger = ledgers.ledger_after_created(next(stream, None))
         for event in stream:
             wrong = event.kind != "created" and _wrongly_decided(ledger, event)
             if wrong:
                 return _report(ledger, wrong)
-            ledgers.apply(ledger, event)
+            ledgers.apply_to_ledger(ledger, event)
         if ledger.due is not None:
             rule = f"missing: the retirement of arm {ledger.spec.arms[ledger.due]!r}, which failed too often in a row"
             return _report(ledger, rule)

@@ -34,7 +34,7 @@ class Row(NamedTuple):
     origin: int = ONCE  # how the reward came about
 
 
-def read_json_rows(text: str, file: str) -> Any:
+def read_json_results(text: str, file: str) -> Any:
     """The list or object that a text holds; None: it is not JSON, so it should be CSV."""
     try:
         return quantities.read_json(text) if text.lstrip()[:1] in ("[", "{") else None
@@ -42,12 +42,12 @@ def read_json_rows(text: str, file: str) -> Any:
         raise InvalidInput("file", file, f"cannot be read as JSON ({error})", SHAPES) from None
 
 
-def read_rows(data: object, text: str, file: str, *, arm: str | None = None) -> Iterator[Row]:
+def read_results(data: object, text: str, file: str, *, arm: str | None = None) -> Iterator[Row]:
     r"""The rows of a JSON list, if ``data`` is one, otherwise of CSV text. An error names the row and the column.
 
     With ``arm``, rows that name no arm are of this one.
 
-    >>> [row[1:] for row in read_rows(None, "arm,state,reward\na,told,0.5\na,dropped,\n", "f")]
+    >>> [row[1:] for row in read_results(None, "arm,state,reward\na,told,0.5\na,dropped,\n", "f")]
     [('a', 'told', 0.5, None, 0), ('a', 'dropped', None, None, 0)]
     """
     if isinstance(data, dict):
@@ -82,7 +82,7 @@ def _row(location: str, cells: dict[str, Any], stated: bool) -> Row:
         )
     words = str(cells.get("cause") or "").lower().split() if stated else []  # only exports have states
     origin = sum(value for name, value in ORIGINS.items() if name in words)
-    return Row(location, arm, state, None if empty else number_in_cell(reward), cells.get("case"), origin)
+    return Row(location, arm, state, None if empty else number_in_result(reward), cells.get("case"), origin)
 
 
 def _from_json(rows: Sequence[object], file: str) -> tuple[bool, Iterator[Cells]]:
@@ -98,7 +98,7 @@ def _from_json(rows: Sequence[object], file: str) -> tuple[bool, Iterator[Cells]
     return any(isinstance(row, dict) and "state" in row for row in rows), cells()
 
 
-def check_columns(
+def check_result_columns(
     columns: Sequence[str], needed: Sequence[str], file: str, shapes: str, *, optional: Sequence[str] = ()
 ) -> None:
     """Raise if a column occurs twice, or is missing and not optional."""
@@ -112,7 +112,7 @@ def _from_csv(text: str, file: str, arm: str | None) -> tuple[bool, Iterator[Cel
     names, rows = read_csv(text, file)
     columns = [name.lower() for name in names]
     optional = ("state",) if arm is None else ("state", "arm")
-    check_columns(columns, ("arm", "reward", "state"), file, OF_ONE_ARM if arm else SHAPES, optional=optional)
+    check_result_columns(columns, ("arm", "reward", "state"), file, OF_ONE_ARM if arm else SHAPES, optional=optional)
 
     def cells() -> Iterator[Cells]:
         for location, row in rows:
@@ -123,10 +123,10 @@ def _from_csv(text: str, file: str, arm: str | None) -> tuple[bool, Iterator[Cel
     return "state" in columns, cells()
 
 
-def number_in_cell(value: object) -> object:
+def number_in_result(value: object) -> object:
     """The number in a cell, or the cell itself if it holds none.
 
-    >>> number_in_cell("0.5"), number_in_cell("pass"), number_in_cell("high")
+    >>> number_in_result("0.5"), number_in_result("pass"), number_in_result("high")
     (0.5, True, 'high')
     """
     if not isinstance(value, str):

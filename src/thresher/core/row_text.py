@@ -15,8 +15,8 @@ from ..text.escapes import csv_cell, csv_line, csv_remark, visible
 from ..text.escapes import markdown as marked
 from ..text.masking import one_line
 from ..text.phrasing import folded_name, plural
-from .rows import Row, ranked
-from .sentences import SIGNS, Wording, standing_of
+from .rows import Row, ranked_rows
+from .sentences import SIGNS, Wording, standing_in_sentence
 
 MOST_ROWS, MOST_REASONS = 300, 20  # in a table for people; the other formats have all
 NARROWEST = 10  # characters of a name on a line, however narrow the screen is
@@ -32,7 +32,7 @@ class Column(NamedTuple):
     style: Callable[[Row], str] = lambda row: ""
 
 
-def cells(
+def row_text_cells(
     rows: Sequence[Row], wording: Wording, names: Iterable[str], *, keep: Iterable[str], none: str = "–"
 ) -> dict[str, list[Piece]]:
     """The cells of some columns by their headings; those without any text are left out unless they are to be kept.
@@ -40,12 +40,12 @@ def cells(
     ``none`` stands where a row has no value. Columns that another question has are left out.
 
     >>> row = Row("a", True, True, 0.75, 0.5, 1.0, 8, 0, 0, 1, 0, None, standing="reaches")
-    >>> cells([row], Wording(0.5), ("arm", "standing", "estimate", "median", "pending"), keep=())
+    >>> row_text_cells([row], Wording(0.5), ("arm", "standing", "estimate", "median", "pending"), keep=())
     {'arm': [('a', '')], '': [('✓ reaches', 'reaches')], 'mean': [('0.75', '')]}
     """
     table, kept = dict[str, list[Piece]](), {*keep}
     for name in names:
-        if name in DETAILS and not asks_for(name, wording):
+        if name in DETAILS and not has_row_detail(name, wording):
             continue
         head, text, style = COLUMNS[name]
         texts = [text(row, wording) for row in rows]
@@ -55,16 +55,16 @@ def cells(
     return table
 
 
-def asks_for(name: str, wording: Wording) -> bool:
+def has_row_detail(name: str, wording: Wording) -> bool:
     """Whether the question has this one of `DETAILS`: with a share two quantiles, with a baseline two means."""
     if name in ("mean", "baseline"):
         return wording.baseline is not None
     return wording.share is not None and (name == "median" or wording.quantile() != "p50")  # that is the median again
 
 
-def further(wording: Wording) -> dict[str, str]:
+def row_detail_headings(wording: Wording) -> dict[str, str]:
     """The headings of the question's `DETAILS`."""
-    return {name: COLUMNS[name].head(wording) for name in DETAILS if asks_for(name, wording)}
+    return {name: COLUMNS[name].head(wording) for name in DETAILS if has_row_detail(name, wording)}
 
 
 def _head_of_estimate(wording: Wording) -> str:
@@ -114,7 +114,7 @@ COUNTS = {"pending": "pending", "failures": "failed", "charged": "charged", "mis
 COLUMNS = {
     "arm": Column(lambda wording: "arm", lambda row, wording: visible(row.arm)),
     "sign": Column(lambda wording: "", lambda row, wording: SIGNS[row.standing], lambda row: row.standing),
-    "standing": Column(lambda wording: "", lambda row, wording: standing_of(row), lambda row: row.standing),
+    "standing": Column(lambda wording: "", lambda row, wording: standing_in_sentence(row), lambda row: row.standing),
     "estimate": Column(_head_of_estimate, _estimate),
     "low": _end("low"),
     "high": _end("high"),
@@ -132,23 +132,23 @@ COLUMNS = {
 TABLE = ("arm", "standing", "estimate", "between", *DETAILS, "seen", "left", *COUNTS)
 
 
-def columns(rows: Sequence[Row], wording: Wording) -> dict[str, list[Piece]]:
+def row_text_columns(rows: Sequence[Row], wording: Wording) -> dict[str, list[Piece]]:
     """The cells of the table that people read."""
-    return cells(rows, wording, TABLE, keep=("arm", "estimate", "seen"))
+    return row_text_cells(rows, wording, TABLE, keep=("arm", "estimate", "seen"))
 
 
-def table(rows: Iterable[Row], wording: Wording, width: int | None = None) -> Iterator[Line]:
+def rows_as_table(rows: Iterable[Row], wording: Wording, width: int | None = None) -> Iterator[Line]:
     """The table, line by line. With a width, names are folded, and counts and details left out, so that lines fit."""
     from rich.cells import cell_len  # here: only people need it
 
-    arms = ranked(rows, lower_is_better=wording.lower_is_better)
-    table_cells = columns(arms[:MOST_ROWS], wording)
+    arms = ranked_rows(rows, lower_is_better=wording.lower_is_better)
+    table_cells = row_text_columns(arms[:MOST_ROWS], wording)
     widths = {
         head: max(cell_len(text) for text in [head, *(text for text, _ in table_cells[head])]) for head in table_cells
     }
     longest, left_out = widths.pop("arm"), list[str]()
     if width is not None:
-        for head in reversed([*further(wording).values(), *COUNTS.values()]):
+        for head in reversed([*row_detail_headings(wording).values(), *COUNTS.values()]):
             if head in table_cells and width < min(longest, NARROWEST) + sum(widths.values()) + 2 * len(widths):
                 left_out.insert(0, head)
                 del table_cells[head], widths[head]
@@ -171,9 +171,9 @@ def table(rows: Iterable[Row], wording: Wording, width: int | None = None) -> It
     yield ()
 
 
-def failures(rows: Iterable[Row]) -> Iterator[Line]:
+def row_failures_text(rows: Iterable[Row]) -> Iterator[Line]:
     """Why each retired arm was retired, and one line about failures of the others."""
-    arms = ranked(rows)
+    arms = ranked_rows(rows)
     retired = [row for row in arms if row.standing == "retired"]
     lines = [f"{SIGNS['retired']} {visible(row.arm)}: {one_line(row.reason or '')}" for row in retired[:MOST_REASONS]]
     if len(retired) > MOST_REASONS:
@@ -189,20 +189,20 @@ def failures(rows: Iterable[Row]) -> Iterator[Line]:
         yield ()
 
 
-def csv(rows: Iterable[Row]) -> str:
+def rows_as_csv(rows: Iterable[Row]) -> str:
     """Rows as CSV, names of columns first."""
     cells = ({**asdict(row), "arm": csv_cell(row.arm), "reason": csv_remark(row.reason or "")} for row in rows)
     return "".join([csv_line(field.name for field in fields(Row)), *(csv_line(row.values()) for row in cells)])
 
 
-def markdown(rows: Iterable[Row], wording: Wording, first: str, remarks: Iterable[str]) -> str:
+def rows_as_markdown(rows: Iterable[Row], wording: Wording, first: str, remarks: Iterable[str]) -> str:
     """A sentence, the rows as a Markdown table, and remarks."""
     arms = list(rows)
     names = ("estimate", "low", "high", *DETAILS, "seen")
-    numbers = cells(arms, wording, names, keep=names, none="")
+    numbers = row_text_cells(arms, wording, names, keep=names, none="")
     table = {
         "arm": [marked(row.arm) for row in arms],
-        "": [standing_of(row) for row in arms],
+        "": [standing_in_sentence(row) for row in arms],
         **{head: [text for text, _ in column] for head, column in numbers.items()},
         "failures": [str(row.failures) for row in arms],
     }
@@ -211,10 +211,10 @@ def markdown(rows: Iterable[Row], wording: Wording, first: str, remarks: Iterabl
     return "\n".join([*lines, "", *map(marked, remarks)]) + "\n"
 
 
-def html(rows: Iterable[Row], wording: Wording, headline: str, spent: str, remarks: Sequence[str]) -> str:
+def rows_as_html(rows: Iterable[Row], wording: Wording, headline: str, spent: str, remarks: Sequence[str]) -> str:
     """The answer, what it took and the table as HTML for a notebook, without scripts or styles."""
-    arms = ranked(rows, lower_is_better=wording.lower_is_better)
-    table_cells = columns(arms[:MOST_ROWS], wording)
+    arms = ranked_rows(rows, lower_is_better=wording.lower_is_better)
+    table_cells = row_text_columns(arms[:MOST_ROWS], wording)
     heads = "".join(f"<th>{head}</th>" for head in table_cells)
     body = "".join(
         f"<tr>{''.join(f'<td>{_text(text)}</td>' for text, _ in cells)}</tr>"
@@ -231,7 +231,7 @@ def _text(text: str) -> str:
     return escaping.escape(text).replace("$", "<span>$</span>")
 
 
-def frame(records: Sequence[Any], **options: Any) -> Any:
+def rows_as_frame(records: Sequence[Any], **options: Any) -> Any:
     """Records as a pandas DataFrame; the options are its own."""
     try:
         pandas = importlib.import_module("pandas")

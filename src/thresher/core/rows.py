@@ -55,7 +55,7 @@ class Row:
         return "exact" if self.exact else "interval disagrees" if self.interval_disagrees else ""
 
 
-def ranked(rows: Iterable[Row], *, lower_is_better: bool = False) -> list[Row]:
+def ranked_rows(rows: Iterable[Row], *, lower_is_better: bool = False) -> list[Row]:
     """Rows as people read them: the baseline, what reaches the bar, misses it and is open; the best of each first."""
     sign = 1.0 if lower_is_better else -1.0
 
@@ -65,7 +65,7 @@ def ranked(rows: Iterable[Row], *, lower_is_better: bool = False) -> list[Row]:
     return sorted(rows, key=key)
 
 
-def reaches(ledger: State, arm: int) -> bool | None:
+def row_reaches(ledger: State, arm: int) -> bool | None:
     """Whether an arm reaches the bar: as settled, or else by the side that its mean is on."""
     if arm == ledger.base:
         return None
@@ -75,11 +75,11 @@ def reaches(ledger: State, arm: int) -> bool | None:
     return kernel.is_above(board.total[arm] + board.residue[arm], seen, ledger.spec.reach) if seen else None
 
 
-def standing(ledger: State, arm: int) -> Standing:
+def row_standing(ledger: State, arm: int) -> Standing:
     """Where an arm stands."""
     if arm == ledger.base:
         return "baseline"
-    reached = reaches(ledger, arm)
+    reached = row_reaches(ledger, arm)
     if reached is not None and (ledger.is_certified(arm) or not (ledger.certifies or arm in ledger.retired)):
         return "reaches" if reached else "misses"
     return "retired" if arm in ledger.retired else "open"
@@ -90,7 +90,7 @@ def row_of(ledger: State, arm: int) -> Row:
     board, spec = ledger.board, ledger.spec
     seen = len(_base_rewards(ledger)) if arm == ledger.base else board.seen[arm]
     counted = (board.total[arm] + board.residue[arm]) / seen if seen else None
-    reached = reaches(ledger, arm)
+    reached = row_reaches(ledger, arm)
     is_weighed = ledger.certifies and arm != ledger.base and not ledger.is_outside(arm)
     low, high, disagrees = intervals.interval(ledger, arm, counted) if is_weighed else (None, None, False)
     row = Row(
@@ -104,14 +104,14 @@ def row_of(ledger: State, arm: int) -> Row:
         pending=board.pending[arm],
         charged=ledger.docket.charged[arm] if ledger.certifies else 0,
         failures=ledger.failures[arm],
-        left=forecast.arm_left(ledger, arm) if is_weighed and arm not in ledger.retired else None,
+        left=forecast.forecast_arm_left(ledger, arm) if is_weighed and arm not in ledger.retired else None,
         reason=ledger.retired.get(arm, ledger.complaint.get(arm)),
         retired=arm in ledger.retired,
         cases=seen if ledger.cases else None,
         exact=ledger.is_exact(arm),
         missing=ledger.cases.missing[arm] if ledger.cases else 0,
         interval_disagrees=disagrees,
-        standing=standing(ledger, arm),
+        standing=row_standing(ledger, arm),
     )
     return replace(row, **_values(ledger, arm, counted)) if ledger.values and seen else row
 
@@ -128,7 +128,7 @@ def _values(ledger: State, arm: int, counted: float | None) -> dict[str, Any]:
     values = sorted(_compared(rewards, others, spec.ratio)) if others else sorted(rewards)
     if values:
         numbers["median"] = (values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2.0
-        numbers["quantile"] = middle(values, spec.share, lower_is_better=spec.lower_is_better)
+        numbers["quantile"] = row_quantile(values, spec.share, lower_is_better=spec.lower_is_better)
     return {**numbers, "share": counted}
 
 
@@ -140,11 +140,13 @@ def _compared(rewards: Iterable[float], others: Iterable[float], ratio: float | 
     return [min(reward / other, MOST) if other else MOST if reward else ratio for reward, other in pairs]
 
 
-def middle(values: list[float], share: float, *, lower_is_better: bool) -> float:
+def row_quantile(values: list[float], share: float, *, lower_is_better: bool) -> float:
     """The quantile of sorted values: within the limit exactly if at least the share of them is.
 
-    >>> middle([1.0, 2.0, 3.0, 4.0], 0.75, lower_is_better=True), middle([1.0, 2.0, 3.0], 0.5, lower_is_better=False)
-    (3.0, 2.0)
+    >>> row_quantile([1.0, 2.0, 3.0, 4.0], 0.75, lower_is_better=True)
+    3.0
+    >>> row_quantile([1.0, 2.0, 3.0], 0.5, lower_is_better=False)
+    2.0
     """
     rank = max(1, math.ceil(share * len(values) * (1 - 1e-15)))
     return values[rank - 1] if lower_is_better else values[-rank]
@@ -162,7 +164,7 @@ def _mean(values: Iterable[float]) -> float | None:
     return math.fsum(numbers) / len(numbers) if numbers else None
 
 
-def openness(ledger: State, arm: int) -> float:
+def row_openness(ledger: State, arm: int) -> float:
     """How open an arm is, for display: smaller is more open; 0 without a reward; arms that are not open come last."""
     board, seen = ledger.board, ledger.board.seen[arm]
     if board.shut[arm] == kernel.SHUT:

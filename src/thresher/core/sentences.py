@@ -137,19 +137,19 @@ def wording_of(spec: Spec) -> Wording:
     return Wording(*asked, spec.case_count or None, spec.find, spec.tolerance)
 
 
-def short(name: str) -> str:
+def short_in_sentence(name: str) -> str:
     """A name, shortened where it is long."""
     text = visible(name)
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
 
 
-def quoted(name: str) -> str:
+def quoted_in_sentence(name: str) -> str:
     """A name in a sentence: in quotes if it has several words.
 
-    >>> quoted("current"), quoted("sleep 0.03")
+    >>> quoted_in_sentence("current"), quoted_in_sentence("sleep 0.03")
     ('current', "'sleep 0.03'")
     """
-    return f"'{short(name)}'" if " " in name else short(name)
+    return f"'{short_in_sentence(name)}'" if " " in name else short_in_sentence(name)
 
 
 class Claim(NamedTuple):
@@ -160,16 +160,16 @@ class Claim(NamedTuple):
     rest: str
 
 
-def claim(wording: Wording) -> Claim:
+def claim_sentence(wording: Wording) -> Claim:
     """What an arm that reaches the bar does.
 
-    >>> " ".join(claim(Wording(0.2, lower_is_better=True, share=0.95, unit="s"))[1:])
+    >>> " ".join(claim_sentence(Wording(0.2, lower_is_better=True, share=0.95, unit="s"))[1:])
     'stays within 200 ms in at least 95 % of pulls'
-    >>> " ".join(claim(Wording(0.0, True, 0.5, "before", 1.05, "s"))[1:])
+    >>> " ".join(claim_sentence(Wording(0.0, True, 0.5, "before", 1.05, "s"))[1:])
     'is at most 5 % slower than before in at least half of the pairs'
     """
     lower, bar = wording.lower_is_better, wording.difference(abs(wording.stated_bar), exact=True)
-    base = None if wording.baseline is None else quoted(wording.baseline)
+    base = None if wording.baseline is None else quoted_in_sentence(wording.baseline)
     if base is None:
         bar = wording.amount(wording.stated_bar, exact=True)
         verbs, rest = (("stay within", "stays within") if lower else ("reach", "reaches")), bar
@@ -197,49 +197,51 @@ def _times(wording: Wording, ratio: float, base: str) -> str:
     return f"{limit} {'as much as' if ratio == 1.0 else f'{number(ratio, exact=True)} times'} {base}"
 
 
-def question(wording: Wording, arms: int) -> str:
+def question_sentence(wording: Wording, arms: int) -> str:
     """The question about this number of arms.
 
-    >>> question(Wording(0.9), 3), question(Wording(0.9), 1)
+    >>> question_sentence(Wording(0.9), 3), question_sentence(Wording(0.9), 1)
     ('Which of 3 arms reach 0.9?', 'Does the arm reach 0.9?')
-    >>> question(Wording(0.9, cases=500), 40), question(Wording(0.9, find=2), 40)
+    >>> question_sentence(Wording(0.9, cases=500), 40), question_sentence(Wording(0.9, find=2), 40)
     ('Which of 40 arms reach 0.9 on 500 cases?', 'Which 2 of 40 arms reach 0.9?')
-    >>> question(Wording(0.9, find=1, unit="%", tolerance=0.02), 40)
+    >>> question_sentence(Wording(0.9, find=1, unit="%", tolerance=0.02), 40)
     'Does any of 40 arms reach 90 %, give or take 2 points?'
     """
-    does, one, rest = claim(wording)
+    does, one, rest = claim_sentence(wording)
     if wording.cases and wording.share is None:
         rest += f" on {plural(wording.cases, 'case')}"
-    rest += f"{leeway(wording)}?"
+    rest += f"{tolerance_in_sentence(wording)}?"
     if arms == 1 or wording.find == 1:
         who = "the arm" if arms == 1 else f"any of {arms:,} arms"
         return f"Is {who} {rest}" if one == "is" else f"Does {who} {does} {rest}"
     return f"Which {f'{wording.find:,} ' if wording.find else ''}of {arms:,} arms {does} {rest}"
 
 
-def leeway(wording: Wording) -> str:
+def tolerance_in_sentence(wording: Wording) -> str:
     """The tolerance, after the bar in a sentence.
 
-    >>> leeway(Wording(0.9, unit="%", tolerance=0.02)), leeway(Wording(0.9))
+    >>> tolerance_in_sentence(Wording(0.9, unit="%", tolerance=0.02)), tolerance_in_sentence(Wording(0.9))
     (', give or take 2 points', '')
     """
     return f", give or take {wording.distance(wording.tolerance)}" if wording.tolerance else ""
 
 
-def question_of(spec: Spec) -> str:
+def question_sentence_of(spec: Spec) -> str:
     """The question of a study with this specification."""
-    return question(wording_of(spec), spec.contenders)
+    return question_sentence(wording_of(spec), spec.contenders)
 
 
-def answer(wording: Wording, reached: int, missed: int, others: int, *, certifies: bool = True) -> str:
+def answer_sentence(wording: Wording, reached: int, missed: int, others: int, *, certifies: bool = True) -> str:
     """How many arms reach the bar, miss it and are open, in a sentence.
 
-    >>> answer(Wording(0.9, unit="%"), 7, 5, 0), answer(Wording(0.9, unit="%"), 4, 1, 7)
+    >>> answer_sentence(Wording(0.9, unit="%"), 7, 5, 0), answer_sentence(Wording(0.9, unit="%"), 4, 1, 7)
     ('7 of 12 reach 90 %, 5 miss it.', '4 reach it, 1 misses it, 7 open.')
-    >>> answer(Wording(0.9), 1, 0, 0), answer(Wording(0.9), 0, 0, 1), answer(Wording(0.9), 2, 1, 0, certifies=False)
-    ('It reaches 0.9.', 'It is open.', 'By their means, 2 of 3 reach 0.9, 1 misses it; nothing is certified.')
+    >>> answer_sentence(Wording(0.9), 1, 0, 0), answer_sentence(Wording(0.9), 0, 0, 1)
+    ('It reaches 0.9.', 'It is open.')
+    >>> answer_sentence(Wording(0.9), 2, 1, 0, certifies=False)
+    'By their means, 2 of 3 reach 0.9, 1 misses it; nothing is certified.'
     """
-    many, one, rest = claim(wording)
+    many, one, rest = claim_sentence(wording)
     arms = reached + missed + others
     does, fails = (one if reached == 1 else many), _fails(one, missed)
     if arms == 1:
@@ -262,10 +264,10 @@ def _fails(one: str, missed: int) -> str:
     return "misses it" if missed == 1 else "miss it"
 
 
-def found(names: Sequence[str], find: int, missed: int, others: int, *, done: bool) -> str:
+def found_sentence(names: Sequence[str], find: int, missed: int, others: int, *, done: bool) -> str:
     """Which arms were found, in a sentence, where a study looks for some.
 
-    >>> found(["a", "b"], 2, 3, 35, done=True), found([], 1, 4, 36, done=False)
+    >>> found_sentence(["a", "b"], 2, 3, 35, done=True), found_sentence([], 1, 4, 36, done=False)
     ("Found 2 of 2: 'a', 'b'.", 'Found 0 of 1 so far, 4 miss it, 36 open.')
     """
     counts = f"Found {len(names):,} of {find:,}"
@@ -275,7 +277,7 @@ def found(names: Sequence[str], find: int, missed: int, others: int, *, done: bo
     return f"{counts} so far{names_found}, {missed:,} {_fails('', missed)}, {others:,} open."
 
 
-def spent(
+def spent_sentence(
     issued: int,
     pending: int,
     budget: int | None,
@@ -289,22 +291,21 @@ def spent(
 ) -> str:
     """What the answer took, or has taken so far, next to a full run if there is one, and about what is left.
 
-    >>> spent(1649, 0, None, 3600, None, seconds=40), spent(30, 3, 90, None, 1.5)
+    >>> spent_sentence(1649, 0, None, 3600, None, seconds=40), spent_sentence(30, 3, 90, None, 1.5)
     ('It took 1,649 of 3,600 pulls (46 %) and 40 s.', 'It took 30 of at most 90 pulls, 3 pending, at a cost of 1.5.')
     """
     time = "" if seconds is None else f" and {duration(seconds, rounded=True)}"
     waits = f", {pending:,} pending" if pending else ""
-    at_cost = f", at a cost of {cost_taken(cost, issued, full)}" if cost is not None else ""
-    rest = f", {remaining(left, noun=noun)}" if left else ""
-    return (
-        f"{'It took' if done else 'So far'} {pulls_taken(issued, budget, full, noun=noun)}{time}{waits}{at_cost}{rest}."
-    )
+    at_cost = f", at a cost of {cost_in_sentence(cost, issued, full)}" if cost is not None else ""
+    rest = f", {remaining_in_sentence(left, noun=noun)}" if left else ""
+    pulls = pulls_in_sentence(issued, budget, full, noun=noun)
+    return f"{'It took' if done else 'So far'} {pulls}{time}{waits}{at_cost}{rest}."
 
 
-def pulls_taken(issued: int, budget: int | None, full: int | None, *, noun: str = "pull") -> str:
+def pulls_in_sentence(issued: int, budget: int | None, full: int | None, *, noun: str = "pull") -> str:
     """How many pulls were issued, of how many in a full run or in the budget.
 
-    >>> pulls_taken(1649, None, 3600), pulls_taken(30, 90, None), pulls_taken(90, 90, None)
+    >>> pulls_in_sentence(1649, None, 3600), pulls_in_sentence(30, 90, None), pulls_in_sentence(90, 90, None)
     ('1,649 of 3,600 pulls (46 %)', '30 of at most 90 pulls', '90 pulls')
     """
     if full is not None and issued < full:
@@ -314,20 +315,20 @@ def pulls_taken(issued: int, budget: int | None, full: int | None, *, noun: str 
     return plural(issued, noun)
 
 
-def cost_taken(cost: float, issued: int, full: int | None) -> str:
+def cost_in_sentence(cost: float, issued: int, full: int | None) -> str:
     """What the rewards cost, and about what those of a full run would.
 
-    >>> cost_taken(3.3, 1649, 3600), cost_taken(1.5, 30, None)
+    >>> cost_in_sentence(3.3, 1649, 3600), cost_in_sentence(1.5, 30, None)
     ('3.3 of about 7.204', '1.5')
     """
     whole = f" of about {cost * full / issued:.4g}" if full is not None and 0 < issued < full else ""
     return f"{cost:,.6g}{whole}"
 
 
-def remaining(left: int | None, *, noun: str = "pull") -> str:
+def remaining_in_sentence(left: int | None, *, noun: str = "pull") -> str:
     """About how many pulls are left: an estimate, so with one or two digits.
 
-    >>> remaining(347), remaining(12_345), remaining(4)
+    >>> remaining_in_sentence(347), remaining_in_sentence(12_345), remaining_in_sentence(4)
     ('about 350 pulls left', 'about 12,000 pulls left', 'about 4 pulls left')
     """
     if left is None:
@@ -335,10 +336,10 @@ def remaining(left: int | None, *, noun: str = "pull") -> str:
     return f"about {plural(int(float(f'{left:.2g}')), noun)} left"
 
 
-def standing_of(row: Row) -> str:
+def standing_in_sentence(row: Row) -> str:
     """Where an arm stands, in a word or two; a leaning is what its mean says so far.
 
-    >>> standing_of(Row("a", True, False, 0.9, 0.5, 1.0, 8, 0, 0, 1, 40, None))
+    >>> standing_in_sentence(Row("a", True, False, 0.9, 0.5, 1.0, 8, 0, 0, 1, 40, None))
     '· open, so far ✓'
     """
     sign, leaning = SIGNS[row.standing], ""
@@ -347,46 +348,49 @@ def standing_of(row: Row) -> str:
     return f"{sign} {row.standing}{f', {row.qualifier}' if row.qualifier else ''}{leaning}"
 
 
-def standing(row: Row, *, outside: bool) -> str:
+def standing_sentence(row: Row, *, outside: bool) -> str:
     """What is known about one arm, in sentences; ``outside``: a reward lay outside the bounds.
 
     >>> row = Row("a", True, False, 0.9, 0.5, 1.0, 8, 0, 0, 1, 40, "it timed out")
-    >>> standing(row, outside=False)
+    >>> standing_sentence(row, outside=False)
     '· open, so far ✓: about 40 pulls left. Last failure: it timed out'
     """
     failure = f" Last failure: {row.reason}" if row.reason else ""
     if row.standing == "baseline":
         return f"{SIGNS[row.standing]} the baseline, which the other arms are compared with.{failure}"
     if row.standing == "retired" and not outside:
-        return f"{standing_of(row)}{f': {row.reason}' if row.reason else '.'}"
+        return f"{standing_in_sentence(row)}{f': {row.reason}' if row.reason else '.'}"
     if row.certified:
         known = ", certified"
     elif outside:
         known = ", not certified, because a reward lay outside the bounds"
     else:
-        known = f": {remaining(row.left)}" if row.left is not None else ""
-    return f"{standing_of(row)}{known}.{failure}"
+        known = f": {remaining_in_sentence(row.left)}" if row.left is not None else ""
+    return f"{standing_in_sentence(row)}{known}.{failure}"
 
 
-def origin(earlier: int, told: int, since: str | None, others: int = 0, *, noun: str = "rewards") -> str | None:
+def origin_sentence(
+    earlier: int, told: int, since: str | None, others: int = 0, *, noun: str = "rewards"
+) -> str | None:
     """How many rewards are from earlier runs or other agents, in a sentence; None: none is.
 
     Those that were there before cannot be told apart: other agents may have just written them.
 
-    >>> origin(50, 70, "2026-11-17T02:41:12Z")
+    >>> origin_sentence(50, 70, "2026-11-17T02:41:12Z")
     '50 of these 70 rewards are from earlier runs or other agents, since 2026-11-17 02:41:12 UTC.'
     """
     count = earlier + others
     if not count:
         return None
     many = f"{count:,} of these {told:,} {noun} are" if count < told else f"All {noun} are"
-    return f"{many} from {f'earlier runs or other agents, since {plain_time(since)}' if earlier else 'other agents'}."
+    sources = f"earlier runs or other agents, since {time_in_sentence(since)}" if earlier else "other agents"
+    return f"{many} from {sources}."
 
 
-def plain_time(moment: str | None) -> str:
+def time_in_sentence(moment: str | None) -> str:
     """A time for people.
 
-    >>> plain_time("2026-11-17T02:41:12Z")
+    >>> time_in_sentence("2026-11-17T02:41:12Z")
     '2026-11-17 02:41:12 UTC'
     """
     return "an unknown time" if moment is None else f"{moment.replace('T', ' ').removesuffix('Z')} UTC"

@@ -15,7 +15,16 @@ from ..text.quantities import PERCENT, amount, edges
 from . import checks, named_items, parameters, policies, question
 from .named_arguments import named_arguments
 from .named_items import NO_PARAMS, Params
-from .parameters import BARS, DEFAULTS, MAX_REWARD, STORED, Bounds, Guarantee, StoredArguments, check_evaluator
+from .parameters import (
+    BARS,
+    DEFAULTS,
+    MAX_REWARD,
+    STORED,
+    Bounds,
+    Guarantee,
+    StoredArguments,
+    check_evaluator_parameter,
+)
 from .policies import Policy
 from .question import HALF, ROUNDING
 
@@ -75,8 +84,8 @@ class Spec:
         values = parameters.checked_parameters(arguments)
         keep = vars(self).update  # the fields are frozen for everybody else
         keep({field.name: values[field.name] for field in fields(self) if field.name in values})
-        arms, params = named_items.arms(values["arms"], values["params"])
-        cases, case_params = named_items.cases(values["cases"], values["case_params"])
+        arms, params = named_items.named_arms(values["arms"], values["params"])
+        cases, case_params = named_items.named_cases(values["cases"], values["case_params"])
         keep(arms=arms, params=params, cases=cases, case_params=case_params)
         certifies, finds = self.confidence is not None, self.find is not None
         keep(policy=policies.policy(values["policy"], certificates=certifies, finds=finds))
@@ -158,7 +167,7 @@ class Spec:
 
     def counted(self, reward: float, other: float = 0.0) -> float:
         """What a reward counts as; ``other`` is the baseline's reward."""
-        return question.count(self.measure, reward, other)
+        return question.count_for_question(self.measure, reward, other)
 
     def clipped(self, reward: float) -> float:
         """A reward, or with ``clip`` the nearest number within the bounds."""
@@ -223,7 +232,7 @@ class Spec:
             if self.bounds == (0.0, 1.0) and 1 < number <= 100:
                 remedy = f"if it is a percentage, divide by 100; else {remedy}"
             raise kind("reward", number, f"must lie within the bounds ({low:g}, {high:g})", Naming(remedy))
-        return checks.finite(number)
+        return checks.checked_finite(number)
 
     def is_outside(self, reward: float) -> bool:
         """Whether the reward lies outside what is allowed and is not clipped: it proves the bounds, if any, wrong."""
@@ -292,7 +301,7 @@ def _counted(spec: Spec, name: str, stated: float, raw: object) -> dict[str, Any
     if spec.clip and bounds is None:
         remedy = Naming("give {bounds}, or leave it out")
         raise InvalidInput("clip", spec.clip, "there are no bounds to count rewards as", remedy)
-    limit, limits = 0.0, spanned(bounds, lower=lower, paired=paired)
+    limit, limits = 0.0, spec_span(bounds, lower=lower, paired=paired)
     if share is not None:  # what counts is whether a pull is within the limit
         _check_no_bounds(spec, share)
         bounds, limits, bar = None, (0.0, 1.0), share
@@ -351,10 +360,10 @@ def _lies_inside(limits: Bounds, low: float, high: float) -> bool:
     return limits[0] + nearest < low < high < limits[1] - nearest
 
 
-def spanned(bounds: Bounds | None, *, lower: bool, paired: bool) -> Bounds | None:
+def spec_span(bounds: Bounds | None, *, lower: bool, paired: bool) -> Bounds | None:
     """The range of what counts, from the range of rewards.
 
-    >>> spanned((0.0, 2.0), lower=True, paired=False), spanned((0.0, 2.0), lower=False, paired=True)
+    >>> spec_span((0.0, 2.0), lower=True, paired=False), spec_span((0.0, 2.0), lower=False, paired=True)
     ((-2.0, 0.0), (-2.0, 2.0))
     """
     if bounds is None:
@@ -417,9 +426,9 @@ def _check_certificates(spec: Spec) -> None:
         raise InvalidInput("find", spec.find, rule, Naming("leave the {guarantee} out"))
 
 
-def check_budget(budget: object, arms: int, policy: Policy, *, before: int = 0) -> int:
+def check_spec_budget(budget: object, arms: int, policy: Policy, *, before: int = 0) -> int:
     """A budget that lets every arm warm up, ``before`` pulls of the baseline having been made, or an error."""
-    pulls = checks.whole("budget", budget, least=1, most=parameters.MAX_BUDGET)
+    pulls = checks.checked_whole("budget", budget, least=1, most=parameters.MAX_BUDGET)
     if before and pulls <= before:
         rule = f"must be more than {before:,}: the baseline goes through all cases first"
         raise InvalidInput("budget", budget, rule, LARGER)
@@ -433,7 +442,7 @@ def _check_end(spec: Spec) -> None:
     """Raise if the budget is too small; a study without one needs another way to end."""
     if spec.budget is not None:
         before = spec.case_count if spec.baseline is not None else 0
-        check_budget(spec.budget, spec.contenders, spec.policy, before=before)
+        check_spec_budget(spec.budget, spec.contenders, spec.policy, before=before)
     elif spec.confidence is None and spec.cases is None:
         rule = "without certificates a study ends with its budget alone"
         raise InvalidInput("budget", None, rule, Naming("give a {budget}"))
@@ -509,13 +518,13 @@ def spec_from_json(data: object) -> Spec:
     except TypeError:
         raise InvalidInput("policy", kept["policy"], "is not one that this version knows", "update thresher") from None
     for name in ("settling_constant", "seed"):  # None means something else to a specification that is asked for now
-        checks.number(name, kept[name])
+        checks.checked_number(name, kept[name])
     if isinstance(kept["arms"], Mapping):  # a log has the parameters by themselves
         kept["arms"] = tuple(kept["arms"])
     evaluator = kept.pop("evaluator", None)
     spec = Spec(**kept)
     if evaluator is not None:  # it was masked when it was written
-        vars(spec)["evaluator"] = check_evaluator(evaluator)
+        vars(spec)["evaluator"] = check_evaluator_parameter(evaluator)
     return spec
 
 
@@ -527,11 +536,11 @@ Named = tuple[tuple[str, ...], tuple[Params, ...] | None]
 LEFT_OUT = ("arms", "params", "cases", "case_params", "budget", "settling_constant", "evaluator")
 
 
-def differences(mine: Spec, other: Spec) -> list[str]:
+def spec_differences(mine: Spec, other: Spec) -> list[str]:
     """The differences in words, without the budget; none if both ask the same question.
 
     >>> first, second = (Spec(arms=["a", arm], at_least=bar, budget=4) for bar, arm in [(0.5, "b"), (0.6, "c")])
-    >>> differences(first, second)
+    >>> spec_differences(first, second)
     ["arm 2 is 'b', not 'c'", 'at_least is 0.5, not 0.6']
     """
     left_out = (*LEFT_OUT, "seed") if other.seed is None else LEFT_OUT

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import UnknownPull
 from . import certificate, custom_scores, error_rate, kernel, places, policies
 from .certificate import Docket
-from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event, imported_case, named_case
+from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event, event_imported_case, event_named_case
 from .question import PLAIN
 from .spec import Spec
 
@@ -22,12 +22,12 @@ Zeros = Callable[[str, int], Any]
 Table = Callable[[str, int, int], Any]  # the same with a row for each arm, of this many columns
 
 
-def table(code: str, rows: int, columns: int) -> Any:
+def state_table(code: str, rows: int, columns: int) -> Any:
     """Rows of a live study, which grow when they are needed."""
     return [array("b" if code == "b" else "q") for _ in range(rows)]
 
 
-def zeros(code: str, size: int) -> Any:
+def state_zeros(code: str, size: int) -> Any:
     """A column of a live study.
 
     Arrays, not lists: they are a tenth slower at K = 100, but the garbage collector need not walk a million arms.
@@ -44,7 +44,7 @@ def tree_size(leaves: int) -> int:
     return 2 << (leaves - 1).bit_length()
 
 
-def blank_board(arms: int, zeros: Zeros = zeros) -> kernel.Board:
+def blank_board(arms: int, zeros: Zeros = state_zeros) -> kernel.Board:
     """A board without any reward."""
     nodes = tree_size(arms)
     return kernel.Board(
@@ -57,11 +57,11 @@ def blank_board(arms: int, zeros: Zeros = zeros) -> kernel.Board:
         shut=zeros("b", arms),
         best=zeros("d", nodes),
         winner=zeros("i", nodes),
-        lead=ones(arms, zeros),
+        lead=state_ones(arms, zeros),
     )
 
 
-def ones(arms: int, zeros: Zeros) -> Any:
+def state_ones(arms: int, zeros: Zeros) -> Any:
     """A column of ones."""
     column = zeros("d", arms)
     for arm in range(arms):
@@ -69,13 +69,13 @@ def ones(arms: int, zeros: Zeros) -> Any:
     return column
 
 
-def second_board(board: kernel.Board, zeros: Zeros = zeros) -> kernel.Board:
+def second_board(board: kernel.Board, zeros: Zeros = state_zeros) -> kernel.Board:
     """A second tournament over the same arms."""
     nodes = len(board.best)
     return board._replace(best=zeros("d", nodes), winner=zeros("i", nodes))
 
 
-def blank_docket(arms: int, pulls: int = 0, zeros: Zeros = zeros) -> Docket:
+def blank_docket(arms: int, pulls: int = 0, zeros: Zeros = state_zeros) -> Docket:
     """A docket without any pull, with room for this many; pull 0 means none."""
     return Docket(
         first=zeros("q", arms),
@@ -90,14 +90,14 @@ def blank_docket(arms: int, pulls: int = 0, zeros: Zeros = zeros) -> Docket:
     )
 
 
-def stakes_of(specification: Spec) -> certificate.Stakes:
+def state_stakes(specification: Spec) -> certificate.Stakes:
     """The stakes of a study."""
     bars = tuple(map(specification.scale, (specification.bar, specification.low_edge, specification.high_edge)))
     arms, confidence = specification.contenders, specification.confidence
-    return stakes_for(bars, arms, confidence, ranks=specification.guarantee == "rate")
+    return state_stakes_for(bars, arms, confidence, ranks=specification.guarantee == "rate")
 
 
-def stakes_for(
+def state_stakes_for(
     bars: tuple[float, ...],
     arms: int,
     confidence: float | None,
@@ -114,13 +114,13 @@ def stakes_for(
     return certificate.Stakes(bar, low_edge, high_edge, level, alone, tuple(bets))
 
 
-def ends_of(specification: Spec) -> certificate.Ends:
+def state_ends(specification: Spec) -> certificate.Ends:
     """What counting needs to know of a study."""
     bars = specification.reach, specification.low_reach, specification.high_reach
     return certificate.Ends(*specification.span, *bars)
 
 
-def aim_of(stakes: certificate.Stakes, *, finds: bool) -> tuple[float, float]:
+def state_aim(stakes: certificate.Stakes, *, finds: bool) -> tuple[float, float]:
     """The bar that scores measure gaps from, and what they add to these.
 
     An arm must get as far as the other edge. Arms that are to be found need only reach the lower edge.
@@ -128,7 +128,9 @@ def aim_of(stakes: certificate.Stakes, *, finds: bool) -> tuple[float, float]:
     return (stakes.low_edge, 0.0) if finds else (stakes.bar, (stakes.high_edge - stakes.low_edge) / 2.0)
 
 
-def blank_sheet(arms: int, cases: int, pulls: int = 0, zeros: Zeros = zeros, table: Table = table) -> places.Sheet:
+def blank_sheet(
+    arms: int, cases: int, pulls: int = 0, zeros: Zeros = state_zeros, table: Table = state_table
+) -> places.Sheet:
     """A sheet on which every place is free. Without cases it is empty."""
     some = arms if cases else 0
     empty = places.Sheet(
@@ -146,7 +148,7 @@ def blank_sheet(arms: int, cases: int, pulls: int = 0, zeros: Zeros = zeros, tab
     return empty
 
 
-def blank_ranking(arms: int, level: float, zeros: Zeros = zeros) -> error_rate.Ranking:
+def blank_ranking(arms: int, level: float, zeros: Zeros = state_zeros) -> error_rate.Ranking:
     """Empty lists; a level of 0 means that arms are not ranked."""
     some, nodes, lists = (arms, tree_size(arms), error_rate.LISTS) if level else (0, 0, 0)
     empty = error_rate.Ranking(
@@ -163,7 +165,7 @@ def blank_ranking(arms: int, level: float, zeros: Zeros = zeros) -> error_rate.R
         scratch=zeros("d", 2 * certificate.BETS if level else 0),
     )
     if level:
-        error_rate.clear(empty)
+        error_rate.clear_error_lists(empty)
     return empty
 
 
@@ -199,7 +201,7 @@ class Cases:
         seed = spec.seed
         assert seed is not None  # every study has one
         self._keys: list[tuple[int, ...]] = [
-            (places.key_of(2 * arm, seed), places.key_of(2 * arm + 1, seed)) for arm in range(arms)
+            (places.place_key(2 * arm, seed), places.place_key(2 * arm + 1, seed)) for arm in range(arms)
         ]
 
     def __eq__(self, other: object) -> bool:
@@ -217,7 +219,7 @@ class Cases:
         the places that come first would be the good ones.
         """
         if imported is not None:
-            self._keys[arm] = tuple(places.mixed_word(key, imported + 1) for key in self._keys[arm])
+            self._keys[arm] = tuple(places.mixed_place_word(key, imported + 1) for key in self._keys[arm])
             self.imported.setdefault(arm, set()).add(imported)
             self.sheet.places[arm] -= 1
             self.sheet.place.append(-1)
@@ -248,7 +250,7 @@ class Cases:
     def _unwalked(self, arm: int) -> Iterator[int]:
         """The rest of the arm's permutation."""
         for position in range(self._position[arm], self.count):
-            yield places.case_at(position, self.count, *self._keys[arm])
+            yield places.case_at_place(position, self.count, *self._keys[arm])
 
     def _is_new(self, arm: int, case: int) -> bool:
         """Whether the permutation's next case may take a place."""
@@ -321,7 +323,7 @@ class Cases:
             if arm != self.base:
                 self.sheet.places[arm] -= len(self.lacking - self.imported.get(arm, set()))
                 for case in sorted(self.lacking):
-                    self._keys[arm] = tuple(places.mixed_word(key, case + 1) for key in self._keys[arm])
+                    self._keys[arm] = tuple(places.mixed_place_word(key, case + 1) for key in self._keys[arm])
 
     def drop(self, arm: int, pull: int, cause: str | None) -> bool:
         """A pull was dropped. Returns whether its place has now failed too often to be tried again.
@@ -357,7 +359,7 @@ class Cases:
         """Follow an event of a log that is known to be sound, without a ledger."""
         arm, pull = event.arm or 0, event.pull or 0
         if event.kind == "asked":
-            self.ask(arm, pull, imported_case(event), named=named_case(event))
+            self.ask(arm, pull, event_imported_case(event), named=event_named_case(event))
         elif event.kind == "told":
             self.tell(arm, pull)
         else:  # dropped, or retired for a reward outside the bounds
@@ -389,12 +391,14 @@ class State:
         # The arms to score before the next choice; None: all of them. Reading and telling need no score.
         self.stale: set[int] | None = None
         self.is_custom = specification.policy.is_custom  # a user's function scores the arms
-        self.stakes = stakes_of(specification)
+        self.stakes = state_stakes(specification)
         self.finds = specification.find is not None  # a few arms are to be found
         self.rule = self.rule_for(self.budget, 0)
         self.board = blank_board(arms)
         self.second = second_board(self.board)
-        self.second_rule = policies.second_rule(self.rule, specification.settling_constant, specification.case_count)
+        self.second_rule = policies.second_policy_rule(
+            self.rule, specification.settling_constant, specification.case_count
+        )
         self.open = arms  # arms that still take pulls
         self.settled = 0  # settled arms
         self.settled_above = 0
@@ -409,9 +413,9 @@ class State:
         self.docket = blank_docket(arms if self.certifies else 0)
         self.cases = Cases(specification) if specification.cases is not None else None
         self.sheet = self.cases.sheet if self.cases else blank_sheet(0, 0)
-        self.ends = ends_of(specification)
+        self.ends = state_ends(specification)
         self.ranking = blank_ranking(arms, self.stakes.level if specification.guarantee == "rate" else 0.0)
-        self.untouched = array("d", certificate.fresh())  # the capitals of an arm without a commit
+        self.untouched = array("d", certificate.fresh_capital())  # the capitals of an arm without a commit
         self.capitals: dict[int, array[float]] = {}  # by arm, from its first commit on
         self.first_pull = array("q", [0]) * (arms if self.certifies else 0)
         self.intervals: dict[int, Any] = {}  # a cache for display, not part of the state
@@ -442,7 +446,7 @@ class State:
         if self.awaits or self.spec.find is None:
             return self.open == 0
         settled, pending = self.docket.settled, self.board.pending
-        return places.is_finished(self.sheet, settled, pending, self.open, self.found, self.spec.find)
+        return places.are_places_finished(self.sheet, settled, pending, self.open, self.found, self.spec.find)
 
     @property
     def waits(self) -> bool:
@@ -463,7 +467,7 @@ class State:
             return False
         if self.awaits and arm != self.base:
             return self.board.pending[self.base] > 0
-        return places.is_used_up(self.sheet, arm) and self.board.pending[arm] > 0
+        return places.are_places_used_up(self.sheet, arm) and self.board.pending[arm] > 0
 
     @property
     def found(self) -> int:
@@ -513,7 +517,7 @@ class State:
     @property
     def aim(self) -> tuple[float, float]:
         """The bar that scores measure gaps from, and what they add to these: see `kernel.Rule`."""
-        return aim_of(self.stakes, finds=self.finds)
+        return state_aim(self.stakes, finds=self.finds)
 
     def rule_for(self, budget: int | None, issued: int) -> kernel.Rule:
         """How the policy scores arms, for this budget after so many pulls."""
@@ -538,7 +542,7 @@ class State:
         if self.done:
             return None
         self.score_stale()
-        return kernel.choose_for(self.board, self.second, self.rule, self.issued + 1)
+        return kernel.choose_arm_for(self.board, self.second, self.rule, self.issued + 1)
 
     def score_stale(self) -> None:
         """Score the arms that have changed since the last choice."""

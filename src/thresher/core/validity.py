@@ -2,7 +2,19 @@
 
 from ..errors import AlreadyTold, InvalidInput
 from . import checks, kernel, parameters, spec
-from .events import CAUSES, DROPPED, IGNORED, LATE, OUTSIDE, PENDING, REPEATABLE, TOLD, Event, other_of, remarks_of
+from .events import (
+    CAUSES,
+    DROPPED,
+    IGNORED,
+    LATE,
+    OUTSIDE,
+    PENDING,
+    REPEATABLE,
+    TOLD,
+    Event,
+    event_baseline_reward,
+    event_remarks,
+)
 from .state import Cases, State
 
 
@@ -95,11 +107,11 @@ def _told(study: State, event: Event) -> None:
     if type(reward) is not float or bounds is None or not bounds[0] <= reward <= bounds[1]:
         spec.reward(reward)  # raises if it is no reward
     if spec.pairs:
-        spec.reward(other_of(event))
+        spec.reward(event_baseline_reward(event))
         if event.cause == "failed":
             raise InvalidInput("cause", event.cause, "a failed pull of a pair has no reward")
     elif event.reason is not None:
-        remarks = remarks_of(event)
+        remarks = event_remarks(event)
         if remarks is None or remarks.baseline is not None:
             raise InvalidInput("reason", event.reason, "of a reward must be its note and cost")
     if state in (TOLD, LATE, OUTSIDE):
@@ -142,7 +154,7 @@ def _check_outside(study: State, event: Event, arm: int) -> None:
     study.state_of(event.pull)
     if study.pull_arm[event.pull - 1] != arm and not (study.spec.pairs and arm == study.base):  # type: ignore[operator]  # checked by state_of
         raise InvalidInput("arm", study.spec.arms[arm], f"pull {event.pull} is of another arm")
-    reward = checks.number("reward", event.reward)
+    reward = checks.checked_number("reward", event.reward)
     if study.spec.bounds is None or not study.spec.is_outside(reward):
         raise InvalidInput("reward", reward, "lies within the bounds")
 
@@ -155,7 +167,7 @@ def _weighed(study: State, event: Event) -> None:
 
 
 def _accepted(study: State, event: Event) -> None:
-    if parameters.check_evaluator(event.reason) in study.evaluators:
+    if parameters.check_evaluator_parameter(event.reason) in study.evaluators:
         raise InvalidInput("evaluator", event.reason, "is accepted already")
 
 
@@ -181,7 +193,7 @@ def _extended(study: State, event: Event) -> None:
         raise InvalidInput("budget", budget, rule, "continue it as it is")
     if isinstance(budget, int) and budget <= study.budget:
         raise InvalidInput("budget", budget, f"must be larger than the current {study.budget}", "give the new total")
-    spec.check_budget(budget, len(study.spec.arms), study.spec.policy)
+    spec.check_spec_budget(budget, len(study.spec.arms), study.spec.policy)
 
 
 def _arm_of(study: State, event: Event) -> int:

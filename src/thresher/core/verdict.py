@@ -8,8 +8,8 @@ from typing import Any
 
 from . import checks, row_text, sentences
 from .certificate import OPEN
-from .forecast import left
-from .guarantee import USUAL, Words, guarantee, hints
+from .forecast import forecast_left
+from .guarantee import USUAL, Words, guarantee, guarantee_hints
 from .rows import Row, Standing, row_of
 from .sentences import Wording, wording_of
 from .state import State
@@ -51,7 +51,7 @@ class Verdict:
     hints: tuple[str, ...]
     rows: tuple[Row, ...]
     left: int | None = None  # about how many pulls the study still takes, an estimate; None: there is no telling
-    full_run: int | None = None  # pulls that the same answer takes without choosing: see `full_run`
+    full_run: int | None = None  # pulls that the same answer takes without choosing: see `verdict_full_run`
     tolerance: float = 0.0  # within it of the bar, either answer is right
     cases: int | None = None  # how many the eval set has; None: rewards have no cases
     find: int | None = None  # how many arms that reach the bar are enough; None: every arm is to be labelled
@@ -122,7 +122,7 @@ class Verdict:
     @property
     def question(self) -> str:
         """What the study asks."""
-        return sentences.question(self.wording, len(self.rows) - (self.baseline is not None))
+        return sentences.question_sentence(self.wording, len(self.rows) - (self.baseline is not None))
 
     @property
     def edges(self) -> tuple[float, float]:
@@ -134,8 +134,8 @@ class Verdict:
         """How many arms reach the bar, how many miss it and how many are open, in a sentence."""
         counts = len(self.reached), len(self.missed), len(self.open)
         if self.find is not None:
-            return sentences.found(self.reached, self.find, *counts[1:], done=self.done)
-        return sentences.answer(self.wording, *counts, certifies=self.confidence is not None)
+            return sentences.found_sentence(self.reached, self.find, *counts[1:], done=self.done)
+        return sentences.answer_sentence(self.wording, *counts, certifies=self.confidence is not None)
 
     @property
     def headline(self) -> str:
@@ -146,12 +146,12 @@ class Verdict:
     def spent(self) -> str:
         """What the answer took and what is left, in a sentence."""
         took = (self.issued, self.pending, self.budget, self.full_run, self.cost)
-        return sentences.spent(*took, left=self.left, done=self.done, seconds=self.seconds)
+        return sentences.spent_sentence(*took, left=self.left, done=self.done, seconds=self.seconds)
 
     @property
     def origin(self) -> str | None:
         """How many rewards are from earlier runs or other agents, in a sentence; None: all are our own or imported."""
-        return sentences.origin(self.earlier, self.told, self.since, self.others)
+        return sentences.origin_sentence(self.earlier, self.told, self.since, self.others)
 
     @property
     def remarks(self) -> list[str]:
@@ -173,22 +173,22 @@ class Verdict:
 
     def to_csv(self) -> str:
         """The rows as CSV text, names of columns first. A name or reason is never a formula to a spreadsheet."""
-        return row_text.csv(self.rows)
+        return row_text.rows_as_csv(self.rows)
 
     def to_markdown(self) -> str:
         """The answer and a table in Markdown, in which names are text and nothing else."""
-        return row_text.markdown(self.rows, self.wording, f"**{self.headline}** {self.spent}", self.remarks)
+        return row_text.rows_as_markdown(self.rows, self.wording, f"**{self.headline}** {self.spent}", self.remarks)
 
     def to_frame(self) -> Any:
         """The rows as a pandas DataFrame; an error if pandas is not installed."""
-        return row_text.frame([asdict(row) for row in self.rows])
+        return row_text.rows_as_frame([asdict(row) for row in self.rows])
 
     def lines(self, width: int | None = None) -> Iterator[row_text.Line]:
         """The table and the sentences as ``print(verdict)`` shows them, in pieces with a style each."""
         if self.origin:
             yield from (((self.origin, "notice"),), ())
-        yield from row_text.table(self.rows, self.wording, width)
-        yield from row_text.failures(self.rows)
+        yield from row_text.rows_as_table(self.rows, self.wording, width)
+        yield from row_text.row_failures_text(self.rows)
         yield ((self.headline, "strong"), (f" {self.spent}", ""))
         yield ((self.guarantee, "quiet"),)
         for hint in self.hints:
@@ -199,10 +199,10 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return row_text.html(self.rows, self.wording, self.headline, self.spent, self.remarks)
+        return row_text.rows_as_html(self.rows, self.wording, self.headline, self.spent, self.remarks)
 
 
-def full_run(ledger: State) -> int | None:
+def verdict_full_run(ledger: State) -> int | None:
     """How many pulls the answer would take without choosing: all cases of all arms, or the same number for each arm.
 
     Without cases, that number is what the hardest of the settled arms took; None: some arms still take pulls.
@@ -231,10 +231,10 @@ def verdict_of(study: str, ledger: State, words: Words = USUAL) -> Verdict:
         pending=ledger.pending,
         done=ledger.done,
         guarantee=guarantee(ledger, words),
-        hints=hints(ledger),
+        hints=guarantee_hints(ledger),
         rows=tuple(row_of(ledger, arm) for arm in range(len(spec.arms))),
-        left=left(ledger),
-        full_run=full_run(ledger),
+        left=forecast_left(ledger),
+        full_run=verdict_full_run(ledger),
         outside=tuple(spec.arms[arm] for arm in range(len(spec.arms)) if ledger.is_outside(arm)),
         cost=ledger.cost,
         imported=ledger.told - ledger.own_told,

@@ -24,7 +24,7 @@ from ..core import certificate, custom_scores, error_rate, kernel, places, quest
 from . import delays, families, loops, repetition, scores, streams
 
 CORE = (kernel, places, certificate, error_rate, question)
-SHARED = (*CORE, streams, families, delays, repetition, scores)  # `applied` is that of the last
+SHARED = (*CORE, streams, families, delays, repetition, scores)  # `apply_formula` is that of the last
 SCORED = (kernel, scores)  # these call a user's score
 LOOPS = (loops,)
 CALLED = frozenset(("draw_rarer", "moments", "within"))  # not worth the time to compile them into every caller
@@ -185,7 +185,7 @@ def _namespace(kind: Kind) -> Namespace:
     if kind.formula is None or kind.digest is None:
         return _extended(namespace, LOOPS, kind.variant, caches=True)
     _extended(namespace, (*SCORED, *LOOPS), kind.variant)
-    namespace["custom"] = scores.compiled(kind.formula, kind.digest)
+    namespace["custom_score"] = scores.compiled_score(kind.formula, kind.digest)
     return namespace
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.kernel import climb, play
+from ..core.kernel import climb_tournament, play_match
 from ..core.state import tree_size
 from ..errors import InvalidInput
 from .families import Reals
@@ -177,7 +177,7 @@ class Timing(NamedTuple):
 
 def put_due(slots: Slots, slot: int, due: float) -> None:
     """Set when the pull in a slot is done, in the tournament."""
-    climb(slots.due, slots.winner, slot, due)  # type: ignore[arg-type]  # arrays work like lists
+    climb_tournament(slots.due, slots.winner, slot, due)  # type: ignore[arg-type]  # arrays work like lists
 
 
 def empty_slots(slots: Slots) -> int:
@@ -187,7 +187,7 @@ def empty_slots(slots: Slots) -> int:
         slots.due[leaves + leaf] = math.inf
         slots.winner[leaves + leaf] = leaf
     for node in range(leaves - 1, 0, -1):
-        play(slots.due, slots.winner, node)  # type: ignore[arg-type]  # arrays work like lists
+        play_match(slots.due, slots.winner, node)  # type: ignore[arg-type]  # arrays work like lists
     capacity = len(slots.pull)
     for slot in range(capacity):
         slots.pull[slot] = 0

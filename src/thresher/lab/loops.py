@@ -10,16 +10,16 @@ from ..core.certificate import OPEN
 from ..core.kernel import (
     SHUT,
     Board,
-    added,
-    choose_for,
+    add_exactly,
+    choose_arm_for,
     is_above,
-    observe,
+    observe_reward,
     rescore_asked,
     rescore_both,
     rescore_everything,
 )
-from ..core.places import case_at
-from ..core.question import count
+from ..core.places import case_at_place
+from ..core.question import count_for_question
 from .delays import WORKERS, Slots, Timing, back_first, empty_slots, hangs, is_lost, owed, put_due, service, slot_for
 from .families import CONSTANT, RECORDED, draw, moments, set_arm, within
 from .repetition import (
@@ -97,12 +97,12 @@ def truth(arms: Arms, arm: int, other: float) -> float:
         return within(arms.family, first, second, arms.low, arms.high, arms.samples, measure.sign, measure.limit)
     base = arms.first[arms.base]
     if arms.family == CONSTANT:
-        return count(measure, first, base)
+        return count_for_question(measure, first, base)
     # only passes and failures are simulated besides constants
-    chance = first * base * count(measure, arms.high, arms.high)
-    chance += first * (1.0 - base) * count(measure, arms.high, arms.low)
-    chance += (1.0 - first) * base * count(measure, arms.low, arms.high)
-    return float(chance + (1.0 - first) * (1.0 - base) * count(measure, arms.low, arms.low))
+    chance = first * base * count_for_question(measure, arms.high, arms.high)
+    chance += first * (1.0 - base) * count_for_question(measure, arms.high, arms.low)
+    chance += (1.0 - first) * base * count_for_question(measure, arms.low, arms.high)
+    return float(chance + (1.0 - first) * (1.0 - base) * count_for_question(measure, arms.low, arms.low))
 
 
 def mean_over_cases(total: float, cases: int, bar: float) -> float:
@@ -122,11 +122,11 @@ def draw_cases(arms: Arms, proof: Proof, state: Words) -> None:
         key, other_key = int(fraction(state) * 4294967296.0), int(fraction(state) * 4294967296.0)
         for place in range(cases):
             if arms.family == RECORDED:
-                reward = arms.samples[int(arms.first[arm]) + 1 + case_at(place, cases, key, other_key)]
+                reward = arms.samples[int(arms.first[arm]) + 1 + case_at_place(place, cases, key, other_key)]
             else:
                 reward = drawn(arms, arm, state)
             proof.values[arm, place] = reward
-            total, lost = added(total, lost, reward)
+            total, lost = add_exactly(total, lost, reward)
         arms.mean[arm] = mean_over_cases(total + lost, cases, arms.bar)
 
 
@@ -143,7 +143,7 @@ def draw_counted_cases(arms: Arms, proof: Proof, state: Words) -> None:
     for arm in range(len(arms.mean)):
         total, lost = 0.0, 0.0
         for case in range(cases):
-            total, lost = added(total, lost, value_of_case(arms, proof, arm, case))
+            total, lost = add_exactly(total, lost, value_of_case(arms, proof, arm, case))
         arms.mean[arm] = mean_over_cases(total + lost, cases, arms.bar)
 
 
@@ -170,13 +170,13 @@ def draw_counted(arms: Arms, arm: int, state: Words) -> float:
         other = drawn(arms, base, state)
     arms.drawn[0] = reward
     arms.drawn[1] = other
-    return count(arms.measure, reward, other)
+    return count_for_question(arms.measure, reward, other)
 
 
 def observed(board: Board, arms: Arms, arm: int, reward: float) -> None:
     """Observe the value of a pull that counts, or a reward of the baseline."""
     if COUNTS and arm == arms.base:
-        observe(board, arm, 0.0, reward)
+        observe_reward(board, arm, 0.0, reward)
     else:
         saw(board, arms, arm, reward)
 
@@ -253,7 +253,7 @@ def run_at_once(
             while issued < until:
                 if CERTIFIES and is_over(board, proof):
                     break  # the remaining checkpoints measure this final state
-                arm = choose_for(board, other, rule, issued + 1)
+                arm = choose_arm_for(board, other, rule, issued + 1)
                 if arm < 0:  # cannot happen; the test lets the compiler drop its checks for negative indices
                     break
                 issued += 1
@@ -322,7 +322,7 @@ def run_delayed(
         clock, barrier, column, told, hung = 0.0, 0.0, 0, 0, 0
         for issued in range(1, budget + 1):
             measures.in_flight[row, 0] = max(measures.in_flight[row, 0], capacity - free)
-            asked = choose_for(board, other, rule, issued)
+            asked = choose_arm_for(board, other, rule, issued)
             if IS_CUSTOM and is_refused(board, measures, row, asked):
                 return
             board.pending[asked] += 1

@@ -378,8 +378,8 @@ def plan(
     if setup.rules.needs_budget:
         remedy = "choose balanced, anytime-evt, ap-evt-pf, lsa, apt or uniform"
         raise InvalidInput("policy", str(setup.rules), "needs a budget, which is what a plan finds", remedy)
-    checks.whole("workers", workers, least=1, most=delays.MOST_PENDING)
-    checks.number("seconds per pull", seconds)
+    checks.checked_whole("workers", workers, least=1, most=delays.MOST_PENDING)
+    checks.checked_number("seconds per pull", seconds)
     checked(FEWEST, seed, threads)
     chosen = lines(setup.but(delay=_delay(workers, service, seconds)))
     shared = {"seed": seed, "threads": threads, "per_arm": False}

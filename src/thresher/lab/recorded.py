@@ -39,7 +39,7 @@ class Recorded:
             if not rewards:
                 raise InvalidInput("recorded arm", name, "has no reward", "record at least one reward of each arm")
             for reward in rewards:
-                checks.number(f"arm {name!r}, reward", reward)
+                checks.checked_number(f"arm {name!r}, reward", reward)
 
     @cached_property
     def samples(self) -> Reals:
@@ -87,7 +87,7 @@ class Recorded:
 def read(path: str | Path) -> Recorded:
     """Read recorded rewards. Errors name the line (the header is line 1) and the column."""
     text = read_text(str(path))
-    rows = results.read_rows(results.read_json_rows(text, str(path)), text, str(path))
+    rows = results.read_results(results.read_json_results(text, str(path)), text, str(path))
     return gather(rows, str(path))
 
 
@@ -148,7 +148,7 @@ class Cell(NamedTuple):
 def read_matrix(path: str | Path) -> Recorded:
     """Read a matrix of rewards. Errors name the line (the header is line 1) and the column."""
     text = read_text(str(path))
-    return gather_matrix(cells_in(results.read_json_rows(text, str(path)), text, str(path)), str(path))
+    return gather_matrix(cells_in(results.read_json_results(text, str(path)), text, str(path)), str(path))
 
 
 def cells_in(data: object, text: str, file: str) -> Iterator[Cell]:
@@ -164,7 +164,7 @@ def cells_in(data: object, text: str, file: str) -> Iterator[Cell]:
     columns, rows = read_csv(text, file)
     lower = [column.lower() for column in columns]
     if "reward" in lower:
-        results.check_columns(lower, ("arm", "case", "reward"), file, SHAPES)
+        results.check_result_columns(lower, ("arm", "case", "reward"), file, SHAPES)
         return _long((location, dict(zip(lower, cells, strict=True))) for location, cells in rows)
     return _wide([text_of_cell(column) for column in columns], rows, file)
 
@@ -245,4 +245,4 @@ def _text(value: object) -> str:
 
 
 def _reward(value: object) -> object:
-    return results.number_in_cell(value.strip() if isinstance(value, str) else value)
+    return results.number_in_result(value.strip() if isinstance(value, str) else value)

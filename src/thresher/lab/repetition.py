@@ -16,19 +16,29 @@ from ..core.certificate import (
     Docket,
     Ends,
     Stakes,
-    enqueue,
-    give_up,
-    note_lead,
-    reset,
-    settle_by_count,
-    tell,
-    try_again,
-    weigh,
+    certify_by_count,
+    enqueue_evidence,
+    give_up_evidence,
+    note_capital_lead,
+    reset_capital,
+    retry_evidence,
+    tell_evidence,
+    weigh_evidence,
 )
-from ..core.error_rate import LISTS, Ranking, clear, closed, update
-from ..core.kernel import SHUT, Board, Rule, is_above, observe, set_shut, stays_shut
-from ..core.places import FREE, KNOWN, Sheet, case_at, fill_place, free_place, is_finished, key_of, take_place
-from ..core.question import Measure, count
+from ..core.error_rate import LISTS, Ranking, clear_error_lists, closed_by_error_rate, update_error_rank
+from ..core.kernel import SHUT, Board, Rule, is_above, observe_reward, set_shut, stays_shut
+from ..core.places import (
+    FREE,
+    KNOWN,
+    Sheet,
+    are_places_finished,
+    case_at_place,
+    fill_place,
+    free_place,
+    place_key,
+    take_place,
+)
+from ..core.question import Measure, count_for_question
 from .families import Reals
 from .streams import PULLS, Words, start
 
@@ -164,7 +174,7 @@ def saw(board: Board, arms: Arms, arm: int, reward: float) -> None:
     if arms.least != 0.0 or arms.most != 1.0:
         scaled = (reward - arms.least) / (arms.most - arms.least)
         arms.drawn[2] = scaled
-    observe(board, arm, scaled, reward)
+    observe_reward(board, arm, scaled, reward)
 
 
 def note(trace: Trace, pull: int, arm: int, reward: float, other: float) -> None:
@@ -287,7 +297,7 @@ def open_proof(board: Board, proof: Proof) -> None:
         docket.committed[arm] = 0
         docket.charged[arm] = 0
         docket.settled[arm] = OPEN
-        reset(proof.capitals[arm])
+        reset_capital(proof.capitals[arm])
     for arm in range(len(sheet.lowest)):
         sheet.lowest[arm] = 0
         sheet.least[arm] = 0.0
@@ -296,7 +306,7 @@ def open_proof(board: Board, proof: Proof) -> None:
             sheet.state[arm][place] = FREE
             sheet.entry[arm][place] = 0
     if proof.ranking.level > 0.0:
-        clear(proof.ranking)
+        clear_error_lists(proof.ranking)
     proof.open[0] = len(docket.first)
     proof.above[0] = 0
     if proof.base >= 0:
@@ -310,7 +320,7 @@ def is_over(board: Board, proof: Proof) -> bool:
     if proof.awaited[0] > 0:  # the baseline goes through its cases
         return bool(proof.open[0] == 0)
     settled = proof.docket.settled
-    return is_finished(proof.sheet, settled, board.pending, proof.open[0], proof.above[0], proof.find)
+    return are_places_finished(proof.sheet, settled, board.pending, proof.open[0], proof.above[0], proof.find)
 
 
 def issue(proof: Proof, arm: int, pull: int) -> None:
@@ -323,16 +333,16 @@ def issue(proof: Proof, arm: int, pull: int) -> None:
     if arm == proof.base:
         return
     if is_new:
-        enqueue(docket, arm, pull)
+        enqueue_evidence(docket, arm, pull)
     else:
-        try_again(docket, sheet.entry[arm][sheet.place[pull]])
+        retry_evidence(docket, sheet.entry[arm][sheet.place[pull]])
 
 
 def reconsider(board: Board, proof: Proof, arm: int) -> None:
     """Note whether the arm still takes pulls."""
     pending, shut = board.pending[arm], SHUT
     if not stays_shut(arm, proof.base, proof.sheet.cases, proof.awaited[0] > 0):
-        shut = closed(proof.ranking, proof.docket, proof.sheet, arm, pending, proof.capitals[arm])
+        shut = closed_by_error_rate(proof.ranking, proof.docket, proof.sheet, arm, pending, proof.capitals[arm])
     proof.open[0] += set_shut(board, arm, shut)
 
 
@@ -346,7 +356,9 @@ def rank(board: Board, proof: Proof, arm: int, counted: bool) -> int:
     """Rank the arm again; return how many arms this settled. Nothing is ranked unless the error rate is bounded."""
     if proof.ranking.level <= 0.0:
         return 0
-    count = update(proof.ranking, proof.docket, board, proof.sheet, arm, proof.capitals[arm], proof.stakes, counted)
+    count = update_error_rank(
+        proof.ranking, proof.docket, board, proof.sheet, arm, proof.capitals[arm], proof.stakes, counted
+    )
     for index in range(count):
         settled(board, proof, proof.ranking.newly_settled[index])
     reconsider(board, proof, arm)
@@ -360,22 +372,22 @@ def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: f
         entry = sheet.entry[arm][sheet.place[pull]]
     if lost and sheet.cases > 0:
         free_place(sheet, arm, sheet.place[pull])
-        give_up(docket, entry, FREED)
+        give_up_evidence(docket, entry, FREED)
     elif lost:
-        give_up(docket, entry, proof.lost)
+        give_up_evidence(docket, entry, proof.lost)
     else:
-        tell(docket, arm, entry, (reward - arms.least) / (arms.most - arms.least))
+        tell_evidence(docket, arm, entry, (reward - arms.least) / (arms.most - arms.least))
     if sheet.cases > 0 and not lost:
         fill_place(sheet, arm, sheet.place[pull], KNOWN)
         before = docket.settled[arm]
         ends = Ends(arms.least, arms.most, arms.bar, arms.low_edge, arms.high_edge)
-        counted = settle_by_count(docket, board, sheet, arm, ends)
+        counted = certify_by_count(docket, board, sheet, arm, ends)
         if not counted:  # where bets were wrong, the label has changed
             proof.above[0] += int(docket.settled[arm] == ABOVE) - int(before == ABOVE)
-    if weigh(docket, board, sheet, arm, proof.capitals[arm], proof.stakes) or counted:
+    if weigh_evidence(docket, board, sheet, arm, proof.capitals[arm], proof.stakes) or counted:
         settled(board, proof, arm)
     if proof.find > 0:
-        note_lead(board, arm, proof.capitals[arm])
+        note_capital_lead(board, arm, proof.capitals[arm])
     if sheet.cases > 0:
         reconsider(board, proof, arm)
 
@@ -411,7 +423,7 @@ def learn_baseline(board: Board, proof: Proof, arm: int, pull: int, lost: bool) 
     place = proof.sheet.place[pull]
     if lost:
         free_place(proof.sheet, arm, place)
-        give_up(proof.docket, pull, FREED)
+        give_up_evidence(proof.docket, pull, FREED)
     else:
         fill_place(proof.sheet, arm, place, KNOWN)
         proof.awaited[0] -= 1
@@ -426,7 +438,7 @@ def learn_baseline(board: Board, proof: Proof, arm: int, pull: int, lost: bool) 
 def case_of(arms: Arms, arm: int, place: int, cases: int) -> int:
     """The case at a place of an arm, in the order of a live study with this repetition's seed."""
     seed = arms.order[0]
-    return case_at(place, cases, key_of(2 * arm, seed), key_of(2 * arm + 1, seed))
+    return case_at_place(place, cases, place_key(2 * arm, seed), place_key(2 * arm + 1, seed))
 
 
 def value_of_case(arms: Arms, proof: Proof, arm: int, case: int) -> float:
@@ -436,13 +448,13 @@ def value_of_case(arms: Arms, proof: Proof, arm: int, case: int) -> float:
         other = float(proof.values[arms.base, case])
     arms.drawn[0] = reward
     arms.drawn[1] = other
-    return reward if arm == arms.base else count(arms.measure, reward, other)
+    return reward if arm == arms.base else count_for_question(arms.measure, reward, other)
 
 
 def mean_counted(arms: Arms, mean: float, other: float) -> float:
     """The true mean of what counts, unless that is a share, from the means of the arm and of the baseline."""
     measure = arms.measure
-    value = count(measure, mean, other)
+    value = count_for_question(measure, mean, other)
     if measure.paired and measure.sign * mean >= measure.sign * other + arms.bar:  # on the bar, up to rounding
         return max(value, arms.bar)
     return value

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..core.sentences import question_of, wording_of
+from ..core.sentences import question_sentence_of, wording_of
 from ..text.escapes import csv_line
 from .families import Reals
 from .repetition import Measures
@@ -313,7 +313,7 @@ class Result:
             "policy": str(setup.rules),
             "family": setup.family,
             "arms": setup.arms,
-            "question": question_of(setup.spec),
+            "question": question_sentence_of(setup.spec),
             **{name: value for name, value in wording_of(setup.spec).asked.items() if name != "unit"},
             "baseline": setup.baseline,
             "bounds": list(setup.bounds),

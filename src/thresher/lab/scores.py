@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numba
 
 from ..core import custom_scores, kernel
-from ..core.kernel import Board, Rule, apt, cheapest, doubled, evt, evt_pf, evt_supplement, lsa, uniform
+from ..core.kernel import Board, Rule, apt, cheapest, doubled_exploration, evt, evt_pf, evt_supplement, lsa, uniform
 from ..core.policies import DOUBLING, Policy
 from ..errors import InvalidInput, ScoreFailed
 from .repetition import INVALID, Measures
@@ -23,21 +23,21 @@ APT, EVT, EVT_SUPPLEMENT, EVT_PF, LSA, CHEAPEST, OWN = range(1, len(NAMES) + 1)
 IS_CUSTOM = False  # whether loops are compiled with a user's function, which has the number OWN
 
 
-def numbered(rule: Rule, *, is_custom: bool = False) -> Any:
+def numbered_score(rule: Rule, *, is_custom: bool = False) -> Any:
     """The rule as compiled code takes it."""
     return rule._replace(formula=OWN if is_custom else NAMES.index(rule.formula.__name__))  # type: ignore[arg-type]
 
 
-def custom(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+def custom_score(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
     """`compiler.py` puts the user's function in its place."""
     return weight
 
 
-def applied(rule: Any, gap: float, scatter: float, seen: int, weight: float) -> float:
+def apply_formula(rule: Any, gap: float, scatter: float, seen: int, weight: float) -> float:
     """The value of the rule's formula, or INVALID; it replaces the function of this name in `kernel.py`."""
     number, exploration = rule.formula, rule.exploration
     if IS_CUSTOM and number == OWN:
-        value = float(custom(gap, scatter, seen, weight, exploration))
+        value = float(custom_score(gap, scatter, seen, weight, exploration))
         return value if value >= 0.0 else INVALID
     if number == EVT:
         return evt(gap, scatter, seen, weight, exploration)
@@ -83,12 +83,12 @@ def score_failed(policy: Policy, invalid: InvalidScore, measures: Measures, boar
     if policy.exploration == DOUBLING:
         on_board = int(board.seen.sum() + board.pending.sum())
         issued = max(on_board, int(measures.used[row, 0]))  # only the delayed loop loses pulls, and counts
-        rule = rule._replace(exploration=doubled(rule.exploration, issued, len(board.seen)))
+        rule = rule._replace(exploration=doubled_exploration(rule.exploration, issued, len(board.seen)))
     plain: Any = Board(*(column.tolist() for column in board))
     rule = rule._replace(formula=policy.scored_by())
     for arm in range(len(plain.seen)) if invalid.arm is None else [invalid.arm]:
         try:
-            kernel.score(plain, arm, rule)
+            kernel.score_arm(plain, arm, rule)
         except custom_scores.Refused as refused:
             return refused.of_arm(policy.formula, arm, where)
     # only compiled code broke the rule: a logarithm may round differently
@@ -99,7 +99,7 @@ def score_failed(policy: Policy, invalid: InvalidScore, measures: Measures, boar
 
 
 @cache
-def compiled(formula: str, digest: str) -> Any:
+def compiled_score(formula: str, digest: str) -> Any:
     """The user's function, compiled, or an error that says why it cannot be."""
     function: FunctionType = custom_scores.registered_score(formula, digest).function
     _check(formula, function)

@@ -12,7 +12,7 @@ import numpy as np
 from ..core import checks, policies, state
 from ..core.certificate import Stakes
 from ..core.named_items import MOST_CASES
-from ..core.parameters import BARS, DEFAULTS, PARAMETERS, Bounds, Guarantee, check_bounds
+from ..core.parameters import BARS, DEFAULTS, PARAMETERS, Bounds, Guarantee, check_bounds_parameter
 from ..core.policies import Policy
 from ..core.question import PLAIN
 from ..core.spec import CONFIDENCE, Spec
@@ -108,17 +108,17 @@ bernoulli, beta, normal, clipped, constant
                 )
             put(self, "family", self.recorded.family)
             put(self, "arms", len(self.recorded.names))
-        put(self, "arms", checks.whole("arms", self.arms, least=1, most=MOST_ARMS))
-        cases = checks.whole("cases", self.cases, least=0, most=MOST_CASES)
+        put(self, "arms", checks.checked_whole("arms", self.arms, least=1, most=MOST_ARMS))
+        cases = checks.checked_whole("cases", self.cases, least=0, most=MOST_CASES)
         if self.budget is None:
             put(self, "budget", self.arms * max(cases, self.rules.warmup) if cases else BUDGET)
-        put(self, "budget", checks.whole("budget", self.budget, least=1, most=MOST_PULLS))
+        put(self, "budget", checks.checked_whole("budget", self.budget, least=1, most=MOST_PULLS))
         if self.bounds is None:
             if self.share is None and self.ratio is None:
                 remedy = "give bounds, or ask about a share"
                 raise InvalidInput("bounds", None, "the laboratory draws rewards within bounds", remedy)
             put(self, "bounds", DEFAULTS["bounds"])
-        put(self, "bounds", check_bounds("bounds", self.bounds))
+        put(self, "bounds", check_bounds_parameter("bounds", self.bounds))
         if self.at_least is None and self.at_most is None and self.baseline is None:
             put(self, "at_least", BAR)
         put(self, "spec", self._specified())
@@ -133,7 +133,7 @@ bernoulli, beta, normal, clipped, constant
         question = {own.name: getattr(self, own.name) for own in fields(self) if own.name in PARAMETERS}
         names = [f"arm {arm}" for arm in range(self.arms)] if self.recorded is None else self.recorded.names
         if self.baseline is not None:
-            if checks.whole("baseline", self.baseline, least=0) >= self.arms:
+            if checks.checked_whole("baseline", self.baseline, least=0) >= self.arms:
                 rule = f"is not the number of one of {plural(self.arms, 'arm')}"
                 raise InvalidInput("baseline", self.baseline, rule, "they are numbered from 0")
             question["baseline"] = names[self.baseline]
@@ -161,7 +161,7 @@ bernoulli, beta, normal, clipped, constant
         least, most = self.spec.span
         slack = 0.0 if self.certifies else self.rules.slack * (most - least)
         value = (self.tolerance if self.certifies else slack) if self.within is None else self.within
-        object.__setattr__(self, "within", checks.number("within", value))
+        object.__setattr__(self, "within", checks.checked_number("within", value))
         if self.within < 0.0 or (self.certifies and self.within != self.tolerance):
             rule = "must be at least 0, and with certificates it is the tolerance"
             raise InvalidInput("within", self.within, rule, "leave it out")
@@ -185,7 +185,10 @@ bernoulli, beta, normal, clipped, constant
         return float((self.mean_ranges[0] - spread).min())
 
     def _check_lost(self) -> None:
-        for name, shares in (("lost", checks.pair("lost", self.lost)), ("hung", (checks.number("hung", self.hung),))):
+        for name, shares in (
+            ("lost", checks.checked_pair("lost", self.lost)),
+            ("hung", (checks.checked_number("hung", self.hung),)),
+        ):
             for share in shares:
                 if not 0.0 <= share < 1.0:
                     raise InvalidInput(name, share, "must be a share from 0 to below 1")
@@ -237,7 +240,7 @@ bernoulli, beta, normal, clipped, constant
     @property
     def stakes(self) -> Stakes:
         """The stakes of the certificates; without certificates the level is infinite."""
-        return state.stakes_of(self.spec)
+        return state.state_stakes(self.spec)
 
     @cached_property
     def mean_ranges(self) -> tuple[Reals, Reals]:
@@ -309,7 +312,7 @@ def _checkpoints(checkpoints: Sequence[int], budget: int, least: int) -> tuple[i
     if not checkpoints:
         steps = (digit * 10**power for power in range(13) for digit in (1, 2, 5))
         return (*(step for step in steps if least <= step < budget), budget)
-    points = tuple(checks.whole("checkpoint", point, least=1, most=budget) for point in checkpoints)
+    points = tuple(checks.checked_whole("checkpoint", point, least=1, most=budget) for point in checkpoints)
     if any(earlier >= later for earlier, later in pairwise(points)):
         raise InvalidInput("checkpoints", checkpoints, "must increase")
     return points if points[-1] == budget else (*points, budget)

@@ -13,7 +13,7 @@ import numpy as np
 from ..core import checks, state
 from ..core.certificate import CHARGED, LEFT_OUT
 from ..core.kernel import Board, Rule
-from ..core.policies import second_rule
+from ..core.policies import second_policy_rule
 from ..errors import InvalidInput
 from ..text.machine import available_cores
 from ..text.quantities import edges
@@ -153,9 +153,9 @@ def checked(repetitions: int, seed: int, threads: int | None = None) -> tuple[in
     Traceback (most recent call last):
     thresher.errors.InvalidInput: repetitions 0: must be a whole number of at least 1
     """
-    repetitions = checks.whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
-    threads = checks.whole("threads", available_cores() if threads is None else threads, least=1, most=1024)
-    return repetitions, checks.whole("seed", seed, least=0), threads
+    repetitions = checks.checked_whole("repetitions", repetitions, least=1, most=MOST_REPETITIONS)
+    threads = checks.checked_whole("threads", available_cores() if threads is None else threads, least=1, most=1024)
+    return repetitions, checks.checked_whole("seed", seed, least=0), threads
 
 
 def prepared(setup: Setup, played_as: compiler.Kind) -> Callable[..., None]:
@@ -186,8 +186,8 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     ([1, -1, 2, -2, 3, -3, 4, -4], [0, 0, 1, 1, 0, 0, 1, 1])
     """
     check_setup(setup)
-    repetition = checks.whole("repetition", repetition, least=0, most=MOST_REPETITIONS - 1)
-    seed = checks.whole("seed", seed, least=0)
+    repetition = checks.checked_whole("repetition", repetition, least=0, most=MOST_REPETITIONS - 1)
+    seed = checks.checked_whole("seed", seed, least=0)
     certifies, size = setup.certifies, 2 * setup.budget
     if size > MOST_CELLS or (repetition + 1) * len(setup.checkpoints) > MOST_CELLS:
         rule = f"of repetition {repetition:,} is more than memory should hold"
@@ -233,14 +233,14 @@ def rules(setup: Setup) -> tuple[Rule, Rule]:
     """The initial rule of each tournament."""
     constant = setup.spec.settling_constant
     first = setup.rules.rule(
-        *state.aim_of(setup.stakes, finds=setup.find is not None),
+        *state.state_aim(setup.stakes, finds=setup.find is not None),
         arms=setup.arms,
         budget=setup.budget,
         constant=constant,
         cases=setup.cases,
         finds=setup.find is not None,
     )
-    return first, second_rule(first, constant, setup.cases)
+    return first, second_policy_rule(first, constant, setup.cases)
 
 
 def _arguments(
@@ -250,7 +250,7 @@ def _arguments(
     other = board if setup.rules.second is None else state.second_board(board, zeros)
     random_state, delay = np.zeros(4, np.uint64), setup.timing
     mine, other_rule = rules(setup)
-    numbered = scores.numbered(mine, is_custom=setup.rules.is_custom), scores.numbered(other_rule)
+    numbered = scores.numbered_score(mine, is_custom=setup.rules.is_custom), scores.numbered_score(other_rule)
     fixed = (numbered, blank_arms(setup), measures, written, random_state, _proof(setup, certifies))
     shared = (seed, begin, end, (board, other), *fixed)
     if delay.model == NONE:

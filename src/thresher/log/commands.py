@@ -193,8 +193,8 @@ def _is_same(ledger: State, pull: int, values: Sequence[float]) -> bool:
 
 def _remarks(note: str | None, cost: float | None) -> Remarks:
     """What is said about a reward, without secrets."""
-    words = None if note is None else storable_reason(masked(checks.text("note", note))) or None
-    return Remarks(note=words, cost=None if cost is None else checks.number("cost", cost, 0.0) + 0.0)  # no −0
+    words = None if note is None else storable_reason(masked(checks.checked_text("note", note))) or None
+    return Remarks(note=words, cost=None if cost is None else checks.checked_number("cost", cost, 0.0) + 0.0)  # no −0
 
 
 def _in_words(remarks: Remarks) -> str:
@@ -221,7 +221,7 @@ def both_rewards(reward: object) -> tuple[object, object]:
 def drop(draft: Draft, which: Pull | int | str, cause: Cause, reason: str) -> None:
     """Drop a pull, and retire its arm if that was one failure too many. Dropping it again writes nothing."""
     ledger = draft.ledger
-    checks.text("reason", reason)
+    checks.checked_text("reason", reason)
     pull = pull_id_in(ledger, which)
     state, failure = ledger.pull_state[pull - 1], ledger.spec.failure
     if state in (DROPPED, OUTSIDE):
@@ -255,7 +255,7 @@ def extend(draft: Draft, budget: int) -> None:
 def retire(draft: Draft, arm: str, reason: str) -> None:
     number = draft.ledger.spec.arm(arm)
     if number not in draft.ledger.retired:
-        draft.write("retired", arm=number, reason=checks.text("reason", reason))
+        draft.write("retired", arm=number, reason=checks.checked_text("reason", reason))
 
 
 def restore(draft: Draft, arm: str) -> None:
@@ -281,7 +281,7 @@ def record_files(draft: Draft, digests: Mapping[str, str]) -> None:
 
 def _prove_wrong(draft: Draft, pull: int, arm: int, error: OutsideBounds, remarks: Remarks) -> None:
     ledger = draft.ledger
-    state, reward = ledger.state_of(pull), checks.finite(float(error.value))  # type: ignore[arg-type]
+    state, reward = ledger.state_of(pull), checks.checked_finite(float(error.value))  # type: ignore[arg-type]
     if state in (PENDING, DROPPED) or arm not in ledger.outside:
         low, high = ledger.spec.bounds or ledger.spec.span
         reason = f"pull {pull} returned {error.value!r}, outside the bounds ({low:g}, {high:g})"

@@ -14,7 +14,7 @@ from typing import TypeVar, TypeVarTuple
 
 from ..core import ledger as ledgers
 from ..core import validity
-from ..core.events import NO_EVENT, Event, EventCause, Kind, time_text
+from ..core.events import NO_EVENT, Event, EventCause, Kind, event_time_text
 from ..core.state import State
 from ..errors import (
     CannotGoOn,
@@ -83,7 +83,7 @@ class Draft:
         except ValueError:  # such as a number that is too large: the validity check has a better message
             validity.check_event(self.ledger, Event._make((*fields, None)))
             raise
-        ledgers.apply(self.ledger, event)
+        ledgers.apply_to_ledger(self.ledger, event)
         self.events.append(event)
 
 
@@ -212,7 +212,7 @@ class Journal:
             for page in log_pages(self._store, self.study, ledger.last):
                 self._ledger = None
                 for event in page:
-                    ledgers.apply(ledger, event)
+                    ledgers.apply_to_ledger(ledger, event)
                 self._ledger = ledger
             return ledger
         except (ThresherError, *NO_EVENT) as error:
@@ -234,9 +234,9 @@ class Journal:
             if mine is not None and not has_event(self._store, self.study, mine):
                 rule = f"was set back while this agent worked on it: event {mine.seq}, which was acknowledged, is gone"
                 raise StudyDeleted("study", self.study, rule, "open it again to go on with what is there")
-            ledger = ledgers.state_after_created(first)
+            ledger = ledgers.ledger_after_created(first)
             for event in events:
-                ledgers.apply(ledger, event)
+                ledgers.apply_to_ledger(ledger, event)
         except StudyDeleted:
             raise
         except UnknownStudy:
@@ -248,7 +248,7 @@ class Journal:
             raise
         except (ThresherError, *NO_EVENT) as error:
             raise damaged_log(self.study, f"event {ledger.seq + 1 if ledger else 1}: {error}") from None
-        self._birth, self.created, self._ledger = first.key, time_text(first.time), ledger
+        self._birth, self.created, self._ledger = first.key, event_time_text(first.time), ledger
         return ledger
 
     def _forked(self) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ..core import kernel
 from ..core.events import Cause
-from ..core.places import mixed_word
+from ..core.places import mixed_place_word
 from ..core.state import State
 from ..errors import AlreadyTold, CannotGoOn, EvaluationFailed, error_line, shown
 from ..study import Pull, Study, give_up, peek
@@ -263,7 +263,9 @@ class Watch:
 
         def least_failed(ledger: State) -> tuple[str | None, bool]:
             takes = [arm for arm in range(len(names)) if ledger.board.shut[arm] != kernel.SHUT]
-            ranks = [(self._failed[names[arm]], not ledger.board.seen[arm], mixed_word(arm, 1), arm) for arm in takes]
+            ranks = [
+                (self._failed[names[arm]], not ledger.board.seen[arm], mixed_place_word(arm, 1), arm) for arm in takes
+            ]
             if not ranks:
                 return None, False
             failures, is_new, _, arm = min(ranks)

@@ -114,9 +114,9 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("timeout", "seconds", "give_up"):
             if getattr(self, name) is not None:
-                checks.seconds(name, getattr(self, name))
+                checks.checked_seconds(name, getattr(self, name))
         if self.in_flight is not None:
-            checks.whole("in_flight", self.in_flight, least=1)
+            checks.checked_whole("in_flight", self.in_flight, least=1)
 
 
 def run_on(engine: Engine, study: Study, limits: Limits, on_progress: Callable[[Progress], object] | None) -> None:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator
 from starlette.concurrency import run_in_threadpool
 
 from ..core import checks
-from ..core.checks import finite
+from ..core.checks import checked_finite
 from ..core.pulls import pull_id_in, pull_json
 from ..create import create_from_spec
 from ..log.reader import log_section
@@ -191,7 +191,7 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
 
         late = await served.write(act, agent)
         rewards = told.reward if isinstance(told.reward, list) else [told.reward]
-        numbers = [finite(checks.as_float(reward) or 0.0) for reward in rewards]  # JSON has no infinity
+        numbers = [checked_finite(checks.as_float(reward) or 0.0) for reward in rewards]  # JSON has no infinity
         return AsciiJson({"pull": told.pull, "reward": numbers if len(numbers) > 1 else numbers[0], "late": late})
 
     @api.post("/studies/{study}/renew", response_model=models.Pulls)

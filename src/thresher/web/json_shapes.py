@@ -7,13 +7,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.events import Event, remarks_of, to_json
+from ..core.events import Event, event_remarks, event_to_json
 from ..core.hard_cases import hardest_cases, seen_cases
 from ..core.row_text import COLUMNS as OF_ARMS
-from ..core.row_text import DETAILS, cells, further
+from ..core.row_text import DETAILS, row_detail_headings, row_text_cells
 from ..core.rows import ORDER, Row
 from ..core.sentences import SIGNS, Wording, wording_of
-from ..core.sentences import short as short_name
+from ..core.sentences import short_in_sentence as short_name
 from ..core.spec import Spec
 from ..core.state import State
 from ..text.escapes import visible
@@ -65,7 +65,7 @@ def asked_json(wording: Wording) -> dict[str, Any]:
         "tolerance": wording.tolerance,
         "edges": wording.edges,
         "estimate_head": OF_ARMS["estimate"].head(wording),
-        "details": further(wording),
+        "details": row_detail_headings(wording),
         "failing": failing(wording),
         "axis": axis_of(wording),
         "hover": hover_of(wording),
@@ -196,7 +196,7 @@ def columns_of(row: Row, wording: Wording, *, outside: bool) -> tuple[Any, ...]:
     answer = (CODES[row.standing], reached, int(row.certified), *map(short, (row.mean, row.low, row.high)))
     counts = (row.seen, row.pending, row.failures, row.left, int(outside))
     is_base = row.standing == "baseline"  # it is compared with nothing
-    shown = cells([row], wording, TEXTS, keep=TEXTS, none="" if is_base else "–")
+    shown = row_text_cells([row], wording, TEXTS, keep=TEXTS, none="" if is_base else "–")
     estimate = None if is_base and wording.asks != "mean" else row.estimate
     numbers = map(short, (estimate, row.median, row.quantile, row.baseline))
     return (*answer, *counts, *numbers, [text for [(text, _)] in shown.values()], row.qualifier)
@@ -225,7 +225,7 @@ def cases_json(ledger: State, limit: int) -> dict[str, Any]:
 
 def event_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
     """An event as the library writes it, with the arm's name in place of its number."""
-    data = to_json(event)
+    data = event_to_json(event)
     data["arm"] = None if event.arm is None else arms[event.arm]
     del data["key"]  # it belongs to the caller who chose it
     return data
@@ -250,7 +250,7 @@ def said(event: Event, wording: Wording) -> str:
     text, reason = WORDS.get(event.kind, event.kind), event.reason
     if event.kind == "told":
         text = f"{'late ' if event.late else ''}reward {wording.amount(event.reward)}"
-        remarks = None if event.cause == "failed" else remarks_of(event)
+        remarks = None if event.cause == "failed" else event_remarks(event)
         if remarks is not None:
             text += "" if remarks.baseline is None else f", {wording.baseline} {wording.amount(remarks.baseline)}"
             text += "" if remarks.cost is None else f", cost {remarks.cost:g}"

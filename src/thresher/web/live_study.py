@@ -13,15 +13,15 @@ from typing import Any, TypeVar
 
 from ..core import certificate, forecast, sentences
 from ..core import guarantee as guarantees
-from ..core.certificate import BETS, Stakes, mean_of
+from ..core.certificate import BETS, Stakes, mean_capital
 from ..core.events import BLAMED, DROPPED, LATE, OUTSIDE, PENDING, STATES, Event
-from ..core.intervals import Commit, Interval, committed
-from ..core.row_text import DETAILS, cells
+from ..core.intervals import Commit, Interval, committed_for_interval
+from ..core.row_text import DETAILS, row_text_cells
 from ..core.rows import MOST, ORDER, Row, row_of
 from ..core.sentences import Wording
 from ..core.spec import Spec
 from ..core.state import State
-from ..core.verdict import Verdict, full_run, verdict_of
+from ..core.verdict import Verdict, verdict_full_run, verdict_of
 from ..log.reader import log_section
 from ..log.store import Store
 from ..text.quantities import duration, speed
@@ -102,7 +102,7 @@ class LiveStudy:
             return {
                 "format": 1,
                 "study": self.follower.name,
-                "question": sentences.question_of(spec),
+                "question": sentences.question_sentence_of(spec),
                 "arms": len(spec.arms),
                 **asked_json(self._look),
                 "bounds": spec.bounds,
@@ -122,19 +122,19 @@ class LiveStudy:
         reached, missed = tally.count("reaches"), tally.count("misses")
         counts = reached, missed, tally.count("open", "retired")
         if look.find is None:
-            answer = sentences.answer(look, *counts, certifies=ledger.certifies)
+            answer = sentences.answer_sentence(look, *counts, certifies=ledger.certifies)
         else:
             names = [self.arms[arm] for arm in tally.reached()]
-            answer = sentences.found(names, look.find, *counts[1:], done=ledger.done)
-        question = sentences.question_of(ledger.spec)
-        left, full = forecast.left(ledger, self._left), full_run(ledger)
+            answer = sentences.found_sentence(names, look.find, *counts[1:], done=ledger.done)
+        question = sentences.question_sentence_of(ledger.spec)
+        left, full = forecast.forecast_left(ledger, self._left), verdict_full_run(ledger)
         is_over = ledger.done and not ledger.pending
         seconds_left = None if left is None or rate <= 0 or is_over else (left + ledger.pending) / rate
         return {
             "seq": ledger.seq,
             "answer": answer,
             "headline": f"{question} {answer}" if counts[-1] else answer,
-            "spent": sentences.spent(
+            "spent": sentences.spent_sentence(
                 ledger.issued, ledger.pending, ledger.budget, full, ledger.cost, left=left, done=ledger.done
             ),
             **dict(zip(("reached", "missed", "open"), counts, strict=True)),
@@ -146,12 +146,12 @@ class LiveStudy:
             "rate": short(rate),
             "seconds_left": short(seconds_left),
             "facts": {
-                "pulls": sentences.pulls_taken(ledger.issued, ledger.budget, full).replace(" pulls", ""),
-                "cost": None if ledger.cost is None else sentences.cost_taken(ledger.cost, ledger.issued, full),
+                "pulls": sentences.pulls_in_sentence(ledger.issued, ledger.budget, full).replace(" pulls", ""),
+                "cost": None if ledger.cost is None else sentences.cost_in_sentence(ledger.cost, ledger.issued, full),
                 "rate": speed(rate) if rate else "–",
                 "left": "nothing" if is_over else left_text(left, ledger.pending, seconds_left),
             },
-            "origin": f"Rewards since {sentences.plain_time(self.follower.created)}." if ledger.told else None,
+            "origin": f"Rewards since {sentences.time_in_sentence(self.follower.created)}." if ledger.told else None,
             "head": ledger.head and ledger.head[:SHORT],
             "last_reward": self._told_times[-1] if self._told_times else None,
         }
@@ -224,7 +224,7 @@ def left_text(left: int | None, pending: int, seconds: float | None) -> str:
     """
     if left is None:
         return "–"
-    pulls = sentences.remaining(left).removesuffix(" left") if left else f"{pending:,} pending"
+    pulls = sentences.remaining_in_sentence(left).removesuffix(" left") if left else f"{pending:,} pending"
     return pulls if seconds is None else f"{pulls}, {duration(seconds)}"
 
 
@@ -248,14 +248,14 @@ def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], St
     row = row_of(ledger, arm)
     pulls = [pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm]
     rewards = [_pull_json(ledger, arm, pull, wording) for pull in pulls[-MOST_REWARDS:]]
-    commits = committed(ledger, arm)[:MOST_REPLAYED] if ledger.certifies else []
+    commits = committed_for_interval(ledger, arm)[:MOST_REPLAYED] if ledger.certifies else []
     commits = [commit._replace(pull=ledger.pull_number[commit.pull - 1]) for commit in commits]
     data = {
         "format": 1,
         "seq": ledger.seq,
         "index": arm,
-        "question": sentences.question_of(spec),
-        "answer": sentences.standing(row, outside=ledger.is_outside(arm)),
+        "question": sentences.question_sentence_of(spec),
+        "answer": sentences.standing_sentence(row, outside=ledger.is_outside(arm)),
         **asked_json(wording),
         "facts": arm_facts(row, wording),
         "amounts": {} if wording.ratio is not None else amounts_of(wording),
@@ -278,12 +278,12 @@ def arm_facts(row: Row, wording: Wording) -> list[tuple[str, str]]:
     if row.standing == "baseline":
         return [("mean", wording.amount(row.mean))]
     names = ("estimate", "between")
-    texts = {head: text or "–" for head, [(text, _)] in cells([row], wording, names, keep=names).items()}
+    texts = {head: text or "–" for head, [(text, _)] in row_text_cells([row], wording, names, keep=names).items()}
     texts["interval"] = texts.pop("between")
     texts["bar"] = wording.estimate(wording.bar, exact=True)
     if wording.asks == "share" and wording.baseline is None:
         texts["limit"] = wording.amount(wording.stated_bar, exact=True)
-    further = cells([row], wording, DETAILS, keep=DETAILS)
+    further = row_text_cells([row], wording, DETAILS, keep=DETAILS)
     return [*texts.items(), *((head, text or "–") for head, [(text, _)] in further.items())]
 
 
@@ -318,12 +318,12 @@ def _evidence(commits: list[Commit], stakes: Stakes, spec: Spec) -> Iterator[dic
     """
     if not commits:
         return
-    capital = certificate.fresh()
+    capital = certificate.fresh_capital()
     interval = Interval(1.0 / stakes.level)
     for commit in commits:
-        certificate.bet(capital, stakes, commit.low, commit.high, commit.low_bar, commit.high_bar)
+        certificate.bet_capital(capital, stakes, commit.low, commit.high, commit.low_bar, commit.high_bar)
         interval.feed(commit)
         ends = sorted(spec.shown(spec.unscale(side.end)) for side in (interval.low, interval.high))
-        reaching, missing = (short(min(mean_of(capital, start), MOST)) for start in (0, BETS))
+        reaching, missing = (short(min(mean_capital(capital, start), MOST)) for start in (0, BETS))
         span = {"low": short(ends[0]), "high": short(ends[1])}
         yield {"number": commit.pull, "reaching": reaching, "missing": missing, **span}

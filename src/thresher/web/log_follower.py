@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..core import ledger as ledgers
-from ..core.events import NO_EVENT, Event, time_text
-from ..core.rows import Standing, reaches, standing
+from ..core.events import NO_EVENT, Event, event_time_text
+from ..core.rows import Standing, row_reaches, row_standing
 from ..core.state import State
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy
 from ..log.reader import damaged_log, log_pages, log_section, unknown_study
@@ -38,7 +38,7 @@ class Tally:
         self._counts = Counter({self._stands[0]: arms})
 
     def update(self, ledger: State, arm: int) -> None:
-        before, now = self._stands[arm], (standing(ledger, arm), reaches(ledger, arm))
+        before, now = self._stands[arm], (row_standing(ledger, arm), row_reaches(ledger, arm))
         if now != before:
             self._counts[before] -= 1
             self._counts[now] += 1
@@ -91,7 +91,7 @@ class LogFollower:
             first = next(iter(log_section(store, name, 0, 1)), None)
             if first is None:
                 raise unknown_study(name)
-            self.ledger: State = ledgers.state_after_created(first)
+            self.ledger: State = ledgers.ledger_after_created(first)
         except InvalidInput as error:
             raise damaged_log(self.name, f"event 1: {error}") from None
         self.tally = Tally(len(self.ledger.spec.arms))
@@ -100,7 +100,7 @@ class LogFollower:
         self._awaits = self.ledger.awaits
         self.history = History(self.tally.point(0))
         self.changed = array("q", [1]) * len(self.ledger.spec.arms)  # the last event of each arm
-        self.created = time_text(first.time)
+        self.created = event_time_text(first.time)
         for page in log_pages(store, name, first):
             self._fold(page)
 
@@ -134,7 +134,7 @@ class LogFollower:
     def _fold(self, page: Sequence[Event]) -> None:
         for event in page:
             try:
-                ledgers.apply(self.ledger, event)
+                ledgers.apply_to_ledger(self.ledger, event)
             except (ThresherError, *NO_EVENT) as error:
                 raise damaged_log(self.name, f"event {event.seq}: {error}") from None
             self._note(event)

@@ -52,7 +52,7 @@ def router(served: ServedStudies, *, write: bool) -> APIRouter:
             live = served.live_study(study)
             spec, head = live.follower.ledger.spec, live.head()
             texts = {"answer": head["answer"], "spent": head["spent"], "origin": head["origin"] or ""}
-        texts |= {"question": sentences.question_of(spec), "intervals": intervals_of(spec)}
+        texts |= {"question": sentences.question_sentence_of(spec), "intervals": intervals_of(spec)}
         return page("study", study=study, address=quote(study, safe=""), **texts)
 
     @pages.get("/study/{study}/arm/{arm}")

@@ -9,9 +9,9 @@ from typing import Any
 
 from ..core import sentences
 from ..core.hard_cases import CaseRow, hardest_cases, seen_cases
-from ..core.row_text import DETAILS, cells
-from ..core.rows import Row, ranked
-from ..core.sentences import Wording, standing_of
+from ..core.row_text import DETAILS, row_text_cells
+from ..core.rows import Row, ranked_rows
+from ..core.sentences import Wording, standing_in_sentence
 from ..core.state import State
 from ..core.verdict import verdict_of
 from ..study import Study
@@ -37,7 +37,7 @@ def report(study: Study) -> str:
     for theme in ("light", "dark"):
         both = arms_figure(verdict, theme=theme), history_figure(follower.points, theme=theme)
         figures[theme] = [json.loads(figure.to_json()) for figure in both]
-    rows = ranked(verdict.rows, lower_is_better=verdict.lower_is_better)
+    rows = ranked_rows(verdict.rows, lower_is_better=verdict.lower_is_better)
     markup = {
         "origin": f"<p class='note origin'>{html.escape(verdict.origin)}</p>" if verdict.origin else "",
         "hints": "".join(f"<p class='note'>{html.escape(hint)}</p>" for hint in verdict.hints),
@@ -70,17 +70,17 @@ def _specification(ledger: State) -> dict[str, Any]:
 
 def _heads(wording: Wording) -> list[str]:
     """The headings of `FIGURES`; the first is what is compared with the bar."""
-    return list(cells((), wording, FIGURES, keep=FIGURES))
+    return list(row_text_cells((), wording, FIGURES, keep=FIGURES))
 
 
 def _row(row: Row, outside: bool, wording: Wording) -> str:
     """One arm: its name, where it stands, a cell for each heading, and the reason."""
     is_base = row.standing == "baseline"  # it is compared with nothing
     none = "" if is_base else "–"
-    figures = cells([row], wording, FIGURES, keep=FIGURES, none=none).items()
+    figures = row_text_cells([row], wording, FIGURES, keep=FIGURES, none=none).items()
     numbers = "".join(_number(head, text, "n" if at else "n key") for at, (head, [(text, _)]) in enumerate(figures))
     certainty = " not certified" if outside and not is_base else ""
-    standing = f"<span class='sign'>{standing_of(row)}</span>{certainty}"
+    standing = f"<span class='sign'>{standing_in_sentence(row)}</span>{certainty}"
     return (
         f"<tr class='{row.standing}'><td class='name'>{breakable_name(row.arm)}</td>"
         f"<td class='standing'>{standing}</td>"

@@ -14,7 +14,7 @@ from _pytest._code.code import ReprFileLocation, TerminalRepr
 from _pytest._io import TerminalWriter
 from _pytest.terminal import TerminalReporter
 
-from ...core.sentences import claim, origin, remaining, spent
+from ...core.sentences import claim_sentence, origin_sentence, remaining_in_sentence, spent_sentence
 from ...core.verdict import Verdict
 from ...text.escapes import markdown, visible
 from ...text.phrasing import plural
@@ -208,14 +208,14 @@ def answer(results: Sequence[Result], verdicts: Sequence[Verdict], options: Opti
     flaky = Counter[str](result.status for result in results if result.flaky)
     notes = {name: f" ({f'{many:,} of them ' if many < count[name] else ''}flaky)" for name, many in flaky.items()}
     reach = count["reaches"]
-    bar = claim(results[0].bar.wording).rest if len(verdicts) == 1 else "the bar"
+    bar = claim_sentence(results[0].bar.wording).rest if len(verdicts) == 1 else "the bar"
     words = [f"{plural(reach, 'test')} {'reaches' if reach == 1 else 'reach'} {bar}{notes.get('reaches', '')}"]
     words += [f"{_missed(count)}{notes.get('misses', '')}"]
     words += [f"{count['open']:,} open{notes.get('open', '')}"]
     words += [f"{count[name]:,} {name}" for name in ("error", "skipped") if count[name]]
     runs, full = sum(result.runs for result in results), [verdict.full_run for verdict in verdicts]
     whole = None if None in full else sum(filter(None, full))
-    return f"{', '.join(words)}. {spent(runs, 0, options.budget, whole, None, noun='run')}"
+    return f"{', '.join(words)}. {spent_sentence(runs, 0, options.budget, whole, None, noun='run')}"
 
 
 def _missed(count: Counter[str]) -> str:
@@ -233,7 +233,7 @@ def guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
         certified = any(row.certified for row in verdict.rows)
         bar = "" if len(verdicts) == 1 else f"{Bar(verdict.at_least or 0.0, verdict.tolerance)}: "
         yield f"{bar}{verdict.guarantee if certified else 'Nothing is certified yet.'}"
-        if text := origin(verdict.earlier, verdict.told, verdict.since, verdict.others, noun="outcomes"):
+        if text := origin_sentence(verdict.earlier, verdict.told, verdict.since, verdict.others, noun="outcomes"):
             yield text
         yield from verdict.hints
     if len(verdicts) > 1 and options.guarantee == "all":
@@ -331,7 +331,7 @@ class Progress:
         if left:
             pace = elapsed / studies.runs
             left = math.ceil(min(left, max(0.0, studies.until - now) / pace))
-            line += f"; {remaining(left, noun='run')}, {duration(left * pace)}"
+            line += f"; {remaining_in_sentence(left, noun='run')}, {duration(left * pace)}"
         if self._live:
             self._tr.rewrite(line, erase=True)
         else:

@@ -8,7 +8,7 @@ import pytest
 
 from ...core.checks import MAX_SECONDS
 from ...core.parameters import MAX_SEED, Guarantee
-from ...core.sentences import Wording, leeway
+from ...core.sentences import Wording, tolerance_in_sentence
 from ...errors import shown
 from ...text.phrasing import either
 from ...text.quantities import DURATIONS, PERCENT, read_quantity, read_seconds
@@ -33,7 +33,7 @@ class Bar(NamedTuple):
         return Wording(self.at_least, unit=PERCENT, tolerance=self.tolerance)
 
     def __str__(self) -> str:
-        return f"{self.wording.amount(self.at_least, exact=True)}{leeway(self.wording)}"
+        return f"{self.wording.amount(self.at_least, exact=True)}{tolerance_in_sentence(self.wording)}"
 
 
 class Options(NamedTuple):

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from ...core.forecast import left
+from ...core.forecast import forecast_left
 from ...core.guarantee import Words
 from ...core.parameters import MAX_SEED
-from ...core.rows import Row, standing
+from ...core.rows import Row, row_standing
 from ...core.state import State
 from ...core.verdict import Verdict
 from ...create import create_study
@@ -256,7 +256,7 @@ class SessionStudies:
     @property
     def left(self) -> int | None:
         """About how many runs are left, an estimate; None: there is no telling."""
-        runs = [peek(study, left) for study in self._up_to_date()]
+        runs = [peek(study, forecast_left) for study in self._up_to_date()]
         return None if None in runs else sum(filter(None, runs))
 
     @property
@@ -294,7 +294,7 @@ def _open(study: Study) -> int:
 
 
 def _standings(ledger: State) -> list[str]:
-    return [standing(ledger, arm) for arm in range(len(ledger.spec.arms))]
+    return [row_standing(ledger, arm) for arm in range(len(ledger.spec.arms))]
 
 
 def _shown(bar: Bar, show: Callable[[float], str]) -> str:

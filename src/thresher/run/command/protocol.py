@@ -4,7 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from ...core import checks
-from ...core.events import total_cost
+from ...core.events import total_event_cost
 from ...errors import Busy, EvaluationFailed, NoReward, shown
 from ...study import Pull
 from ..evaluator_errors import TRANSIENT_NAMES, names_refusal
@@ -38,7 +38,7 @@ def remarks_of(value: object) -> tuple[str | None, float | None]:
     sides = value if isinstance(value, tuple) else (value,)
     noted = [side for side in sides if isinstance(side, Noted)]
     notes, costs = [side.note for side in noted if side.note], [side.cost for side in noted if side.cost is not None]
-    return "; ".join(notes) or None, total_cost(costs) if costs else None
+    return "; ".join(notes) or None, total_event_cost(costs) if costs else None
 
 
 class NotAnAnswer(Exception):

@@ -88,7 +88,7 @@ def check_evaluator(evaluate: object, workers: int | None) -> None:
 
 def check_workers(workers: int | None) -> None:
     if workers is not None:
-        checks.whole("workers", workers, least=1)
+        checks.checked_whole("workers", workers, least=1)
 
 
 def _read_shared(sharing: Sharing | None, executor: AnyExecutor, *, awaits: bool) -> Shared | None:

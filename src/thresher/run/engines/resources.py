@@ -20,8 +20,8 @@ def read_resources(resources: Mapping[str, float] | None) -> dict[str, float]:
     if not isinstance(resources, Mapping):
         raise InvalidInput("resources", resources, "must be amounts by name", REMEDY)
     for name, amount in resources.items():
-        checks.name("resource", name)
-        if checks.number(f"resource {name}", amount, remedy=REMEDY) <= 0:
+        checks.checked_name("resource", name)
+        if checks.checked_number(f"resource {name}", amount, remedy=REMEDY) <= 0:
             raise InvalidInput(f"resource {name}", amount, "must be more than 0", "ask for some of it, or leave it out")
     return {name: float(amount) for name, amount in resources.items()}
 
