@@ -69,13 +69,14 @@ def only_this_many(count: int, noun: str) -> str:
 
 
 def listed(names: Sequence[str], most: int = MOST_NAMED, *, show: Callable[[str], str] = str) -> str:
-    """Names in a sentence; beyond the first few, only how many more there are.
+    """Names in a sentence; beyond the first few, only how many more there are, unless that is one.
 
-    >>> listed(["a"]), listed(["a", "b", "c"]), listed(["a", "b", "c"], 2)
-    ('a', 'a, b, c', 'a, b and 1 more')
+    >>> listed(["a"]), listed(["a", "b", "c"], 2), listed(["a", "b", "c", "d"], 2)
+    ('a', 'a, b, c', 'a, b and 2 more')
     """
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(map(show, names[:most])) + more
+    if len(names) <= most + 1:
+        return ", ".join(map(show, names))
+    return f"{', '.join(map(show, names[:most]))} and {len(names) - most:,} more"
 
 
 def either(words: Sequence[str]) -> str:
