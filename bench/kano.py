@@ -15,8 +15,8 @@ from thresher.core.policies import Policy
 from thresher.errors import InvalidInput
 from thresher.lab import Setup, compiler, csv_text, progress_bar, simulate
 from thresher.lab.pictures import BLUE, ORANGE, picture
-from thresher.lab.result import known, standard_error
-from thresher.lab.simulator import aside, blank_arms, checked
+from thresher.lab.result import known_result, standard_error
+from thresher.lab.simulator import checked_simulation, simulate_aside, simulated_blank_arms
 
 from . import rivals
 
@@ -72,9 +72,9 @@ def rows(repetitions: int, seed: int) -> Iterator[dict[str, Any]]:
                 "repetitions": repetitions,
                 "settled": float(finished.mean()),
                 "pulls": float(used.mean()),
-                "pulls_se": known(standard_error(used)[0]),
+                "pulls_se": known_result(standard_error(used)[0]),
                 "wrong": float(wrong.mean()),
-                "wrong_se": known(standard_error(wrong)[0]),
+                "wrong_se": known_result(standard_error(wrong)[0]),
             }
 
 
@@ -91,13 +91,13 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
         raise InvalidInput("setup", setup.spec.measure, "the references ask whether a mean is at least a bar")
     if name not in RIVALS:
         raise InvalidInput("reference", name, "is not known", f"choose one of {', '.join(RIVALS)}")
-    repetitions, seed, _ = checked(repetitions, seed)
-    run = compiler.other_loop(rivals.run_rivals)
+    repetitions, seed, _ = checked_simulation(repetitions, seed)
+    run = compiler.compiled_other_loop(rivals.run_rivals)
     used, still, wrong = (np.zeros((repetitions, 1), np.int64) for _ in range(3))
     columns = (np.zeros(setup.arms, np.int64), np.zeros(setup.arms), np.zeros(setup.arms, np.int64))
-    rule, risk, arms = RIVALS[name], 1 - setup.confidence, blank_arms(setup)
+    rule, risk, arms = RIVALS[name], 1 - setup.confidence, simulated_blank_arms(setup)
     columns_played, state = (used, still, wrong), np.zeros(4, np.uint64)
-    aside(lambda: run(seed, 0, repetitions, rule, risk, setup.budget, arms, *columns, *columns_played, state))
+    simulate_aside(lambda: run(seed, 0, repetitions, rule, risk, setup.budget, arms, *columns, *columns_played, state))
     return used, still, wrong
 
 

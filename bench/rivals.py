@@ -7,9 +7,9 @@ Rewards lie in [0, 1] and are seen at once. Live studies do not offer them.
 import math
 
 from thresher.lab.families import Reals
-from thresher.lab.loops import draw_instance, drawn
+from thresher.lab.loops import draw_loop_instance, drawn_in_loop
 from thresher.lab.repetition import Arms, Counts, Table
-from thresher.lab.streams import REWARDS, Words, start
+from thresher.lab.streams import REWARDS, Words, start_stream
 
 HDOC, LUCB_G, APT_G = 0, 1, 2
 
@@ -64,8 +64,8 @@ def run_rivals(
 ) -> None:
     """Play the repetitions from ``begin`` to ``end`` until every arm has left."""
     for row in range(begin, end):
-        draw_instance(arms, seed, row, state)
-        start(state, seed, row, REWARDS)
+        draw_loop_instance(arms, seed, row, state)
+        start_stream(state, seed, row, REWARDS)
         for arm in range(len(seen)):
             seen[arm] = 0
             total[arm] = 0.0
@@ -77,7 +77,7 @@ def run_rivals(
             arm = next_arm(rule, seen, total, left, pulls, risk, arms.bar)
             pulls += 1
             seen[arm] += 1
-            total[arm] += drawn(arms, arm, state)
+            total[arm] += drawn_in_loop(arms, arm, state)
             ahead = total[arm] / seen[arm] - arms.bar
             if abs(ahead) >= radius(seen[arm], len(seen), risk):
                 left[arm] = 1

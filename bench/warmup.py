@@ -13,10 +13,10 @@ import numpy as np
 from thresher.core import state
 from thresher.core.certificate import CHARGED
 from thresher.lab import Setup, compiler, scores
-from thresher.lab.delays import blank_slots
-from thresher.lab.repetition import blank_proof, zeros
+from thresher.lab.delays import blank_delay_slots
+from thresher.lab.repetition import blank_repetition_proof, repetition_zeros
 from thresher.lab.result import standard_error
-from thresher.lab.simulator import aside, blank_arms, rules, share_out
+from thresher.lab.simulator import share_out_simulation, simulate_aside, simulated_blank_arms, simulated_rules
 from thresher.text.machine import available_cores
 
 from . import warmup_loop as loop
@@ -58,20 +58,25 @@ def play(policy: str, way: int, times: int, pool: tuple[int, int, int], repetiti
         confidence=0.95 if certifies else None,
         common=True,
     )
-    run, numbered = compiler.other_loop(loop.run_pool), tuple(map(scores.numbered_score, rules(setup)))
+    run, numbered = (
+        compiler.compiled_other_loop(loop.run_pool),
+        tuple(map(scores.numbered_score, simulated_rules(setup))),
+    )
     rows = np.zeros((repetitions, 5))
 
     def work(chunk: tuple[int, int]) -> None:
-        board = state.blank_board(count, zeros)
-        boards = board, state.second_board(board, zeros)
-        proof = blank_proof(count if certifies else 0, setup.budget if certifies else 0, setup.stakes, CHARGED)
+        board = state.blank_board(count, repetition_zeros)
+        boards = board, state.second_board(board, repetition_zeros)
+        proof = blank_repetition_proof(
+            count if certifies else 0, setup.budget if certifies else 0, setup.stakes, CHARGED
+        )
         drawn: tuple[Any, ...] = (np.zeros(count), np.zeros(4, np.uint64), np.zeros(4, np.uint64))
-        fixed = (boards, numbered, blank_arms(setup), proof, blank_slots(workers), *drawn, rows)
+        fixed = (boards, numbered, simulated_blank_arms(setup), proof, blank_delay_slots(workers), *drawn, rows)
         run(1, *chunk, way, times, setup.budget, certifies, *fixed)
 
-    aside(lambda: work((0, 0)))  # compiles
+    simulate_aside(lambda: work((0, 0)))  # compiles
     edges = np.linspace(0, repetitions, 9, dtype=int).tolist()
-    share_out(work, list(pairwise(edges)), available_cores())
+    share_out_simulation(work, list(pairwise(edges)), available_cores())
     return rows
 
 

@@ -15,25 +15,25 @@ from thresher.core.kernel import (
     rescore_both,
     rescore_everything,
 )
-from thresher.lab.delays import Slots, empty_slots, put_due
+from thresher.lab.delays import Slots, empty_delay_slots, put_delay_due
 from thresher.lab.families import Reals
-from thresher.lab.loops import draw_instance, drawn
+from thresher.lab.loops import draw_loop_instance, drawn_in_loop
 from thresher.lab.repetition import (
     Arms,
     Boards,
     Proof,
     Rules,
     Times,
-    is_false,
-    issue,
-    leaning,
-    learn,
-    open_proof,
-    saw,
-    start_pull,
-    wipe,
+    is_false_in_repetition,
+    issue_in_repetition,
+    leaning_in_repetition,
+    learn_in_repetition,
+    open_repetition_proof,
+    see_in_repetition,
+    start_pull_of_repetition,
+    wipe_repetition,
 )  # fmt: skip
-from thresher.lab.streams import DELAYS, Words, exponential, fraction, start
+from thresher.lab.streams import DELAYS, Words, start_stream, stream_exponential, stream_fraction
 
 TODAY, OBSERVED, FIRST, CAPPED, LEAST, LONGER = range(6)  # see RULES of `warmup.py`
 EQUAL, SPREAD, SLOW, HANGS = range(4)  # see TIMES of `warmup.py`
@@ -71,7 +71,7 @@ def set_seconds(seconds: Reals, times: int, slow: int, words: Words) -> None:
     for arm in range(len(seconds)):
         seconds[arm] = 1.0
         if times == SPREAD:
-            seconds[arm] = 10.0 ** (2.0 * fraction(words) - 1.0)
+            seconds[arm] = 10.0 ** (2.0 * stream_fraction(words) - 1.0)
     if times == SLOW:
         seconds[slow] = 30.0
     if times == HANGS:
@@ -93,8 +93,8 @@ def measure_row(board: Board, arms: Arms, proof: Proof, certifies: bool, hung: i
         if arm == hung:
             continue
         row[SETTLED] += label != OPEN
-        answer = leaning(board, arms, arm) if label == OPEN else label
-        row[WRONG] += answer == OPEN or is_false(answer, arms.mean[arm], arms.low_edge, arms.high_edge)
+        answer = leaning_in_repetition(board, arms, arm) if label == OPEN else label
+        row[WRONG] += answer == OPEN or is_false_in_repetition(answer, arms.mean[arm], arms.low_edge, arms.high_edge)
 
 
 def run_pool(
@@ -119,16 +119,16 @@ def run_pool(
     board, other = boards
     count = len(board.seen)
     for row in range(begin, end):
-        draw_instance(arms, seed, row, state)
-        start(words, seed, row, DELAYS)
+        draw_loop_instance(arms, seed, row, state)
+        start_stream(words, seed, row, DELAYS)
         set_seconds(seconds, times, row % count, words)
         hanging = row % count if times == HANGS else -1
-        wipe(board)
+        wipe_repetition(board)
         rule, other_rule = rules
         if certifies:
-            open_proof(board, proof)
+            open_repetition_proof(board, proof)
         rescore_everything(board, other, rule, other_rule)
-        free = capacity = empty_slots(slots)
+        free = capacity = empty_delay_slots(slots)
         clock, issued, hung, over = 0.0, 0, 0, False
         while not over:
             coming = capacity - free - hung
@@ -139,9 +139,9 @@ def run_pool(
                 issued += 1
                 board.pending[arm] += 1
                 if certifies:
-                    issue(proof, arm, issued)
-                start_pull(arms, arm, state)
-                reward = drawn(arms, arm, state)
+                    issue_in_repetition(proof, arm, issued)
+                start_pull_of_repetition(arms, arm, state)
+                reward = drawn_in_loop(arms, arm, state)
                 rule = rescore_asked(board, other, arm, rule, other_rule, issued)
                 free -= 1
                 slot = slots.free[free]
@@ -149,22 +149,22 @@ def run_pool(
                 slots.arm[slot] = arm
                 slots.reward[slot] = reward
                 hung += arm == hanging
-                lasts = seconds[arm] * exponential(state)
-                put_due(slots, slot, math.inf if arm == hanging else clock + lasts)
+                lasts = seconds[arm] * stream_exponential(state)
+                put_delay_due(slots, slot, math.inf if arm == hanging else clock + lasts)
             elif coming > 0:
                 slot = int(slots.winner[1])
                 clock = slots.due[len(slots.due) // 2 + slot]
                 arm = slots.arm[slot]
                 board.pending[arm] -= 1
-                saw(board, arms, arm, slots.reward[slot])
+                see_in_repetition(board, arms, arm, slots.reward[slot])
                 if certifies:
-                    learn(board, proof, arms, arm, slots.pull[slot], slots.reward[slot], False)
+                    learn_in_repetition(board, proof, arms, arm, slots.pull[slot], slots.reward[slot], False)
                     over = are_settled(proof, hanging)
                 rescore_both(board, other, arm, rule, other_rule)
                 slots.pull[slot] = 0
                 slots.free[free] = slot
                 free += 1
-                put_due(slots, slot, math.inf)
+                put_delay_due(slots, slot, math.inf)
             else:
                 over = True  # the budget is spent, or every worker hangs
         rows[row, CLOCK] = clock

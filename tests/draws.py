@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from thresher.lab import Setup, compiler, scores
-from thresher.lab.simulator import blank_arms, instances
+from thresher.lab.simulator import instances, simulated_blank_arms
 from thresher.lab.streams import REWARDS
 
 draw: Any = None  # put in by `drawn`
@@ -23,7 +23,7 @@ def _draw_many(arms: Any, state: Any, out: Any) -> None:
 @cache
 def _many() -> Any:
     rebuilt = scores.rebuilt(
-        cast(FunctionType, _draw_many), {**compiler.shared_namespace(), "REWARDS": REWARDS}, "_draw_many"
+        cast(FunctionType, _draw_many), {**compiler.compiled_namespace(), "REWARDS": REWARDS}, "_draw_many"
     )
     return compiler.njit(**compiler.OPTIONS)(rebuilt)
 
@@ -31,7 +31,7 @@ def _many() -> Any:
 def drawn(setup: Setup, number: int) -> tuple[Any, float, float]:
     """So many rewards of a setup's only arm, its true mean and its standard deviation."""
     [(mean, spread)] = instances(setup, repetitions=1)
-    draw_arms, arms, state = compiler.instance_drawer(), blank_arms(setup), np.zeros(4, np.uint64)
+    draw_arms, arms, state = compiler.compiled_instance_drawer(), simulated_blank_arms(setup), np.zeros(4, np.uint64)
     draw_arms(arms, 0, 0, state)
     rewards = np.zeros(number)
     _many()(arms, state, rewards)

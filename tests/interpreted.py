@@ -15,7 +15,7 @@ import pytest
 from thresher.core import kernel
 from thresher.lab import compiler, loops, parallel_compile, scores, simulator
 
-COMPILED = compiler.loop
+COMPILED = compiler.compiled_loop
 LOCK = threading.Lock()
 MODULES = (kernel, scores, loops)
 LARGE = 15_000  # pulls of a game that is compiled all the same
@@ -24,9 +24,9 @@ LARGE = 15_000  # pulls of a game that is compiled all the same
 def namespace(kind: compiler.Kind) -> dict[str, Any]:
     """The functions of the loops, with the choices that a compiled loop has built in."""
     choices: dict[str, Any] = {name: value for module in MODULES for name, value in vars(module).items()}
-    choices.update(compiler.constants(kind))
+    choices.update(compiler.compiled_constants(kind))
     for module in MODULES:
-        for name, function in compiler.functions_in(module).items():
+        for name, function in compiler.functions_to_compile(module).items():
             choices[name] = FunctionType(function.__code__, choices, name)
     return choices
 
@@ -64,7 +64,7 @@ def listed(argument: Any, columns: dict[int, tuple[Any, list[Any]]]) -> Any:
 
 def drawer() -> Callable[..., None]:
     """Draws the arms of one repetition."""
-    function = namespace(compiler.Kind())["draw_instance"]
+    function = namespace(compiler.Kind())["draw_loop_instance"]
 
     def draw(*arguments: Any) -> None:
         with np.errstate(over="ignore"):
@@ -77,8 +77,8 @@ def drawer() -> Callable[..., None]:
 def interpreted() -> Iterator[None]:
     """No loop is compiled for a small game."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiler, "loop", loop)
-        patch.setattr(compiler, "instance_drawer", drawer)
-        patch.setattr(parallel_compile, "compile_here", lambda loops, progress=None: None)
-        patch.setattr(simulator, "aside", lambda work: work())
+        patch.setattr(compiler, "compiled_loop", loop)
+        patch.setattr(compiler, "compiled_instance_drawer", drawer)
+        patch.setattr(parallel_compile, "compile_parallel_share", lambda loops, progress=None: None)
+        patch.setattr(simulator, "simulate_aside", lambda work: work())
         yield

@@ -40,7 +40,7 @@ BAD: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("begins", BAD)
 def test_a_bad_argument_is_named_and_nothing_is_compiled(begins: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiler, "loop", None)
+    monkeypatch.setattr(compiler, "compiled_loop", None)
     with pytest.raises(InvalidInput) as caught:
         BAD[begins]()
     assert str(caught.value).startswith(begins)

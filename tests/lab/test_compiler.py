@@ -19,7 +19,7 @@ from thresher.core.policies import custom
 from thresher.lab import compiler, parallel_compile, scores
 from thresher.lab.compiler import Kind
 from thresher.lab.setup import Setup
-from thresher.lab.simulator import kind
+from thresher.lab.simulator import simulated_kind
 
 PROGRAM = """
 import sys
@@ -67,8 +67,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
 def test_machine_code_is_kept_under_a_hash_of_its_sources_and_found_again(ran: Ran) -> None:
     assert ran.folder.name.startswith("lab-")
     first, second = ran.kept
-    assert [*first] == ["loops.run_at_once"]
-    assert {*second} == {"loops.run_at_once", "loops.run_delayed"}
+    assert [*first] == ["loops.run_loop_at_once"]
+    assert {*second} == {"loops.run_loop_at_once", "loops.run_loop_delayed"}
     assert first.items() <= second.items(), "the second process used what the first had compiled"
 
 
@@ -84,8 +84,8 @@ def test_loops_that_different_processes_compiled_do_not_get_mixed_up(
 
 def test_where_nothing_can_be_cached_loops_are_compiled_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    program = "from thresher.lab import compiler; loop = compiler.outermost(lambda number: None); "
-    program += "loop(1); print(compiler.can_cache(), loop.stats.cache_path)"
+    program = "from thresher.lab import compiler; loop = compiler.compiled_outermost(lambda number: None); "
+    program += "loop(1); print(compiler.can_cache_compiled(), loop.stats.cache_path)"
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "file")}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("False None\n", "")
@@ -120,9 +120,9 @@ def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkey
 
     monkeypatch.setattr(parallel_compile, "available_cores", lambda: cores)
     monkeypatch.setattr(parallel_compile, "child_that_compiles", started)
-    monkeypatch.setattr(parallel_compile, "compile_here", lambda share, _: shares.append(share))
-    monkeypatch.setattr(compiler, "is_cached", lambda kind: kind.delayed and kind.certifies)
-    parallel_compile.compile_together([*loops, *loops])
+    monkeypatch.setattr(parallel_compile, "compile_parallel_share", lambda share, _: shares.append(share))
+    monkeypatch.setattr(compiler, "is_compiled", lambda kind: kind.delayed and kind.certifies)
+    parallel_compile.compile_in_parallel([*loops, *loops])
     assert sorted(loop for share in shares for loop in share) == sorted([loops[0], loops[2]])
     assert len(shares) == min(cores, 2)
 
@@ -143,8 +143,8 @@ def test_a_formula_is_found_by_its_number(name: str) -> None:
 
 def test_no_two_compiled_functions_have_the_same_name() -> None:
     """They share one namespace, where one would take the other's place, as `scores.apply_formula` does on purpose."""
-    names = [name for module in (*compiler.SHARED, *compiler.LOOPS) for name in compiler.functions_in(module)]
-    assert sorted([*set(names), "applied"]) == sorted(names)
+    names = [name for module in (*compiler.SHARED, *compiler.LOOPS) for name in compiler.functions_to_compile(module)]
+    assert sorted([*set(names), "apply_formula"]) == sorted(names)
 
 
 def test_no_two_constants_of_compiled_functions_have_the_same_name() -> None:
@@ -165,7 +165,7 @@ def at_most(columns: list[float]) -> None:
 
 def test_a_loop_of_another_room_reads_the_constants_of_its_own_module() -> None:
     column = np.array([7.0])
-    compiler.other_loop(at_most)(column)
+    compiler.compiled_other_loop(at_most)(column)
     assert column[0] == MOST < certificate.MOST
 
 
@@ -176,16 +176,16 @@ KINDS = [loop for loop in starmap(Kind, product(EITHER, EITHER, EITHER, EITHER))
 @pytest.mark.parametrize("loop", KINDS)
 def test_every_loop_has_a_game_to_compile_it(loop: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[Setup] = []
-    monkeypatch.setattr(parallel_compile, "prepared", lambda game, certifies: played.append(game))
-    parallel_compile.compile_here([loop])
-    assert [kind(game) for game in played] == [loop]
+    monkeypatch.setattr(parallel_compile, "prepared_simulation", lambda game, certifies: played.append(game))
+    parallel_compile.compile_parallel_share([loop])
+    assert [simulated_kind(game) for game in played] == [loop]
 
 
 def test_a_users_score_is_compiled_without_being_called(monkeypatch: pytest.MonkeyPatch) -> None:
     """It need not be right for the small game: its own has another warm-up, or other rewards."""
     called: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(compiler, "loop", lambda _: lambda *arguments: called.append(arguments))
+    monkeypatch.setattr(compiler, "compiled_loop", lambda _: lambda *arguments: called.append(arguments))
     own = custom(rewritten.thirds, warmup=5)
-    parallel_compile.compile_here([Kind(formula=own.formula, digest=own.digest)])
+    parallel_compile.compile_parallel_share([Kind(formula=own.formula, digest=own.digest)])
     [(_, begin, end, *_)] = called
     assert begin == end

@@ -115,7 +115,7 @@ def test_a_replay_knows_the_truth_of_the_recorded_arms() -> None:
 
 def test_a_case_that_was_tried_again_counts_once_and_a_late_reward_gives_way() -> None:
     text = "arm,case,state,reward\na,q1,late,0\na,q1,told,1\na,q2,dropped,\na,q2,late,1\na,q2,spare,0\n"
-    assert recorded.gather_matrix(recorded.cells_in(None, text, "f"), "f").rewards == ((1.0, 1.0),)
+    assert recorded.gather_recorded_matrix(recorded.recorded_cells_in(None, text, "f"), "f").rewards == ((1.0, 1.0),)
 
 
 BAD = {

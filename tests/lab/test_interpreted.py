@@ -26,7 +26,7 @@ SETUPS = {  # of loops that other tests use too
 @pytest.mark.parametrize("name", SETUPS)
 def test_a_compiled_loop_is_the_interpreted_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = simulate(SETUPS[name], repetitions=4, seed=6).measures
-    monkeypatch.setattr(compiler, "loop", interpreted.loop)
+    monkeypatch.setattr(compiler, "compiled_loop", interpreted.loop)
     plain = simulate(SETUPS[name], repetitions=4, seed=6).measures
     for column, own, expected in zip(compiled._fields, plain, compiled, strict=True):
         assert np.array_equal(own, expected), column
@@ -35,8 +35,8 @@ def test_a_compiled_loop_is_the_interpreted_one(name: str, monkeypatch: pytest.M
 @pytest.mark.parametrize("family", ["uniform", "bernoulli"])
 def test_instances_are_the_same(family: str) -> None:
     drawn = []
-    for drawer in (compiler.instance_drawer(), interpreted.drawer()):
+    for drawer in (compiler.compiled_instance_drawer(), interpreted.drawer()):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(compiler, "instance_drawer", lambda drawer=drawer: drawer)
+            patch.setattr(compiler, "compiled_instance_drawer", lambda drawer=drawer: drawer)
             drawn.append(instances(Setup(family=family, arms=7, budget=20), repetitions=3))
     assert np.array_equal(drawn[0], drawn[1])

@@ -17,7 +17,7 @@ from thresher.cli import cli
 from thresher.cli.import_export import results_in
 from thresher.lab import Setup, planning, simulate
 from thresher.lab.planning import ALL_SETTLED, Pilot, pilot_setup, plan
-from thresher.lab.recorded import Recorded, gather
+from thresher.lab.recorded import Recorded, gather_recorded
 from thresher.lab.simulator import instances
 from thresher.study import give_up
 
@@ -98,7 +98,9 @@ MEANS = (0.15, 0.25, 0.7, 0.75, 0.85, 0.95)
 
 def test_what_a_plan_from_a_small_pilot_says_covers_the_truth_most_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Twenty rewards an arm: with the pilot's means taken for the true ones, such plans were off by a factor of 12."""
-    monkeypatch.setattr(planning, "lines", lambda setup, all_of=planning.lines: all_of(setup)[:1])  # without rivals
+    monkeypatch.setattr(
+        planning, "planned_lines", lambda setup, all_of=planning.planned_lines: all_of(setup)[:1]
+    )  # without rivals
     problem: dict[str, Any] = {"at_least": 0.5, "confidence": 0.95, "budget": 60_000}
     truth = simulate(Setup(family="bernoulli", arms=6, means=list(MEANS), **problem), repetitions=300)
     settled, random, covered = truth.certificates.used[0], np.random.default_rng(7), 0  # type: ignore[union-attr]
@@ -192,7 +194,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Setup]:
 def test_a_plan_takes_a_guarantee(asked: list[Setup]) -> None:
     with pytest.raises(Enough):
         run("plan", "--at-least", "0.9", "--arms", "9", "--means", "0.7:0.99", "--guarantee", "rate")
-    questions = {line.name: (line.setup.guarantee, line.setup.confidence) for line in planning.lines(asked[0])}
+    questions = {line.name: (line.setup.guarantee, line.setup.confidence) for line in planning.planned_lines(asked[0])}
     assert questions == {"balanced": ("rate", 0.95), "uniform": ("all", None), "uniform, skips settled": ("rate", 0.95)}
 
 
@@ -217,7 +219,7 @@ def test_a_pilot_of_an_eval_set_says_how_many_cases_there_are(tmp_path: Path, as
 def test_cancelled_pulls_of_a_pilot_are_neither_rewards_nor_losses(tmp_path: Path) -> None:
     file = tmp_path / "pilot.csv"
     file.write_text("arm,state,reward\na,told,1\na,cancelled,\na,dropped,\na,pending,\na,late,0\nb,,1\nc,,\n")
-    data = gather(results_in(str(file))[0], str(file))
+    data = gather_recorded(results_in(str(file))[0], str(file))
     assert (data.names, data.rewards) == (("a", "b"), ((1.0, 0.0), (1.0,)))
     assert (data.pulls, data.lost, data.unseen) == (6, 4, ("c",))
 
@@ -260,6 +262,6 @@ def test_plan_says_more_than_where_not_every_study_is_finished() -> None:
 
 def test_a_plan_offers_tolerances_that_fit_between_the_bar_and_the_bounds() -> None:
     problem = Setup(family="bernoulli", arms=5, means=(0.8, 1.0), at_least=0.995, budget=10, confidence=0.95)
-    assert planning.tolerances(problem) == [0.0, 0.001, 0.002, 0.003]
+    assert planning.planned_tolerances(problem) == [0.0, 0.001, 0.002, 0.003]
     wide = Setup(family="clipped", arms=5, means=(0.0, 60.0), bounds=(0, 60), at_least=30, budget=10, confidence=0.95)
-    assert planning.tolerances(wide) == [0.0, 0.6, 1.2, 1.8, 3.0]
+    assert planning.planned_tolerances(wide) == [0.0, 0.6, 1.2, 1.8, 3.0]

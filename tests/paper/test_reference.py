@@ -13,7 +13,7 @@ from paper.figures import algorithm_42, setup_41
 from paper.figures import reach as played
 from thresher.core import policies
 from thresher.lab import Setup, simulate
-from thresher.lab.simulator import kind
+from thresher.lab.simulator import simulated_kind
 
 reach = cache(played)  # a speedup is a ratio to the same run
 SURE = 5.0
@@ -80,7 +80,7 @@ def test_bernoulli_arms(name: str) -> None:
             delay="workers:1" if shares else "none",
         )
         result = simulate(
-            setup, repetitions=1000, seed=14, played_as=kind(setup.but(confidence=0.95)) if shares else None
+            setup, repetitions=1000, seed=14, played_as=simulated_kind(setup.but(confidence=0.95)) if shares else None
         )
         margin = SURE * 1.12 * result.accuracy_se[-1] + 0.0005  # the reference had 4,096 repetitions
         assert 1 - result.accuracy[-1] == pytest.approx(reference, abs=margin)

@@ -282,7 +282,7 @@ def simulate(
             matrix,
             family=options["family"] or ("bernoulli" if options["cases"] else "uniform"),
             cases=options["cases"] or 0,
-            delay=delays.parse(options["delay"], seconds=options["seconds_per_pull"]),
+            delay=delays.parsed_delay(options["delay"], seconds=options["seconds_per_pull"]),
             confidence=lab.confidence_in(options["confidence"] or ("0.95" if certifies else "off")),
             **{name: options[name] for name in same},
             **lab.question_in(options),
@@ -467,12 +467,12 @@ def compare(picture: str | None, style: str, force: bool, **options: Any) -> Non
         settings["confidence"] = lab.confidence_in(options["confidence"])
         if "recorded" in options["kinds"]:
             raise InvalidInput("--family", "recorded", "compare draws its arms", "choose another family")
-        kinds = list(dict.fromkeys(options["kinds"] or comparing.families(settings["confidence"])))
-        many = len(comparing.named(options["policies"])) * len(kinds)
+        kinds = list(dict.fromkeys(options["kinds"] or comparing.compared_families(settings["confidence"])))
+        many = len(comparing.compared_policies(options["policies"])) * len(kinds)
 
     def work() -> "list[Comparison]":
         fixed = {"kinds": kinds, **settings, **{name: options[name] for name in ("repetitions", "seed", "threads")}}
-        comparing.prepared(options["policies"], **fixed, shows=True)
+        comparing.prepared_comparison(options["policies"], **fixed, shows=True)
         with progress_bar("comparing", many * options["repetitions"] * options["budget"]) as progress:
             return comparing.compare(options["policies"], **fixed, progress=progress)
 

@@ -221,7 +221,7 @@ def recorded_in(file: str) -> "Recorded":
     from ..lab import recorded
     from .import_export import results_in
 
-    return _without_unseen(recorded.gather(results_in(file)[0], file))
+    return _without_unseen(recorded.gather_recorded(results_in(file)[0], file))
 
 
 def _without_unseen(data: "Recorded") -> "Recorded":
@@ -238,7 +238,7 @@ def pilot_in(file: str, cases: int) -> "tuple[Recorded, int]":
 
     results, study_cases = results_in(file)
     rows = list(results)
-    data = _without_unseen(recorded.gather(rows, file))
+    data = _without_unseen(recorded.gather_recorded(rows, file))
     if study_cases and not cases:
         say(f"the pilot's study has {plural(study_cases, 'case')}, and so has the plan")
     elif study_cases is None and not cases and any(row.case not in (None, "") for row in rows):
@@ -253,11 +253,11 @@ def matrix_in(file: str) -> "Recorded":
 
     text, data, log = contents(file)
     if log is None:
-        return recorded.gather_matrix(recorded.cells_in(data, text, file), file)
+        return recorded.gather_recorded_matrix(recorded.recorded_cells_in(data, text, file), file)
     _, ledger = log
     if ledger.spec.cases is None:
         raise InvalidInput("file", file, "is a study without cases", "a matrix has a reward for every arm and case")
-    return recorded.gather_matrix(recorded.cells_of(rows_of(ledger)), file)
+    return recorded.gather_recorded_matrix(recorded.recorded_cells_of(rows_of(ledger)), file)
 
 
 def confidence_in(text: str) -> float | None:

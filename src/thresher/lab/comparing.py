@@ -8,10 +8,10 @@ from ..core.policies import Policy
 from ..core.policies import policy as make_policy
 from ..errors import UNSAID, InvalidInput
 from .families import Reals
-from .parallel_compile import compile_together
-from .result import Measure, Result, known, standard_error
+from .parallel_compile import compile_in_parallel
+from .result import Measure, Result, known_result, standard_error
 from .setup import Setup
-from .simulator import checked, kind, simulate
+from .simulator import checked_simulation, simulate, simulated_kind
 
 FAMILIES = ("uniform", "bernoulli", "beta", "normal", "clipped")
 BOUNDED = ("bernoulli", "beta", "clipped")  # families that can have certificates, whatever the means
@@ -63,8 +63,8 @@ class Comparison:
                 own_row = result.rows()[index]
                 for measure in measures:
                     row |= {measure: own_row[measure], f"{measure}_se": own_row[f"{measure}_se"]}
-                    row[f"{measure}_difference"] = known(apart[measure].mean[index])
-                    row[f"{measure}_difference_se"] = known(apart[measure].error[index])
+                    row[f"{measure}_difference"] = known_result(apart[measure].mean[index])
+                    row[f"{measure}_difference_se"] = known_result(apart[measure].error[index])
                 yield row
 
 
@@ -88,7 +88,7 @@ def compare(
     >>> [float(value) for value in comparison.difference("uniform", "accuracy").mean][-1]
     0.0
     """
-    setups = prepared(policies, kinds=kinds, repetitions=repetitions, seed=seed, threads=threads, **settings)
+    setups = prepared_comparison(policies, kinds=kinds, repetitions=repetitions, seed=seed, threads=threads, **settings)
     played: dict[str, Any] = {"repetitions": repetitions, "seed": seed, "threads": threads, "progress": progress}
     return [
         Comparison(family, {name: simulate(setup, **played) for name, setup in by_policy.items()})
@@ -96,7 +96,7 @@ def compare(
     ]
 
 
-def prepared(
+def prepared_comparison(
     policies: Sequence[Policy | str],
     *,
     kinds: Sequence[str] | None,
@@ -107,29 +107,31 @@ def prepared(
     **settings: Any,
 ) -> dict[str, dict[str, Setup]]:
     """The setups by family and policy, checked and compiled; ``shows`` draws a progress bar on a terminal."""
-    checked(repetitions, seed, threads)  # before anything is compiled
+    checked_simulation(repetitions, seed, threads)  # before anything is compiled
     certifies = settings.get("confidence") is not None
-    chosen = named(policies, certificates=certifies)
+    chosen = compared_policies(policies, certificates=certifies)
     if not certifies and "within" not in settings:  # the same for all
         least, most = settings.get("bounds") or (0.0, 1.0)
         settings["within"] = (most - least) * max(policy.slack for policy in chosen.values())
     setups = {
         family: {name: Setup(**settings, policy=policy, family=family, common=True) for name, policy in chosen.items()}
-        for family in dict.fromkeys(kinds or families(settings.get("confidence")))
+        for family in dict.fromkeys(kinds or compared_families(settings.get("confidence")))
     }
-    compile_together([kind(setup) for by_policy in setups.values() for setup in by_policy.values()], shows=shows)
+    compile_in_parallel(
+        [simulated_kind(setup) for by_policy in setups.values() for setup in by_policy.values()], shows=shows
+    )
     return setups
 
 
-def families(confidence: float | None) -> Sequence[str]:
+def compared_families(confidence: float | None) -> Sequence[str]:
     """The families to compare on by default."""
     return FAMILIES if confidence is None else BOUNDED
 
 
-def named(policies: Sequence[Policy | str], *, certificates: bool = False) -> dict[str, Policy]:
+def compared_policies(policies: Sequence[Policy | str], *, certificates: bool = False) -> dict[str, Policy]:
     """The policies by their names, at least two.
 
-    >>> list(named(["evt", "uniform"]))
+    >>> list(compared_policies(["evt", "uniform"]))
     ['evt', 'uniform']
     """
     by_name = labelled(policies, certificates=certificates)

@@ -27,7 +27,9 @@ CORE = (kernel, places, certificate, error_rate, question)
 SHARED = (*CORE, streams, families, delays, repetition, scores)  # `apply_formula` is that of the last
 SCORED = (kernel, scores)  # these call a user's score
 LOOPS = (loops,)
-CALLED = frozenset(("draw_rarer", "moments", "within"))  # not worth the time to compile them into every caller
+CALLED = frozenset(
+    ("draw_from_rarer_family", "family_moments", "chance_within_family")
+)  # not worth the time to compile them into every caller
 njit: Any = numba.njit  # its annotations lack the options below
 settings: Any = numba.config
 OPTIONS = {
@@ -39,7 +41,7 @@ INNER: Any = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "
 Namespace = dict[str, Any]
 
 
-def functions_in(module: ModuleType) -> dict[str, FunctionType]:
+def functions_to_compile(module: ModuleType) -> dict[str, FunctionType]:
     names = vars(module).items()
     return {name: f for name, f in names if isinstance(f, FunctionType) and f.__module__ == module.__name__}
 
@@ -68,7 +70,7 @@ def _extended(
 ) -> Namespace:
     """The namespace with the modules' constants and their functions, compiled."""
     for module in modules:
-        functions = functions_in(module)
+        functions = functions_to_compile(module)
         for name, value in vars(module).items():
             if name not in functions and not name.startswith("__"):
                 namespace.setdefault(name, value)
@@ -80,12 +82,12 @@ def _extended(
 
 @cache
 def _called_by_loops() -> frozenset[str]:
-    functions = (function for module in LOOPS for function in functions_in(module).values())
+    functions = (function for module in LOOPS for function in functions_to_compile(module).values())
     return frozenset(name for function in functions for name in function.__code__.co_names)
 
 
 @cache
-def shared_namespace() -> Namespace:
+def compiled_namespace() -> Namespace:
     return _extended({"__name__": __name__}, SHARED, caches=True)
 
 
@@ -104,7 +106,7 @@ def _cache_folder() -> str | None:
     return str(folder) if os.access(folder, os.W_OK) else None
 
 
-def can_cache() -> bool:
+def can_cache_compiled() -> bool:
     """Whether machine code can be cached."""
     return _cache_folder() is not None
 
@@ -128,22 +130,22 @@ class Kind(NamedTuple):
     @property
     def function(self) -> str:
         """The function of `loops.py`."""
-        return "run_delayed" if self.delayed else "run_at_once"
+        return "run_loop_delayed" if self.delayed else "run_loop_at_once"
 
 
-def is_cached(kind: Kind) -> bool:
+def is_compiled(kind: Kind) -> bool:
     """Whether the machine code of a loop seems to be in the cache."""
     folder = _cache_folder()
     return folder is not None and any(Path(folder).glob(f"*/*.{kind.function}{kind.variant}-[0-9]*.nbi"))
 
 
 @cache
-def loop(kind: Kind) -> Callable[..., None]:
+def compiled_loop(kind: Kind) -> Callable[..., None]:
     """The compiled loop; it releases the interpreter's lock while it runs."""
     namespace = _namespace(kind._replace(delayed=False))
-    rebuilt = scores.rebuilt(functions_in(loops)[kind.function], namespace, kind.function + kind.variant)
+    rebuilt = scores.rebuilt(functions_to_compile(loops)[kind.function], namespace, kind.function + kind.variant)
     has_source = kind.digest is None or not kind.digest.startswith(custom_scores.IN_MEMORY)
-    return outermost(rebuilt, caches=has_source)
+    return compiled_outermost(rebuilt, caches=has_source)
 
 
 @contextmanager
@@ -166,14 +168,16 @@ def compiling(*, delayed: bool) -> Iterator[None]:
 
 
 @cache
-def instance_drawer() -> Callable[..., None]:
+def compiled_instance_drawer() -> Callable[..., None]:
     """The compiled function that draws the arms of one repetition."""
-    function = functions_in(loops)["draw_instance"]
-    drawer: Callable[..., None] = njit(**OPTIONS)(scores.rebuilt(function, _namespace(Kind()), "draw_instance-alone"))
+    function = functions_to_compile(loops)["draw_loop_instance"]
+    drawer: Callable[..., None] = njit(**OPTIONS)(
+        scores.rebuilt(function, _namespace(Kind()), "draw_loop_instance-alone")
+    )
     return drawer
 
 
-def constants(kind: Kind) -> Namespace:
+def compiled_constants(kind: Kind) -> Namespace:
     """The values of the names in capitals in `loops.py`."""
     flags = {"CERTIFIES": kind.certifies, "RANKS": kind.ranks, "COUNTS": kind.counts}
     return {**flags, "IS_CUSTOM": kind.digest is not None}
@@ -181,7 +185,7 @@ def constants(kind: Kind) -> Namespace:
 
 @cache
 def _namespace(kind: Kind) -> Namespace:
-    namespace = {**shared_namespace(), **constants(kind)}
+    namespace = {**compiled_namespace(), **compiled_constants(kind)}
     if kind.formula is None or kind.digest is None:
         return _extended(namespace, LOOPS, kind.variant, caches=True)
     _extended(namespace, (*SCORED, *LOOPS), kind.variant)
@@ -190,15 +194,15 @@ def _namespace(kind: Kind) -> Namespace:
 
 
 @cache
-def other_loop(function: FunctionType) -> Callable[..., None]:
+def compiled_other_loop(function: FunctionType) -> Callable[..., None]:
     """A loop of another room, compiled with everything in its module, whose constants come before our own."""
     module = sys.modules[function.__module__]
     own = {name: value for name, value in vars(module).items() if name.isupper()}
     namespace = _extended({**_namespace(Kind()), **own}, (module,))
-    return outermost(scores.rebuilt(function, namespace, function.__name__))
+    return compiled_outermost(scores.rebuilt(function, namespace, function.__name__))
 
 
-def outermost(rebuilt: FunctionType, *, caches: bool = True) -> Callable[..., None]:
+def compiled_outermost(rebuilt: FunctionType, *, caches: bool = True) -> Callable[..., None]:
     """A loop, compiled when it is first called."""
     compiled: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
     if caches:

@@ -17,8 +17,8 @@ from ..core.kernel import climb_tournament, play_match
 from ..core.state import tree_size
 from ..errors import InvalidInput
 from .families import Reals
-from .repetition import Counts, zeros
-from .streams import Words, exponential, fraction, gaussian
+from .repetition import Counts, repetition_zeros
+from .streams import Words, stream_exponential, stream_fraction, stream_gaussian
 
 NONE, FIFO, BATCH, RANDOM, WORKERS = range(5)
 STEADY, EXPONENTIAL, LOGNORMAL, FAILURES = range(4)
@@ -27,22 +27,22 @@ SERVICES = {"constant": STEADY, "exponential": EXPONENTIAL, "lognormal": LOGNORM
 MOST_PENDING = 1_000_000  # pending pulls
 
 
-def service(kind: int, seconds: float, shape: float, failed: bool, state: Words) -> float:
+def delay_of_service(kind: int, seconds: float, shape: float, failed: bool, state: Words) -> float:
     """How long a pull takes: ``seconds`` on average, but with FAILURES, failures take ``shape`` times as long."""
     if kind == EXPONENTIAL:
-        return seconds * exponential(state)
+        return seconds * stream_exponential(state)
     if kind == LOGNORMAL:
-        return seconds * math.exp(shape * gaussian(state) - 0.5 * shape * shape)
+        return seconds * math.exp(shape * stream_gaussian(state) - 0.5 * shape * shape)
     if kind == FAILURES:
-        return seconds * exponential(state) * (shape if failed else 1.0)
+        return seconds * stream_exponential(state) * (shape if failed else 1.0)
     return seconds
 
 
 @dataclass(frozen=True)
 class Delay:
-    """A delay model; `parse` reads it from a string.
+    """A delay model; `parsed_delay` reads it from a string.
 
-    >>> parse("fifo:50").capacity
+    >>> parsed_delay("fifo:50").capacity
     51
     """
 
@@ -63,9 +63,9 @@ class Delay:
         return self.model in (FIFO, RANDOM)
 
     def __str__(self) -> str:
-        """What `parse` reads.
+        """What `parsed_delay` reads.
 
-        >>> str(parse("workers:8:lognormal:0.5"))
+        >>> str(parsed_delay("workers:8:lognormal:0.5"))
         'workers:8:lognormal:0.5'
         """
         name = next(name for name, model in MODELS.items() if model == self.model)
@@ -78,10 +78,10 @@ class Delay:
         return ":".join(parts)
 
 
-def checked(delay: object) -> Delay:
-    """The delay, if it is valid: it need not come from `parse`.
+def checked_delay(delay: object) -> Delay:
+    """The delay, if it is valid: it need not come from `parsed_delay`.
 
-    >>> checked("soon")
+    >>> checked_delay("soon")
     Traceback (most recent call last):
     thresher.errors.InvalidInput: delay 'soon': must be a Delay or what parse reads; write fifo:50, for example
     """
@@ -96,14 +96,14 @@ def checked(delay: object) -> Delay:
     return delay
 
 
-def parse(text: str, *, seconds: float = 1.0) -> Delay:
+def parsed_delay(text: str, *, seconds: float = 1.0) -> Delay:
     """The delay model for a user's text.
 
     ``none``; ``fifo:50`` and ``random:50``: at most 50 pulls pending, back in order or in random order; ``batch:16``
     and ``workers:16``: 16 at once, synchronous or not, optionally with a service time: ``exponential``,
     ``lognormal:0.5`` (its σ), or ``failures:5`` (exponential, five times as long when the reward is below the bar).
 
-    >>> parse("workers:16:failures:5")
+    >>> parsed_delay("workers:16:failures:5")
     Delay(model=4, capacity=16, service=3, shape=5.0, seconds=1.0)
     """
     name, *rest = text.strip().lower().split(":")
@@ -155,11 +155,11 @@ class Slots(NamedTuple):
     winner: Counts
 
 
-def blank_slots(capacity: int) -> Slots:
+def blank_delay_slots(capacity: int) -> Slots:
     """Columns for this many pending pulls; the tournament's have the types of a board's."""
     nodes = tree_size(capacity)
     pull, arm, free = (np.zeros(capacity, np.int64) for _ in range(3))
-    return Slots(pull, arm, np.zeros(capacity), free, zeros("d", nodes), zeros("i", nodes))
+    return Slots(pull, arm, np.zeros(capacity), free, repetition_zeros("d", nodes), repetition_zeros("i", nodes))
 
 
 class Timing(NamedTuple):
@@ -175,12 +175,12 @@ class Timing(NamedTuple):
     hung: float  # the chance that a pull never returns and blocks its worker
 
 
-def put_due(slots: Slots, slot: int, due: float) -> None:
+def put_delay_due(slots: Slots, slot: int, due: float) -> None:
     """Set when the pull in a slot is done, in the tournament."""
     climb_tournament(slots.due, slots.winner, slot, due)  # type: ignore[arg-type]  # arrays work like lists
 
 
-def empty_slots(slots: Slots) -> int:
+def empty_delay_slots(slots: Slots) -> int:
     """Free every slot; return how many there are."""
     leaves = len(slots.due) // 2
     for leaf in range(leaves):
@@ -195,26 +195,26 @@ def empty_slots(slots: Slots) -> int:
     return capacity
 
 
-def slot_for(slots: Slots, model: int, issued: int, free: int) -> int:
+def delay_slot_for(slots: Slots, model: int, issued: int, free: int) -> int:
     """The slot for a new pull: the next slot if rewards come back in order, otherwise any free slot."""
     if model in (FIFO, BATCH):
         return (issued - 1) % len(slots.pull)
     return int(slots.free[free - 1])
 
 
-def back_first(slots: Slots, model: int, told: int, state: Words) -> int:
+def first_delayed_back(slots: Slots, model: int, told: int, state: Words) -> int:
     """The slot whose reward comes back next, after ``told`` rewards have."""
     if model in (FIFO, BATCH):
         return told % len(slots.pull)
     if model == WORKERS:
         return int(slots.winner[1])
-    slot = int(fraction(state) * len(slots.pull))
+    slot = int(stream_fraction(state) * len(slots.pull))
     while slots.pull[slot] == 0:
-        slot = int(fraction(state) * len(slots.pull))
+        slot = int(stream_fraction(state) * len(slots.pull))
     return slot
 
 
-def owed(issued: int, budget: int, free: int, pending: int, timing: Timing) -> int:
+def owed_delayed(issued: int, budget: int, free: int, pending: int, timing: Timing) -> int:
     """How many pending pulls come back before the next decision; once the budget is issued, all of them."""
     if issued == budget or issued <= timing.at_once:
         return pending
@@ -223,12 +223,12 @@ def owed(issued: int, budget: int, free: int, pending: int, timing: Timing) -> i
     return pending if timing.model == BATCH else min(pending, 1)
 
 
-def hangs(timing: Timing, state: Words) -> bool:
+def hangs_in_delay(timing: Timing, state: Words) -> bool:
     """Whether a pull never returns. Draws nothing if none can hang, so that other runs stay the same."""
-    return timing.hung > 0.0 and fraction(state) < timing.hung
+    return timing.hung > 0.0 and stream_fraction(state) < timing.hung
 
 
-def is_lost(timing: Timing, failed: bool, state: Words) -> bool:
+def is_lost_in_delay(timing: Timing, failed: bool, state: Words) -> bool:
     """Whether a pull is lost."""
     chance = timing.lost_below if failed else timing.lost_above
-    return chance > 0.0 and fraction(state) < chance
+    return chance > 0.0 and stream_fraction(state) < chance

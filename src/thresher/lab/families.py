@@ -1,9 +1,10 @@
 """Families of arms: how rewards are drawn, and what mean and standard deviation an arm truly has.
 
-The functions are compiled once for all families, which are numbers there. `set_arm` turns an arm's nominal mean and
-spread into the two numbers that `draw` needs, `moments` gives its true mean and variance. Where the nominal mean is the
-true mean, the two are equal bit for bit: a mean on the bar stays there. ``low`` and ``high`` are the bounds of rewards;
-``samples`` holds recorded rewards, arm after arm. `within` is the chance that a reward is within a limit.
+The functions are compiled once for all families, which are numbers there. `set_family_arm` turns an arm's nominal mean
+and spread into the two numbers that `draw_from_family` needs, `family_moments` gives its true mean and variance. Where
+the nominal mean is the true mean, the two are equal bit for bit: a mean on the bar stays there. ``low`` and
+``high`` are the bounds of rewards; ``samples`` holds recorded rewards, arm after arm. `chance_within_family` is the
+chance that a reward is within a limit.
 """
 
 import math
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InvalidInput
-from .streams import Words, fraction, gaussian, log_gamma
+from .streams import Words, stream_fraction, stream_gaussian, stream_log_gamma
 
 Reals = np.ndarray[tuple[int], np.dtype[np.float64]]
 Pair = tuple[float, float]
@@ -52,7 +53,7 @@ NAMES = tuple(FAMILIES)
 UNIFORM, BERNOULLI, BETA, NORMAL, CLIPPED, CONSTANT, RECORDED, PILOT_CHANCES, PILOT_REWARDS = range(len(NAMES))
 
 
-def set_arm(family: int, mean: float, spread: float, low: float, high: float) -> Pair:
+def set_family_arm(family: int, mean: float, spread: float, low: float, high: float) -> Pair:
     """The two numbers that a draw needs.
 
     Recorded rewards: where the arm's samples begin, and how many there are, given as mean and spread. Of a pilot, see
@@ -75,36 +76,40 @@ def set_arm(family: int, mean: float, spread: float, low: float, high: float) ->
     return mean, spread  # normal and clipped: mean and standard deviation before clipping; recorded: see above
 
 
-def draw(family: int, first: float, second: float, low: float, high: float, samples: Reals, state: Words) -> float:
+def draw_from_family(
+    family: int, first: float, second: float, low: float, high: float, samples: Reals, state: Words
+) -> float:
     """A reward. The commonest families are compiled into the loop, the others are called."""
     if family == UNIFORM:  # on [first, first + second)
-        return first + second * fraction(state)
+        return first + second * stream_fraction(state)
     if family == BERNOULLI:  # the upper bound with probability ``first``, else the lower
-        return high if fraction(state) < first else low
+        return high if stream_fraction(state) < first else low
     if family == NORMAL:  # may leave the bounds
-        return first + second * gaussian(state)
-    return draw_rarer(family, first, second, low, high, samples, state)
+        return first + second * stream_gaussian(state)
+    return draw_from_rarer_family(family, first, second, low, high, samples, state)
 
 
-def draw_rarer(
+def draw_from_rarer_family(
     family: int, first: float, second: float, low: float, high: float, samples: Reals, state: Words
 ) -> float:
     """A reward of another family."""
     if family == CONSTANT:
         return first
     if family == BETA:  # in logarithms: where the spread is wide, the gamma numbers are almost 0
-        upper = log_gamma(first, state)
-        lower = log_gamma(second, state)
+        upper = stream_log_gamma(first, state)
+        lower = stream_log_gamma(second, state)
         return low + (high - low) / (1.0 + math.exp(lower - upper))
     if family == PILOT_CHANCES:
-        return high if fraction(state) < samples[int(first)] else low
+        return high if stream_fraction(state) < samples[int(first)] else low
     if family == CLIPPED:  # a reward outside the bounds is set to the nearer bound
-        return min(max(first + second * gaussian(state), low), high)
+        return min(max(first + second * stream_gaussian(state), low), high)
     # recorded, with replacement; in the samples, an arm's rewards come after their mean
-    return float(samples[int(first) + 1 + int(second * fraction(state))])
+    return float(samples[int(first) + 1 + int(second * stream_fraction(state))])
 
 
-def moments(family: int, mean: float, first: float, second: float, low: float, high: float, samples: Reals) -> Pair:
+def family_moments(
+    family: int, mean: float, first: float, second: float, low: float, high: float, samples: Reals
+) -> Pair:
     """The true mean and variance."""
     width = high - low
     if family == UNIFORM:
@@ -119,7 +124,7 @@ def moments(family: int, mean: float, first: float, second: float, low: float, h
     if family == NORMAL:
         return first, second * second
     if family == CLIPPED:
-        return moments_clipped(first, second, low, high)
+        return clipped_family_moments(first, second, low, high)
     if family == PILOT_CHANCES:
         chance = float(samples[int(first)])
         return low + width * chance, width * width * chance * (1.0 - chance)
@@ -129,7 +134,7 @@ def moments(family: int, mean: float, first: float, second: float, low: float, h
     return centre, scatter / second
 
 
-def moments_clipped(first: float, second: float, low: float, high: float) -> Pair:
+def clipped_family_moments(first: float, second: float, low: float, high: float) -> Pair:
     """Mean and variance after clipping. They differ from the nominal ones; the true label follows from them."""
     if second <= 0.0:
         return min(max(first, low), high), 0.0
@@ -154,13 +159,13 @@ def family(name: str) -> Family:
     return FAMILIES[name]
 
 
-def check_beta(means: tuple[Reals, Reals], spreads: tuple[Reals, Reals], bounds: tuple[float, float]) -> None:
+def check_beta_family(means: tuple[Reals, Reals], spreads: tuple[Reals, Reals], bounds: tuple[float, float]) -> None:
     """Raise unless there is a Beta arm for every mean and spread that may be drawn.
 
     The widest arm of a given mean returns only the two bounds; its standard deviation is the largest possible.
 
     >>> half = (np.array([0.5]), np.array([0.9]))
-    >>> check_beta(half, (np.array([0.1]), np.array([0.4])), (0.0, 1.0))
+    >>> check_beta_family(half, (np.array([0.1]), np.array([0.4])), (0.0, 1.0))
     Traceback (most recent call last):
     thresher.errors.InvalidInput: spread 0.4: a Beta arm of mean 0.9 has a standard deviation above 0 and below 0.3; \
 give a smaller spread, or means further from the bounds
@@ -183,16 +188,16 @@ give a smaller spread, or means further from the bounds
 # The chance that a reward of an arm is within a limit: the true value where a question asks about a share.
 
 
-def fits(sign: float, limit: float, reward: float) -> float:
+def fits_limit(sign: float, limit: float, reward: float) -> float:
     """1 if the reward is within the limit, else 0.
 
-    >>> fits(1.0, 0.5, 0.5), fits(-1.0, -0.5, 0.6)
+    >>> fits_limit(1.0, 0.5, 0.5), fits_limit(-1.0, -0.5, 0.6)
     (1.0, 0.0)
     """
     return 1.0 if sign * reward >= limit else 0.0
 
 
-def within(
+def chance_within_family(
     family: int,
     first: float,
     second: float,
@@ -202,18 +207,18 @@ def within(
     sign: float,
     limit: float,
 ) -> float:
-    """The chance that ``sign`` times a reward is at least ``limit``; the other arguments are those of `draw`."""
+    """The chance that ``sign`` times a reward is at least ``limit``; the rest is as in `draw_from_family`."""
     if family == BETA:  # not known: it is simulated only with cases, where the drawn rewards are counted
         return math.nan
     if family in (BERNOULLI, PILOT_CHANCES):
         chance = first if family == BERNOULLI else float(samples[int(first)])
-        return chance * fits(sign, limit, high) + (1.0 - chance) * fits(sign, limit, low)
+        return chance * fits_limit(sign, limit, high) + (1.0 - chance) * fits_limit(sign, limit, low)
     if family == CLIPPED:
         worst, best = (low, high) if sign > 0.0 else (high, low)
-        if fits(sign, limit, worst) > 0.0 or fits(sign, limit, best) == 0.0:
-            return fits(sign, limit, best)
+        if fits_limit(sign, limit, worst) > 0.0 or fits_limit(sign, limit, best) == 0.0:
+            return fits_limit(sign, limit, best)
     if family == CONSTANT or second <= 0.0:
-        return fits(sign, limit, first)
+        return fits_limit(sign, limit, first)
     if family == UNIFORM:  # the part of [first, first + second)
         below = min(max((sign * limit - first) / second, 0.0), 1.0)
         return 1.0 - below if sign > 0.0 else below
@@ -221,5 +226,5 @@ def within(
         return 0.5 * math.erfc((limit - sign * first) / (second * math.sqrt(2.0)))
     count = 0.0  # of the recorded rewards, or those drawn from a posterior
     for index in range(int(first) + 1, int(first) + 1 + int(second)):
-        count += fits(sign, limit, samples[index])
+        count += fits_limit(sign, limit, samples[index])
     return count / second

@@ -16,20 +16,20 @@ from . import compiler
 from .compiler import Kind
 from .result import progress_bar
 from .setup import Setup
-from .simulator import prepared
+from .simulator import prepared_simulation
 
 
-def compile_together(loops: Iterable[Kind], *, shows: bool = False) -> None:
+def compile_in_parallel(loops: Iterable[Kind], *, shows: bool = False) -> None:
     """Compile the loops on all cores; ``shows`` draws a progress bar on a terminal."""
-    needed = [loop for loop in dict.fromkeys(loops) if not compiler.is_cached(loop)]
+    needed = [loop for loop in dict.fromkeys(loops) if not compiler.is_compiled(loop)]
     plain = [loop for loop in needed if loop.digest is None]
-    cores = available_cores() if compiler.can_cache() else 1
+    cores = available_cores() if compiler.can_cache_compiled() else 1
     shares = [plain[first::cores] for first in range(cores)]
     shares[0] += [loop for loop in needed if loop.digest is not None]  # only this process has the user's function
     children = [child_that_compiles(share) for share in shares[1:] if share]
     try:
         with progress_bar("compiling, this once", len(needed)) if shows else nullcontext() as bar:
-            compile_here(shares[0], bar)
+            compile_parallel_share(shares[0], bar)
             for child, share in zip(children, shares[1:], strict=False):
                 _wait_for(child)
                 if bar is not None:
@@ -40,17 +40,17 @@ def compile_together(loops: Iterable[Kind], *, shows: bool = False) -> None:
 
 
 def _wait_for(child: "subprocess.Popen[bytes]") -> None:
-    """Wait until the process ends, in short waits, so that Ctrl-C works: see `simulator.share_out`."""
+    """Wait until the process ends, in short waits, so that Ctrl-C works: see `simulator.share_out_simulation`."""
     while True:
         with suppress(subprocess.TimeoutExpired):
             child.wait(0.5)
             return
 
 
-def compile_here(loops: Sequence[Kind], progress: Callable[[int], None] | None = None) -> None:
+def compile_parallel_share(loops: Sequence[Kind], progress: Callable[[int], None] | None = None) -> None:
     """Compile some loops; ``progress`` is called after every loop."""
     for loop in loops:
-        prepared(_smallest_game(loop), loop)
+        prepared_simulation(_smallest_game(loop), loop)
         if progress is not None:
             progress(1)
 
@@ -74,4 +74,4 @@ def child_that_compiles(loops: Sequence[Kind]) -> "subprocess.Popen[bytes]":
 
 
 if __name__ == "__main__":
-    compile_here([Kind(*flags) for flags in json.loads(sys.argv[1])])
+    compile_parallel_share([Kind(*flags) for flags in json.loads(sys.argv[1])])

@@ -14,11 +14,11 @@ from ..errors import InvalidInput
 from . import delays
 from .compiler import Kind
 from .families import Reals
-from .parallel_compile import compile_together
+from .parallel_compile import compile_in_parallel
 from .recorded import Recorded
-from .result import RANGE, Result, Rows, first_columns, first_reached, known, resampled, standard_error
+from .result import RANGE, Result, Rows, first_columns, first_reached, known_result, resampled, standard_error
 from .setup import Setup
-from .simulator import check_setup, checked, kind, simulate
+from .simulator import check_simulated_setup, checked_simulation, simulate, simulated_kind
 
 # A pilot: a few rewards of each arm, from which each repetition of a plan draws the arms anew.
 #
@@ -177,11 +177,11 @@ ten studies after 7,900 to 9,600.
         return {**vars(self), "share": self.share, "saves": self.saves}
 
 
-def full_run_of(result: Result) -> FullRun:
+def planned_full_run(result: Result) -> FullRun:
     """The pulls of a full run and of the result's repetitions."""
     used = result.measures.used[:, 0]
     low, high = np.quantile(used, RANGE, method="inverted_cdf")
-    error = known(standard_error(result.measures.used)[0])
+    error = known_result(standard_error(result.measures.used)[0])
     return FullRun(result.setup.arms * result.setup.cases, float(used.mean()), error, int(low), int(high))
 
 
@@ -214,11 +214,11 @@ class Choice:
     repetitions: int
 
 
-def tolerances(setup: Setup) -> list[float]:
+def planned_tolerances(setup: Setup) -> list[float]:
     """Tolerances to choose from, smallest first: those that fit between the bar and the bounds, and the setup's own.
 
     >>> problem = Setup(family="bernoulli", arms=5, means=(0.8, 1.0), at_least=0.9, budget=10, confidence=0.95)
-    >>> tolerances(problem), tolerances(problem.but(at_least=0.99, tolerance=0.004))
+    >>> planned_tolerances(problem), planned_tolerances(problem.but(at_least=0.99, tolerance=0.004))
     ([0.0, 0.01, 0.02, 0.03, 0.05], [0.0, 0.001, 0.002, 0.003, 0.004, 0.005])
     """
     low, high = (0.0, 1.0) if setup.spec.share is not None else setup.bounds
@@ -239,13 +239,13 @@ def _fits(setup: Setup, tolerance: float) -> bool:
     return True
 
 
-def choices(asked: Result, loop: Kind, **shared: Any) -> list[Choice]:
+def planned_choices(asked: Result, loop: Kind, **shared: Any) -> list[Choice]:
     """What a question takes with each tolerance and guarantee; ``asked`` has been played already, as it was asked."""
     setup, is_finished = asked.setup, (asked.measures.settled[:, -1] == asked.setup.contenders).all()
     *_, (most, _) = _stages(setup)
     pulls = most if setup.cases else most // 2
     made = []
-    for tolerance in tolerances(setup):
+    for tolerance in planned_tolerances(setup):
         for guarantee in ("all", "rate") if setup.contenders > 1 else (setup.guarantee,):
             is_asked = (tolerance, guarantee) == (setup.tolerance, setup.guarantee)
             if is_asked and is_finished:
@@ -366,7 +366,8 @@ def plan(
 ) -> Plan:
     """Simulate the problem with the setup's policy and with equal allocation until the targets are met.
 
-    With a confidence, arms are also settled: see `lines`. With cases, equal allocation is a full run, which is exact.
+    With a confidence, arms are also settled: see `planned_lines`. With cases, equal allocation is a full run, which is
+    exact.
 
     The answer depends only on the arguments. Give a policy that needs no budget: a plan finds the budget.
 
@@ -374,30 +375,33 @@ def plan(
     >>> [need.policy for need in plan(problem, workers=2).needs[:3]]
     ['balanced', 'uniform', 'uniform, skips settled']
     """
-    check_setup(setup)
+    check_simulated_setup(setup)
     if setup.rules.needs_budget:
         remedy = "choose balanced, anytime-evt, ap-evt-pf, lsa, apt or uniform"
         raise InvalidInput("policy", str(setup.rules), "needs a budget, which is what a plan finds", remedy)
     checks.checked_whole("workers", workers, least=1, most=delays.MOST_PENDING)
     checks.checked_number("seconds per pull", seconds)
-    checked(FEWEST, seed, threads)
-    chosen = lines(setup.but(delay=_delay(workers, service, seconds)))
+    checked_simulation(FEWEST, seed, threads)
+    chosen = planned_lines(setup.but(delay=_delay(workers, service, seconds)))
     shared = {"seed": seed, "threads": threads, "per_arm": False}
-    loops = {line.name: kind(line.setup)._replace(certifies=setup.certifies, ranks=setup.certifies) for line in chosen}
-    compile_together(loops.values())
+    loops = {
+        line.name: simulated_kind(line.setup)._replace(certifies=setup.certifies, ranks=setup.certifies)
+        for line in chosen
+    }
+    compile_in_parallel(loops.values())
     played = [_needs(line, loops[line.name], **shared) for line in chosen]
-    offered = choices(played[0][2], loops[chosen[0].name], **shared) if setup.certifies else []
+    offered = planned_choices(played[0][2], loops[chosen[0].name], **shared) if setup.certifies else []
     needs = [own[target] for target, _ in chosen[0].targets for own, _, _ in played if target in own]
     curves = {line.name: curve for line, (_, curve, _) in zip(chosen, played, strict=True)}
     return Plan(
-        setup, workers, tuple(needs), curves, tuple(offered), full_run_of(played[0][2]) if setup.cases else None
+        setup, workers, tuple(needs), curves, tuple(offered), planned_full_run(played[0][2]) if setup.cases else None
     )
 
 
 def _delay(workers: int, service: str, seconds: float) -> delays.Delay:
     """The delay of this many workers; an error is about the service time, because the user gave no delay."""
     try:
-        return delays.parse(f"workers:{workers}:{service}", seconds=seconds)
+        return delays.parsed_delay(f"workers:{workers}:{service}", seconds=seconds)
     except InvalidInput as error:
         if error.what != "delay":
             raise
@@ -405,11 +409,11 @@ def _delay(workers: int, service: str, seconds: float) -> delays.Delay:
         raise InvalidInput("service", service, "is not a service time that thresher knows", remedy) from None
 
 
-def lines(setup: Setup) -> list[Line]:
+def planned_lines(setup: Setup) -> list[Line]:
     """The setup's policy and equal allocation; with certificates, also uniform that skips settled arms.
 
     >>> problem = Setup(family="bernoulli", arms=5, means=(0.1, 0.9), at_least=0.5, budget=10, confidence=0.95)
-    >>> [line.name for line in lines(problem)]
+    >>> [line.name for line in planned_lines(problem)]
     ['balanced', 'uniform', 'uniform, skips settled']
     """
     certifies, uniform = setup.certifies, policies.uniform()

@@ -84,19 +84,20 @@ class Recorded:
                     raise InvalidInput(f"arm {name!r}, reward", reward, rule, "give the bounds that rewards have")
 
 
-def read(path: str | Path) -> Recorded:
+def read_recorded(path: str | Path) -> Recorded:
     """Read recorded rewards. Errors name the line (the header is line 1) and the column."""
     text = read_text(str(path))
     rows = results.read_results(results.read_json_results(text, str(path)), text, str(path))
-    return gather(rows, str(path))
+    return gather_recorded(rows, str(path))
 
 
-def gather(rows: Iterable[results.Row], file: str) -> Recorded:
+def gather_recorded(rows: Iterable[results.Row], file: str) -> Recorded:
     """The rewards in the rows of a file, by arm. Pulls without a reward are counted.
 
     Cancelled ones are skipped, and so are second rewards of a case.
 
-    >>> gather([results.Row("line 2", "a", "told", 0.5), results.Row("line 3", "a", "dropped", None)], "f").lost
+    >>> rows = [results.Row("line 2", "a", "told", 0.5), results.Row("line 3", "a", "dropped", None)]
+    >>> gather_recorded(rows, "file").lost
     1
     """
     by_arm: dict[str, list[float]] = {}
@@ -111,7 +112,7 @@ def gather(rows: Iterable[results.Row], file: str) -> Recorded:
         pulls, lost = pulls + 1, lost + (state in results.LOST)
         rewards = by_arm.setdefault(name, [])
         if reward is not None:
-            rewards.append(finite_number(reward, f"{location}: reward"))
+            rewards.append(recorded_number(reward, f"{location}: reward"))
     seen = {name: tuple(rewards) for name, rewards in by_arm.items() if rewards}
     if not seen:
         raise InvalidInput("file", file, "has no rewards", "record at least one reward of each arm")
@@ -119,7 +120,7 @@ def gather(rows: Iterable[results.Row], file: str) -> Recorded:
     return Recorded(tuple(seen), tuple(seen.values()), pulls, lost, unseen)
 
 
-def finite_number(reward: object, where: str) -> float:
+def recorded_number(reward: object, where: str) -> float:
     """The reward as a number, or an error that says where it is."""
     value = checks.as_float(reward)
     if value is None or not math.isfinite(value):
@@ -145,16 +146,18 @@ class Cell(NamedTuple):
     late: bool = False  # its case may have been tried again, and then that reward counts
 
 
-def read_matrix(path: str | Path) -> Recorded:
+def read_recorded_matrix(path: str | Path) -> Recorded:
     """Read a matrix of rewards. Errors name the line (the header is line 1) and the column."""
     text = read_text(str(path))
-    return gather_matrix(cells_in(results.read_json_results(text, str(path)), text, str(path)), str(path))
+    return gather_recorded_matrix(
+        recorded_cells_in(results.read_json_results(text, str(path)), text, str(path)), str(path)
+    )
 
 
-def cells_in(data: object, text: str, file: str) -> Iterator[Cell]:
+def recorded_cells_in(data: object, text: str, file: str) -> Iterator[Cell]:
     r"""The results in a JSON list, if ``data`` is one, otherwise in CSV text.
 
-    >>> [cell[1:4] for cell in cells_in(None, "model,q1,q2\na,1,pass\n", "f")]
+    >>> [cell[1:4] for cell in recorded_cells_in(None, "model,q1,q2\na,1,pass\n", "f")]
     [('a', 'q1', 1.0), ('a', 'q2', True)]
     """
     if isinstance(data, list):
@@ -169,17 +172,17 @@ def cells_in(data: object, text: str, file: str) -> Iterator[Cell]:
     return _wide([text_of_cell(column) for column in columns], rows, file)
 
 
-def cells_of(rows: Iterable[results.Row]) -> Iterator[Cell]:
+def recorded_cells_of(rows: Iterable[results.Row]) -> Iterator[Cell]:
     """The results that count of a study with cases: one for every case of an arm."""
     for row in rows:
         if row.reward is not None and row.state != results.SPARE:
             yield Cell(row.location, row.arm, str(row.case), row.reward, row.state == "late")
 
 
-def gather_matrix(cells: Iterable[Cell], file: str) -> Recorded:
+def gather_recorded_matrix(cells: Iterable[Cell], file: str) -> Recorded:
     """The rewards of every arm, in the order of the cases; every arm must have a reward for every case.
 
-    >>> gather_matrix([Cell("line 2", "a", "q1", 1.0), Cell("line 2", "a", "q2", 0.5)], "f").rewards
+    >>> gather_recorded_matrix([Cell("line 2", "a", "q1", 1.0), Cell("line 2", "a", "q2", 0.5)], "f").rewards
     ((1.0, 0.5),)
     """
     by_arm: dict[str, dict[str, float]] = {}
@@ -187,7 +190,7 @@ def gather_matrix(cells: Iterable[Cell], file: str) -> Recorded:
     cases: dict[str, None] = {}
     for cell in cells:
         in_time, too_late = by_arm.setdefault(cell.arm, {}), late.setdefault(cell.arm, {})
-        reward = finite_number(cell.reward, f"{cell.location}: reward")
+        reward = recorded_number(cell.reward, f"{cell.location}: reward")
         cases[cell.case] = None
         if cell.case in in_time and not cell.late:
             rule = f"the result on case {cell.case!r} occurs twice"

@@ -40,7 +40,7 @@ from ..core.places import (
 )
 from ..core.question import Measure, count_for_question
 from .families import Reals
-from .streams import PULLS, Words, start
+from .streams import PULLS, Words, start_stream
 
 Counts = np.ndarray[tuple[int], np.dtype[np.int64]]
 Table = np.ndarray[tuple[int, int], np.dtype[np.int64]]
@@ -75,7 +75,7 @@ class Arms(NamedTuple):
     high_edge: float
     measure: Measure
     base: int  # the arm that is the baseline; −1: there is none
-    drawn: Reals  # three entries: the rewards of the last pull, the arm's and the baseline's; and one for `saw`
+    drawn: Reals  # the last pull's rewards: the arm's, the baseline's, one for `see_in_repetition`
     order: Counts  # with cases: the seed of a live study that meets them in the same order; then seed and repetition
     common: bool  # whether the n-th pull of an arm draws the same reward whatever was chosen before
     asked: Counts  # if so: pulls issued by arm, lost ones included
@@ -114,7 +114,7 @@ class Trace(NamedTuple):
     length: Counts
 
 
-def blank_measures(checkpoints: Sequence[int], arms: int, rows: int, *, per_arm: bool = True) -> Measures:
+def blank_repetition_measures(checkpoints: Sequence[int], arms: int, rows: int, *, per_arm: bool = True) -> Measures:
     """Measurements of this many repetitions, all zero."""
     points = np.array(checkpoints, np.int64)
     return Measures(
@@ -135,23 +135,23 @@ def blank_measures(checkpoints: Sequence[int], arms: int, rows: int, *, per_arm:
     )
 
 
-def blank_trace(size: int = 0) -> Trace:
+def blank_repetition_trace(size: int = 0) -> Trace:
     """A trace of at most this many events; with 0, the run is not traced."""
     pull, arm = np.zeros(size, np.int64), np.zeros(size, np.int64)
     return Trace(pull, arm, np.zeros(size), np.zeros(size), np.zeros(1, np.int64))
 
 
-def zeros(code: str, size: int) -> Any:
+def repetition_zeros(code: str, size: int) -> Any:
     """A column of the laboratory, see `thresher.core.state`. Narrow types keep more of a tournament in the cache."""
     return np.zeros(size, code)
 
 
-def table(code: str, rows: int, columns: int) -> Any:
+def repetition_table(code: str, rows: int, columns: int) -> Any:
     """Rows of the laboratory."""
     return np.zeros((rows, columns), code)
 
 
-def wipe(board: Board) -> None:
+def wipe_repetition(board: Board) -> None:
     """Empty the board, except its tournament."""
     for arm in range(len(board.seen)):
         board.seen[arm] = 0
@@ -164,7 +164,7 @@ def wipe(board: Board) -> None:
         board.lead[arm] = 1.0
 
 
-def saw(board: Board, arms: Arms, arm: int, reward: float) -> None:
+def see_in_repetition(board: Board, arms: Arms, arm: int, reward: float) -> None:
     """Observe a reward, scaled by its bounds.
 
     With bounds of 0 and 1, the division changes nothing and takes a sixth of a pull's time. If the branch only computed
@@ -177,7 +177,7 @@ def saw(board: Board, arms: Arms, arm: int, reward: float) -> None:
     observe_reward(board, arm, scaled, reward)
 
 
-def note(trace: Trace, pull: int, arm: int, reward: float, other: float) -> None:
+def note_in_repetition(trace: Trace, pull: int, arm: int, reward: float, other: float) -> None:
     """Record an event, if this run is traced."""
     if len(trace.pull) == 0:
         return
@@ -189,7 +189,7 @@ def note(trace: Trace, pull: int, arm: int, reward: float, other: float) -> None
     trace.length[0] = index + 1
 
 
-def is_refused(board: Board, measures: Measures, row: int, arm: int) -> bool:
+def is_repetition_refused(board: Board, measures: Measures, row: int, arm: int) -> bool:
     """Whether the chosen arm has no valid score; then the repetition ends, and its row says which arm it was."""
     if board.best[1] != INVALID:
         return False
@@ -197,21 +197,21 @@ def is_refused(board: Board, measures: Measures, row: int, arm: int) -> bool:
     return True
 
 
-def start_pull(arms: Arms, arm: int, state: Words) -> None:
+def start_pull_of_repetition(arms: Arms, arm: int, state: Words) -> None:
     """Start the stream of the arm's next pull, which depends on nothing but its number within the arm.
 
     Seen and pending pulls do not give that number: after a lost pull, two pulls would draw the same reward.
     """
-    start(state, arms.order[1], arms.order[2], PULLS + (arm << 32) + arms.asked[arm])
+    start_stream(state, arms.order[1], arms.order[2], PULLS + (arm << 32) + arms.asked[arm])
     arms.asked[arm] += 1
 
 
-def is_false(label: int, mean: float, low_edge: float, high_edge: float) -> bool:
+def is_false_in_repetition(label: int, mean: float, low_edge: float, high_edge: float) -> bool:
     """Whether a label is wrong, given the true mean. A mean exactly on an edge reaches it."""
     return mean < low_edge if label == ABOVE else mean >= high_edge
 
 
-def leaning(board: Board, arms: Arms, arm: int) -> int:
+def leaning_in_repetition(board: Board, arms: Arms, arm: int) -> int:
     """The label that the arm's mean so far suggests; OPEN without a reward."""
     seen = board.seen[arm]
     if seen == 0:
@@ -219,18 +219,18 @@ def leaning(board: Board, arms: Arms, arm: int) -> int:
     return ABOVE if is_above(board.total[arm] + board.residue[arm], seen, arms.bar) else BELOW
 
 
-def judge(arms: Arms, arm: int, label: int, measures: Measures, row: int, column: int) -> None:
+def judge_repetition(arms: Arms, arm: int, label: int, measures: Measures, row: int, column: int) -> None:
     """Count the arm if its answer is wrong, or wrong by more than is tolerated."""
     mean = arms.mean[arm]
-    measures.wrong[row, column] += label == OPEN or is_false(label, mean, arms.bar, arms.bar)
-    measures.beyond[row, column] += label == OPEN or is_false(label, mean, arms.low_edge, arms.high_edge)
+    measures.wrong[row, column] += label == OPEN or is_false_in_repetition(label, mean, arms.bar, arms.bar)
+    measures.beyond[row, column] += label == OPEN or is_false_in_repetition(label, mean, arms.low_edge, arms.high_edge)
 
 
-def measure(board: Board, arms: Arms, measures: Measures, row: int, column: int) -> None:
+def measure_repetition(board: Board, arms: Arms, measures: Measures, row: int, column: int) -> None:
     """Count the wrong answers, by the means, and the pulls by arm."""
     for arm in range(len(board.seen)):
         if arm != arms.base:
-            judge(arms, arm, leaning(board, arms, arm), measures, row, column)
+            judge_repetition(arms, arm, leaning_in_repetition(board, arms, arm), measures, row, column)
     if len(measures.issued) > 0:
         for arm in range(len(board.seen)):
             measures.issued[column, arm] += board.seen[arm] + board.pending[arm]
@@ -259,7 +259,7 @@ class Proof(NamedTuple):
     values: Times  # with cases: rewards by arm and place, or by arm and case where something else counts
 
 
-def blank_proof(
+def blank_repetition_proof(
     arms: int,
     budget: int,
     stakes: Stakes,
@@ -272,7 +272,7 @@ def blank_proof(
 ) -> Proof:
     """Empty columns for this many arms, pulls and cases."""
     return Proof(
-        docket=state.blank_docket(arms, budget, zeros),
+        docket=state.blank_docket(arms, budget, repetition_zeros),
         capitals=np.zeros((arms, 2 * BETS)),
         stakes=stakes._replace(bets=np.array(stakes.bets)),  # type: ignore[arg-type]
         open=np.zeros(1, np.int64),
@@ -281,13 +281,13 @@ def blank_proof(
         awaited=np.zeros(1, np.int64),
         find=find,
         lost=lost,
-        sheet=state.blank_sheet(arms, cases, budget, zeros, table),
-        ranking=state.blank_ranking(arms, stakes.level if ranks else 0.0, zeros),
+        sheet=state.blank_sheet(arms, cases, budget, repetition_zeros, repetition_table),
+        ranking=state.blank_ranking(arms, stakes.level if ranks else 0.0, repetition_zeros),
         values=np.zeros((arms if cases else 0, cases)),
     )
 
 
-def open_proof(board: Board, proof: Proof) -> None:
+def open_repetition_proof(board: Board, proof: Proof) -> None:
     """Start a repetition. The columns of pulls are cleared as pulls are issued."""
     docket, sheet = proof.docket, proof.sheet
     for arm in range(len(docket.first)):
@@ -312,10 +312,10 @@ def open_proof(board: Board, proof: Proof) -> None:
     if proof.base >= 0:
         proof.awaited[0] = sheet.cases
         for arm in range(len(board.shut)):
-            reconsider(board, proof, arm)
+            reconsider_in_repetition(board, proof, arm)
 
 
-def is_over(board: Board, proof: Proof) -> bool:
+def is_repetition_over(board: Board, proof: Proof) -> bool:
     """Whether no arm takes more pulls, or the arms that are to be found are found, or cannot be."""
     if proof.awaited[0] > 0:  # the baseline goes through its cases
         return bool(proof.open[0] == 0)
@@ -323,7 +323,7 @@ def is_over(board: Board, proof: Proof) -> bool:
     return are_places_finished(proof.sheet, settled, board.pending, proof.open[0], proof.above[0], proof.find)
 
 
-def issue(proof: Proof, arm: int, pull: int) -> None:
+def issue_in_repetition(proof: Proof, arm: int, pull: int) -> None:
     """A pull was issued. With cases, it takes its arm's lowest free place. Nothing is certified about the baseline."""
     docket, sheet = proof.docket, proof.sheet
     docket.following[pull] = 0
@@ -338,7 +338,7 @@ def issue(proof: Proof, arm: int, pull: int) -> None:
         retry_evidence(docket, sheet.entry[arm][sheet.place[pull]])
 
 
-def reconsider(board: Board, proof: Proof, arm: int) -> None:
+def reconsider_in_repetition(board: Board, proof: Proof, arm: int) -> None:
     """Note whether the arm still takes pulls."""
     pending, shut = board.pending[arm], SHUT
     if not stays_shut(arm, proof.base, proof.sheet.cases, proof.awaited[0] > 0):
@@ -346,13 +346,13 @@ def reconsider(board: Board, proof: Proof, arm: int) -> None:
     proof.open[0] += set_shut(board, arm, shut)
 
 
-def settled(board: Board, proof: Proof, arm: int) -> None:
+def settled_in_repetition(board: Board, proof: Proof, arm: int) -> None:
     """The arm was just settled."""
     proof.above[0] += int(proof.docket.settled[arm] == ABOVE)
-    reconsider(board, proof, arm)
+    reconsider_in_repetition(board, proof, arm)
 
 
-def rank(board: Board, proof: Proof, arm: int, counted: bool) -> int:
+def rank_in_repetition(board: Board, proof: Proof, arm: int, counted: bool) -> int:
     """Rank the arm again; return how many arms this settled. Nothing is ranked unless the error rate is bounded."""
     if proof.ranking.level <= 0.0:
         return 0
@@ -360,12 +360,12 @@ def rank(board: Board, proof: Proof, arm: int, counted: bool) -> int:
         proof.ranking, proof.docket, board, proof.sheet, arm, proof.capitals[arm], proof.stakes, counted
     )
     for index in range(count):
-        settled(board, proof, proof.ranking.newly_settled[index])
-    reconsider(board, proof, arm)
+        settled_in_repetition(board, proof, proof.ranking.newly_settled[index])
+    reconsider_in_repetition(board, proof, arm)
     return count
 
 
-def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: float, lost: bool) -> None:
+def learn_in_repetition(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: float, lost: bool) -> None:
     """A reward came back, or its pull was lost. An arm that this settles takes no further pulls."""
     docket, sheet, entry, counted = proof.docket, proof.sheet, pull, False
     if sheet.cases > 0:
@@ -385,14 +385,14 @@ def learn(board: Board, proof: Proof, arms: Arms, arm: int, pull: int, reward: f
         if not counted:  # where bets were wrong, the label has changed
             proof.above[0] += int(docket.settled[arm] == ABOVE) - int(before == ABOVE)
     if weigh_evidence(docket, board, sheet, arm, proof.capitals[arm], proof.stakes) or counted:
-        settled(board, proof, arm)
+        settled_in_repetition(board, proof, arm)
     if proof.find > 0:
         note_capital_lead(board, arm, proof.capitals[arm])
     if sheet.cases > 0:
-        reconsider(board, proof, arm)
+        reconsider_in_repetition(board, proof, arm)
 
 
-def measure_proof(board: Board, proof: Proof, arms: Arms, measures: Measures, row: int, column: int) -> None:
+def measure_repetition_proof(board: Board, proof: Proof, arms: Arms, measures: Measures, row: int, column: int) -> None:
     """Count the settled arms and the wrong labels; settled arms are judged by these, no longer by their means."""
     labels, wrong = 0, 0
     measures.wrong[row, column] = 0
@@ -403,10 +403,12 @@ def measure_proof(board: Board, proof: Proof, arms: Arms, measures: Measures, ro
     for arm in range(len(arms.mean)):
         label = proof.docket.settled[arm]
         if arm != arms.base:
-            judge(arms, arm, leaning(board, arms, arm) if label == OPEN else label, measures, row, column)
+            judge_repetition(
+                arms, arm, leaning_in_repetition(board, arms, arm) if label == OPEN else label, measures, row, column
+            )
         if label == OPEN:
             continue
-        false = is_false(label, arms.mean[arm], arms.low_edge, arms.high_edge)
+        false = is_false_in_repetition(label, arms.mean[arm], arms.low_edge, arms.high_edge)
         measures.listed[row, label - 1] += 1
         measures.false[row, label - 1] += false
         labels += 1
@@ -418,7 +420,7 @@ def measure_proof(board: Board, proof: Proof, arms: Arms, measures: Measures, ro
 # The baseline's rewards, and values that count in place of rewards.
 
 
-def learn_baseline(board: Board, proof: Proof, arm: int, pull: int, lost: bool) -> bool:
+def learn_baseline_in_repetition(board: Board, proof: Proof, arm: int, pull: int, lost: bool) -> bool:
     """A reward of the baseline came back, or was lost. Returns whether it was the last, which opens the other arms."""
     place = proof.sheet.place[pull]
     if lost:
@@ -427,21 +429,21 @@ def learn_baseline(board: Board, proof: Proof, arm: int, pull: int, lost: bool) 
     else:
         fill_place(proof.sheet, arm, place, KNOWN)
         proof.awaited[0] -= 1
-    reconsider(board, proof, arm)
+    reconsider_in_repetition(board, proof, arm)
     if lost or proof.awaited[0] > 0:
         return False
     for other in range(len(board.shut)):
-        reconsider(board, proof, other)
+        reconsider_in_repetition(board, proof, other)
     return True
 
 
-def case_of(arms: Arms, arm: int, place: int, cases: int) -> int:
+def case_of_repetition(arms: Arms, arm: int, place: int, cases: int) -> int:
     """The case at a place of an arm, in the order of a live study with this repetition's seed."""
     seed = arms.order[0]
     return case_at_place(place, cases, place_key(2 * arm, seed), place_key(2 * arm + 1, seed))
 
 
-def value_of_case(arms: Arms, proof: Proof, arm: int, case: int) -> float:
+def case_value_of_repetition(arms: Arms, proof: Proof, arm: int, case: int) -> float:
     """The value that counts of an arm's reward of a case; the baseline's reward counts as it is."""
     reward, other = float(proof.values[arm, case]), 0.0
     if arms.base >= 0:
@@ -451,7 +453,7 @@ def value_of_case(arms: Arms, proof: Proof, arm: int, case: int) -> float:
     return reward if arm == arms.base else count_for_question(arms.measure, reward, other)
 
 
-def mean_counted(arms: Arms, mean: float, other: float) -> float:
+def mean_counted_in_repetition(arms: Arms, mean: float, other: float) -> float:
     """The true mean of what counts, unless that is a share, from the means of the arm and of the baseline."""
     measure = arms.measure
     value = count_for_question(measure, mean, other)

@@ -129,12 +129,12 @@ class Certificates:
         """By list: the share of wrong labels at the end, averaged over repetitions, and its standard error."""
         shares = self.measures.false / np.maximum(self.measures.listed, 1)
         means, errors = shares.mean(axis=0), standard_error(shares)
-        return {name: (float(means[at]), known(errors[at])) for at, name in enumerate(self.lists)}
+        return {name: (float(means[at]), known_result(errors[at])) for at, name in enumerate(self.lists)}
 
     @property
     def used(self) -> tuple[float, float | None]:
         """Pulls until the end or until the budget was issued: the mean and its standard error."""
-        return float(self.measures.used.mean()), known(standard_error(self.measures.used)[0])
+        return float(self.measures.used.mean()), known_result(standard_error(self.measures.used)[0])
 
     @property
     def pulls_to_settle(self) -> tuple[float, float | None] | tuple[None, None]:
@@ -146,10 +146,10 @@ class Certificates:
         errors = [standard_error(table) for table in (self.measures.settled / self.arms, self.measures.mislabelled > 0)]
         row = {
             "settled": float(self.share[point]),
-            "settled_se": known(errors[0][point]),
+            "settled_se": known_result(errors[0][point]),
             "wrong_settled": float(self.measures.mislabelled[:, point].mean()),
             "any_wrong_settled": float(self.any_wrong[point]),
-            "any_wrong_settled_se": known(errors[1][point]),
+            "any_wrong_settled_se": known_result(errors[1][point]),
         }
         if self.full_run:
             pulls = np.minimum(self.measures.used, self.measures.checkpoints[point])
@@ -185,7 +185,7 @@ def standard_error(values: np.ndarray[Any, Any]) -> Reals:
     return error
 
 
-def known(value: float) -> float | None:
+def known_result(value: float) -> float | None:
     """The number, or None for NaN."""
     return None if math.isnan(value) else float(value)
 
@@ -298,7 +298,7 @@ class Result:
         for index, pulls in enumerate(self.setup.checkpoints):
             row: dict[str, Any] = {"pulls": pulls}
             for name in names:
-                row |= {name: known(getattr(self, name)[index]), f"{name}_se": known(errors[name][index])}
+                row |= {name: known_result(getattr(self, name)[index]), f"{name}_se": known_result(errors[name][index])}
             if self.certificates is not None:
                 row |= self.certificates.row(index)
             rows.append(row if clock is None else {**row, "seconds": float(clock[index])})

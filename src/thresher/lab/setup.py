@@ -97,14 +97,18 @@ bernoulli, beta, normal, clipped, constant
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "policy", policies.policy(self.policy, certificates=self.certifies, finds=self.find is not None))
-        put(self, "delay", delays.parse(self.delay) if isinstance(self.delay, str) else delays.checked(self.delay))
+        put(
+            self,
+            "delay",
+            delays.parsed_delay(self.delay) if isinstance(self.delay, str) else delays.checked_delay(self.delay),
+        )
         if families.family(self.family).recorded != (self.recorded is not None):
             rule = "recorded rewards and the family 'recorded' go together"
             raise InvalidInput("family", self.family, rule, Naming("give both, or neither; {recorded} is enough"))
         if self.recorded is not None:
             if not isinstance(self.recorded, Recorded):
                 raise InvalidInput(
-                    "recorded", self.recorded, "must be a Recorded", "read it with thresher.lab.recorded.read"
+                    "recorded", self.recorded, "must be a Recorded", "read it with thresher.lab.recorded.read_recorded"
                 )
             put(self, "family", self.recorded.family)
             put(self, "arms", len(self.recorded.names))
@@ -223,7 +227,7 @@ bernoulli, beta, normal, clipped, constant
         if spread_low.min() < 0.0:
             raise InvalidInput("spread", float(spread_low.min()), "must not be negative")
         if self.family == "beta":
-            families.check_beta(self.mean_ranges, self.spread_ranges, self.bounds)
+            families.check_beta_family(self.mean_ranges, self.spread_ranges, self.bounds)
 
     @property
     def rules(self) -> Policy:

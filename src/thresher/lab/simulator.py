@@ -18,9 +18,18 @@ from ..errors import InvalidInput
 from ..text.machine import available_cores
 from ..text.quantities import edges
 from . import compiler, families, scores
-from .delays import NONE, Timing, blank_slots
+from .delays import NONE, Timing, blank_delay_slots
 from .families import Reals
-from .repetition import Arms, Measures, Proof, Trace, blank_measures, blank_proof, blank_trace, zeros
+from .repetition import (
+    Arms,
+    Measures,
+    Proof,
+    Trace,
+    blank_repetition_measures,
+    blank_repetition_proof,
+    blank_repetition_trace,
+    repetition_zeros,
+)
 from .result import Result
 from .scores import InvalidScore, invalid_score_in, score_failed
 from .setup import Setup
@@ -30,14 +39,14 @@ from .setup import Setup
 Item = TypeVar("Item")
 
 
-def share_out(work: Callable[[Item], None], items: Sequence[Item], threads: int) -> None:
+def share_out_simulation(work: Callable[[Item], None], items: Sequence[Item], threads: int) -> None:
     """Do the work for every item in this many threads; raise the first error.
 
     Ctrl-C works at once: a thread inside machine code cannot be stopped, so nothing waits for it, here or at the end of
     the program. That is why even a single item is worked on in another thread.
 
     >>> doubles = []
-    >>> share_out(lambda number: doubles.append(2 * number), [1, 2, 3], threads=2)
+    >>> share_out_simulation(lambda number: doubles.append(2 * number), [1, 2, 3], threads=2)
     >>> sorted(doubles)
     [2, 4, 6]
     """
@@ -78,12 +87,12 @@ def _wait_for(ended: "SimpleQueue[BaseException | None]") -> BaseException | Non
             continue
 
 
-def aside(work: Callable[[], None]) -> None:
+def simulate_aside(work: Callable[[], None]) -> None:
     """Work in another thread, while the calling thread waits and can be interrupted.
 
     A compiler calls back into Python, where an exception raised by a signal would only be printed.
     """
-    share_out(lambda _: work(), [None], threads=1)
+    share_out_simulation(lambda _: work(), [None], threads=1)
 
 
 Progress = Callable[[int], None]  # called with the number of pulls since the last call
@@ -113,17 +122,17 @@ def simulate(
     >>> float(result.accuracy[-1]), result.pulls_per_arm[-1].tolist()
     (1.0, [10.0, 10.0, 10.0, 10.0])
     """
-    check_setup(setup)
-    repetitions, seed, threads = checked(repetitions, seed, threads)
+    check_simulated_setup(setup)
+    repetitions, seed, threads = checked_simulation(repetitions, seed, threads)
     if setup.certifies and (34 + setup.cases) * setup.arms + setup.budget > MOST_CELLS // 4:
         rule = f"with certificates for {setup.arms:,} arms is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give fewer of either")
     if repetitions * len(setup.checkpoints) + len(setup.checkpoints) * setup.arms > MOST_CELLS:
         rule = f"times {len(setup.checkpoints)} checkpoints is more than memory should hold"
         raise InvalidInput("repetitions", repetitions, rule, "give fewer of either")
-    played_as = kind(setup) if played_as is None else played_as
-    certifies, run = played_as.certifies, prepared(setup, played_as)
-    measures = blank_measures(setup.checkpoints, setup.arms, repetitions, per_arm=per_arm)
+    played_as = simulated_kind(setup) if played_as is None else played_as
+    certifies, run = played_as.certifies, prepared_simulation(setup, played_as)
+    measures = blank_repetition_measures(setup.checkpoints, setup.arms, repetitions, per_arm=per_arm)
     step = max(1, min(-(-repetitions // (4 * threads)), PULLS_PER_CHUNK // setup.budget))
     chunks = [(begin, min(begin + step, repetitions)) for begin in range(0, repetitions, step)]
     lock = threading.Lock()
@@ -131,7 +140,7 @@ def simulate(
     def play(chunk: tuple[int, int]) -> None:
         mine = measures._replace(issued=np.zeros_like(measures.issued))
         try:
-            run(*_arguments(setup, seed, *chunk, mine, blank_trace(), certifies))
+            run(*_arguments(setup, seed, *chunk, mine, blank_repetition_trace(), certifies))
         except ZeroDivisionError:
             _explain_division(setup, seed, chunk, mine, run, certifies)
             raise
@@ -141,15 +150,15 @@ def simulate(
                 progress((chunk[1] - chunk[0]) * setup.budget)
 
     before = time.perf_counter()
-    share_out(play, chunks, threads)
+    share_out_simulation(play, chunks, threads)
     _check_scores(setup, seed, measures, run, certifies)
     return Result(setup, repetitions, seed, threads, measures, time.perf_counter() - before)
 
 
-def checked(repetitions: int, seed: int, threads: int | None = None) -> tuple[int, int, int]:
+def checked_simulation(repetitions: int, seed: int, threads: int | None = None) -> tuple[int, int, int]:
     """The checked numbers of a simulation; by default there is a thread for each core.
 
-    >>> checked(0, 0)
+    >>> checked_simulation(0, 0)
     Traceback (most recent call last):
     thresher.errors.InvalidInput: repetitions 0: must be a whole number of at least 1
     """
@@ -158,11 +167,11 @@ def checked(repetitions: int, seed: int, threads: int | None = None) -> tuple[in
     return repetitions, checks.checked_whole("seed", seed, least=0), threads
 
 
-def prepared(setup: Setup, played_as: compiler.Kind) -> Callable[..., None]:
+def prepared_simulation(setup: Setup, played_as: compiler.Kind) -> Callable[..., None]:
     """The loop of this kind, compiled. Nothing is played; the setup is one that it can play."""
-    run = compiler.loop(played_as)
-    measures = blank_measures(setup.checkpoints, setup.arms, 0, per_arm=False)
-    _compiled(setup, run, _arguments(setup, 0, 0, 0, measures, blank_trace(), played_as.certifies))
+    run = compiler.compiled_loop(played_as)
+    measures = blank_repetition_measures(setup.checkpoints, setup.arms, 0, per_arm=False)
+    _compiled(setup, run, _arguments(setup, 0, 0, 0, measures, blank_repetition_trace(), played_as.certifies))
     return run
 
 
@@ -185,16 +194,16 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     >>> played.pull, played.arm
     ([1, -1, 2, -2, 3, -3, 4, -4], [0, 0, 1, 1, 0, 0, 1, 1])
     """
-    check_setup(setup)
+    check_simulated_setup(setup)
     repetition = checks.checked_whole("repetition", repetition, least=0, most=MOST_REPETITIONS - 1)
     seed = checks.checked_whole("seed", seed, least=0)
     certifies, size = setup.certifies, 2 * setup.budget
     if size > MOST_CELLS or (repetition + 1) * len(setup.checkpoints) > MOST_CELLS:
         rule = f"of repetition {repetition:,} is more than memory should hold"
         raise InvalidInput("budget", setup.budget, rule, "give a smaller budget, or an earlier repetition")
-    run = compiler.loop(kind(setup))
-    written = blank_trace(size)
-    measures = blank_measures(setup.checkpoints, setup.arms, repetition + 1)
+    run = compiler.compiled_loop(simulated_kind(setup))
+    written = blank_repetition_trace(size)
+    measures = blank_repetition_measures(setup.checkpoints, setup.arms, repetition + 1)
     arguments = _arguments(setup, seed, repetition, repetition + 1, measures, written, certifies)
     try:
         _compiled(setup, run, arguments)
@@ -218,10 +227,10 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
     >>> [round(float(value), 4) for value in (mean[0], spread[0])]
     [0.6, 0.1732]
     """
-    check_setup(setup)
-    repetitions, seed, _ = checked(repetitions, seed)
-    draw = compiler.instance_drawer()
-    arms, random_state, moments = blank_arms(setup), np.zeros(4, np.uint64), []
+    check_simulated_setup(setup)
+    repetitions, seed, _ = checked_simulation(repetitions, seed)
+    draw = compiler.compiled_instance_drawer()
+    arms, random_state, moments = simulated_blank_arms(setup), np.zeros(4, np.uint64), []
     _compiled(setup, draw, (arms, seed, 0, random_state))
     for repetition in range(repetitions):
         draw(arms, seed, repetition, random_state)
@@ -229,7 +238,7 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
     return moments
 
 
-def rules(setup: Setup) -> tuple[Rule, Rule]:
+def simulated_rules(setup: Setup) -> tuple[Rule, Rule]:
     """The initial rule of each tournament."""
     constant = setup.spec.settling_constant
     first = setup.rules.rule(
@@ -246,12 +255,12 @@ def rules(setup: Setup) -> tuple[Rule, Rule]:
 def _arguments(
     setup: Setup, seed: int, begin: int, end: int, measures: Measures, written: Trace, certifies: bool
 ) -> tuple[Any, ...]:
-    board = state.blank_board(setup.arms, zeros)
-    other = board if setup.rules.second is None else state.second_board(board, zeros)
+    board = state.blank_board(setup.arms, repetition_zeros)
+    other = board if setup.rules.second is None else state.second_board(board, repetition_zeros)
     random_state, delay = np.zeros(4, np.uint64), setup.timing
-    mine, other_rule = rules(setup)
+    mine, other_rule = simulated_rules(setup)
     numbered = scores.numbered_score(mine, is_custom=setup.rules.is_custom), scores.numbered_score(other_rule)
-    fixed = (numbered, blank_arms(setup), measures, written, random_state, _proof(setup, certifies))
+    fixed = (numbered, simulated_blank_arms(setup), measures, written, random_state, _proof(setup, certifies))
     shared = (seed, begin, end, (board, other), *fixed)
     if delay.model == NONE:
         return shared
@@ -260,10 +269,10 @@ def _arguments(
     timing = Timing(
         delay.model, first, delay.service, seconds, float(delay.shape), *map(float, (*setup.lost, setup.hung))
     )
-    return (*shared, np.zeros(4, np.uint64), blank_slots(min(delay.capacity, setup.budget + 1)), timing)
+    return (*shared, np.zeros(4, np.uint64), blank_delay_slots(min(delay.capacity, setup.budget + 1)), timing)
 
 
-def kind(setup: Setup) -> compiler.Kind:
+def simulated_kind(setup: Setup) -> compiler.Kind:
     """The kind of loop that a setup needs."""
     users = (setup.rules.formula, setup.rules.digest) if setup.rules.is_custom else ()
     return compiler.Kind(setup.certifies, setup.ranks, setup.counts, setup.timing.model != NONE, *users)
@@ -276,11 +285,11 @@ def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]
         with compiler.compiling(delayed=setup.timing.model != NONE):
             run(*arguments)
 
-    aside(work)
+    simulate_aside(work)
 
 
 def _proof(setup: Setup, certifies: bool) -> Proof:
-    return blank_proof(
+    return blank_repetition_proof(
         setup.arms if certifies else 0,
         setup.budget if certifies else 0,
         setup.stakes,
@@ -292,7 +301,7 @@ def _proof(setup: Setup, certifies: bool) -> Proof:
     )
 
 
-def blank_arms(setup: Setup) -> Arms:
+def simulated_blank_arms(setup: Setup) -> Arms:
     """The arms, before drawing."""
     spec, blank = setup.spec, [np.zeros(setup.arms) for _ in range(4)]
     samples = setup.recorded.samples if setup.recorded is not None else np.zeros(0)
@@ -308,9 +317,9 @@ def blank_arms(setup: Setup) -> Arms:
 def _check_scores(setup: Setup, seed: int, measures: Measures, run: Callable[..., None], certifies: bool) -> None:
     """Raise if a repetition ended because of an invalid score. It is played again, for the arguments of the score."""
     if invalid := invalid_score_in(measures):
-        again = _arguments(setup, seed, invalid.row, invalid.row + 1, measures, blank_trace(), certifies)
+        again = _arguments(setup, seed, invalid.row, invalid.row + 1, measures, blank_repetition_trace(), certifies)
         run(*again)
-        raise score_failed(setup.rules, invalid, measures, again[3][0], rules(setup)[0])
+        raise score_failed(setup.rules, invalid, measures, again[3][0], simulated_rules(setup)[0])
 
 
 def _explain_division(
@@ -318,15 +327,15 @@ def _explain_division(
 ) -> None:
     """Raise an error that says where a user's score divided by zero. Repetitions are played again, one by one."""
     for row in range(*chunk) if setup.rules.is_custom else ():
-        again = _arguments(setup, seed, row, row + 1, measures, blank_trace(), certifies)
+        again = _arguments(setup, seed, row, row + 1, measures, blank_repetition_trace(), certifies)
         try:
             run(*again)
         except ZeroDivisionError:
             invalid = InvalidScore(row, None)
-            raise score_failed(setup.rules, invalid, measures, again[3][0], rules(setup)[0]) from None
+            raise score_failed(setup.rules, invalid, measures, again[3][0], simulated_rules(setup)[0]) from None
 
 
-def check_setup(setup: object) -> None:
+def check_simulated_setup(setup: object) -> None:
     """Raise unless it is a setup."""
     if not isinstance(setup, Setup):
         raise InvalidInput("setup", setup, "must be a Setup", "write lab.Setup(…)")
