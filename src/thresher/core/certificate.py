@@ -107,6 +107,8 @@ def bet_capital(
             first_down = (1.0 - high) / room
     above = grow_capital(capital, 0, bets, cap_up, first_up, gain)
     below = grow_capital(capital, BETS, bets, cap_down, first_down, loss)
+    if above < stakes.alone and below < stakes.alone:  # a call less for nearly every reward
+        return OPEN
     return label_of_capitals(above, below, stakes.alone)
 
 
@@ -258,7 +260,7 @@ def commit_first_evidence(
     if outcome == TOLD:
         low = high = docket.reward[pull]
     label = commit_next_evidence(docket, sheet, arm, capital, stakes, low, high)
-    docket.settled[arm] = resolved_capitals(label, board.mean[arm], stakes.bar)
+    docket.settled[arm] = OPEN if label == OPEN else resolved_capitals(label, board.mean[arm], stakes.bar)
     if outcome == TOLD:
         docket.waiting[arm] -= 1
         docket.committed[arm] += 1
