@@ -99,9 +99,9 @@ def live(study: "Study") -> "_Context[_Callable[[Progress], object]]":
         with thresher.live(study) as show:
             thresher.run(study, evaluate, on_progress=show)
     """
-    from .cli.live_table import watching  # here: it loads what draws tables
+    from .cli.live_table import watching_live_table  # here: it loads what draws tables
 
-    return watching(study, quiet=False)
+    return watching_live_table(study, quiet=False)
 
 
 if not TYPE_CHECKING:  # else a type checker would accept any name

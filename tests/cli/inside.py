@@ -6,7 +6,7 @@ import click
 from click.testing import CliRunner, Result
 
 from thresher.cli import cli
-from thresher.cli.error_wording import in_options
+from thresher.cli.error_wording import error_in_options
 from thresher.errors import ThresherError
 
 
@@ -24,7 +24,7 @@ def refused(*args: str, storage: str | Path = "memory") -> str:
     try:
         done = inside(*args, storage=storage)
     except ThresherError as error:
-        line = in_options(error)
+        line = error_in_options(error)
     except click.ClickException as error:
         line = error.format_message()
     else:

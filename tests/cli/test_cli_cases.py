@@ -8,7 +8,7 @@ import pytest
 from program import Result, complaint, run, thresher
 from workdir import Workdir, a_workdir, only_study  # noqa: F401 - the fixture
 
-from thresher.cli.question_options import arms_given, cases_given
+from thresher.cli.question_options import question_arms, question_cases
 from thresher.errors import InvalidInput
 
 TWO = ["--arm=a", "--arm=b"]
@@ -17,7 +17,7 @@ TWO = ["--arm=a", "--arm=b"]
 def cases_of(folder: Path, name: str, data: str) -> object:
     file = folder / name
     file.write_text(data)
-    return cases_given(str(file))
+    return question_cases(str(file))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_case_may_have_parameters_of_any_name(tmp_path: Path) -> None:
 
 def test_arms_may_be_json_lines_too(tmp_path: Path) -> None:
     (tmp_path / "arms.jsonl").write_text('{"name": "a", "depth": 1}\n"b"\n')
-    assert arms_given(str(tmp_path / "arms.jsonl"), ()) == {"a": {"depth": 1}, "b": {}}
+    assert question_arms(str(tmp_path / "arms.jsonl"), ()) == {"a": {"depth": 1}, "b": {}}
 
 
 BROKEN = [

@@ -169,7 +169,7 @@ BREAK = """
 import sys, thresher.cli, thresher.cli.options
 from thresher.study import peek
 def broken(*args, **kwargs): raise KeyError("nobody\\nthought of this")
-thresher.cli.options.study_at = broken
+thresher.cli.options.study_of_option = broken
 sys.argv = ["thresher", "ask", "s"]
 thresher.cli.main()
 """

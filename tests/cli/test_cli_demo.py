@@ -7,25 +7,25 @@ import subprocess
 import pytest
 from program import ENVIRONMENT, THRESHER, finish, runs, thresher, until
 
-from thresher.cli.demo import WINDOW, bytes_saved, corpus, settings
+from thresher.cli.demo import WINDOW, bytes_saved, demo_corpus, demo_settings
 from thresher.study import Pull
 
 
 def test_the_arms_are_28_ways_to_compress() -> None:
-    arms = settings()
+    arms = demo_settings()
     assert len(arms) == 28
     assert [sum(name.startswith(codec) for name in arms) for codec in ("zlib", "bz2", "lzma")] == [9, 9, 10]
 
 
 def test_the_corpus_is_the_source_of_the_standard_library() -> None:
-    text = corpus()
+    text = demo_corpus()
     assert len(text) > 20 * WINDOW
     assert b"class Future" in text
 
 
 @pytest.mark.parametrize("name", ["zlib-1", "bz2-9", "lzma-0"])
 def test_a_reward_depends_only_on_the_arm_and_the_seed(name: str) -> None:
-    first = Pull(1, name, 1, settings()[name], 12345)
+    first = Pull(1, name, 1, demo_settings()[name], 12345)
     again = first._replace(id=99, number=7)
     other = first._replace(seed=54321)
     assert bytes_saved(first) == bytes_saved(again) != bytes_saved(other)

@@ -18,11 +18,11 @@ ROOM = 12.0  # MB more than for a study of 100 pulls: it takes some 8, most of i
 READ = """
 import sys, thresher
 from pathlib import Path
-from thresher.cli.demo import comparison
+from thresher.cli.demo import demo_comparison
 from thresher.log.commands import Keys
 study = thresher.open_study("s", storage=sys.argv[1])
 Keys("s", study.store).pulls("again:x", study.events(int(sys.argv[2]))[-1])
-comparison(study, 60.0)
+demo_comparison(study, 60.0)
 print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """
 ARMS = [f"arm {number}" for number in range(20)]

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.live import Live
 
 import thresher
-from thresher.cli.live_table import Screen, arms_table
+from thresher.cli.live_table import Screen, live_arms_table
 from thresher.core.rows import Row, row_of
 from thresher.core.sentences import SIGNS
 from thresher.core.state import State
@@ -57,7 +57,7 @@ def drawn(study: thresher.Study, width: int) -> tuple[list[Row], list[str]]:
     def picture(ledger: State) -> tuple[list[Row], list[str]]:
         rows = [row_of(ledger, arm) for arm in range(len(ledger.spec.arms))]
         with console.capture() as output:
-            console.print(arms_table(rows, ledger, width))
+            console.print(live_arms_table(rows, ledger, width))
         return rows, output.get().splitlines()
 
     return peek(study, picture)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import thresher as library
-from thresher.cli.live_table import arms_table, gauge_of
+from thresher.cli.live_table import live_arms_table, live_gauge
 from thresher.cli.run_checks import bounds_cautions, rewards_cautions
 from thresher.core.row_text import COLUMNS
 from thresher.core.rows import row_of
@@ -76,8 +76,8 @@ def test_the_live_table_draws_the_baseline_without_a_mark(kind: str) -> None:
     study = study_of(reward, **asked)
     rows = peek(study, lambda ledger: [row_of(ledger, arm) for arm in range(2)])
     for row in rows:
-        assert ("●" in gauge_of(row, 0.5, 0.0, 1.0).plain) == (row.standing != "baseline" and row.seen > 0)
-    heads = peek(study, lambda ledger: [str(column.header) for column in arms_table(rows, ledger, 80).columns])
+        assert ("●" in live_gauge(row, 0.5, 0.0, 1.0).plain) == (row.standing != "baseline" and row.seen > 0)
+    heads = peek(study, lambda ledger: [str(column.header) for column in live_arms_table(rows, ledger, 80).columns])
     assert COLUMNS["estimate"].head(study.verdict().wording) in heads
     assert heads[-1].startswith("against ")
 

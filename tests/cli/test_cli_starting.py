@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from program import PLAIN_PYTEST, run
 
-from thresher.cli.live_table import watching
+from thresher.cli.live_table import watching_live_table
 from thresher.cli.output import show_cause
 from thresher.errors import CannotGoOn, EvaluationFailed
 
@@ -78,7 +78,7 @@ def test_the_traceback_of_an_evaluator_is_shown_with_its_secrets_masked(capsys: 
 
 
 def test_a_logged_traceback_is_printed_line_by_line_while_a_run_is_watched(capsys: pytest.CaptureFixture[str]) -> None:
-    with watching(None, quiet=True):  # type: ignore[arg-type]
+    with watching_live_table(None, quiet=True):  # type: ignore[arg-type]
         try:
             raise ValueError("\x1b[2Jboom")
         except ValueError:

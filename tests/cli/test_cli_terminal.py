@@ -19,7 +19,7 @@ from rich.live import Live
 from terminal import Terminal
 
 import thresher
-from thresher.cli.live_table import watching
+from thresher.cli.live_table import watching_live_table
 from thresher.run.loop import Progress
 from thresher.text.logs import log
 
@@ -144,7 +144,7 @@ def test_warnings_stand_above_the_table(tmp_path: Path) -> None:
 EVALUATOR = """
 import pathlib, sys, time
 import thresher
-from thresher.cli.live_table import watching
+from thresher.cli.live_table import watching_live_table
 
 def evaluate(pull):
     if pull.arm == "b":
@@ -154,7 +154,7 @@ def evaluate(pull):
     return 0.5
 
 study = thresher.create_study("s", arms=["a", "b"], at_least=0.4, budget=12)
-with watching(study, quiet=False) as show:
+with watching_live_table(study, quiet=False) as show:
     thresher.run(study, evaluate, workers=2, on_progress=show)
 """
 
@@ -236,7 +236,7 @@ def test_a_line_waits_until_the_table_is_drawn(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Live, "update", slowly)
     monkeypatch.setenv("TERM", "xterm-256color")
     study = thresher.create_study("s", arms=["a", "b"], at_least=0.5)
-    with watching(study, quiet=False) as show:
+    with watching_live_table(study, quiet=False) as show:
         show(Progress(0, 0, 0, 0, 0.0, None))
         threads[0].join()
     assert seen == [False]

@@ -14,7 +14,7 @@ from lab_commands import GROUP, run
 
 import thresher
 from thresher.cli import cli
-from thresher.cli.import_export import results_in
+from thresher.cli.import_export import results_to_import
 from thresher.lab import Setup, planning, simulate
 from thresher.lab.planning import ALL_SETTLED, Pilot, pilot_setup, plan
 from thresher.lab.recorded import Recorded, gather_recorded
@@ -168,7 +168,7 @@ def test_plan_reads_whatever_export_writes_and_loses_as_many_pulls_as_the_pilot(
     assert "left out, because none of their pulls has a reward: ['c']" in first.stderr
     lossy = float(next(csv.DictReader(first.stdout.splitlines()))["pulls"])
     kept = tmp_path / "kept.csv"
-    rewards = [(row.arm, row.reward) for row in results_in(files["csv"])[0] if row.reward is not None]
+    rewards = [(row.arm, row.reward) for row in results_to_import(files["csv"])[0] if row.reward is not None]
     kept.write_text("arm,reward\n" + "".join(f"{arm},{reward}\n" for arm, reward in rewards))
     sound = float(next(csv.DictReader(run(*PLAN, str(kept)).splitlines()))["pulls"])
     assert lossy > 1.2 * sound
@@ -219,7 +219,7 @@ def test_a_pilot_of_an_eval_set_says_how_many_cases_there_are(tmp_path: Path, as
 def test_cancelled_pulls_of_a_pilot_are_neither_rewards_nor_losses(tmp_path: Path) -> None:
     file = tmp_path / "pilot.csv"
     file.write_text("arm,state,reward\na,told,1\na,cancelled,\na,dropped,\na,pending,\na,late,0\nb,,1\nc,,\n")
-    data = gather_recorded(results_in(str(file))[0], str(file))
+    data = gather_recorded(results_to_import(str(file))[0], str(file))
     assert (data.names, data.rewards) == (("a", "b"), ((1.0, 0.0), (1.0,)))
     assert (data.pulls, data.lost, data.unseen) == (6, 4, ("c",))
 

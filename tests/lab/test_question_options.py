@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from lab_commands import run
 
-from thresher.cli.error_wording import in_options
+from thresher.cli.error_wording import error_in_options
 from thresher.errors import InvalidInput
 from thresher.lab import Setup, families, simulate
 from thresher.lab.families import chance_within_family
@@ -70,7 +70,7 @@ def test_the_baseline_of_a_matrix_is_named(tmp_path: Path) -> None:
 def test_what_cannot_be_simulated_is_refused_in_one_line(options: tuple[str, ...], words: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
         run("simulate", *options)
-    line = in_options(refusal.value)
+    line = error_in_options(refusal.value)
     assert words in line
     assert "\n" not in line
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.cli.import_export import rows_of
+from thresher.cli.import_export import exported_rows
 from thresher.core.ledger import fold_ledger
 from thresher.core.replay import verify
 from thresher.study import give_up, peek
@@ -133,7 +133,7 @@ def test_a_reward_of_the_baseline_outside_the_bounds_is_no_reward_of_the_arm() -
     assert (pull.state, pull.reward, pull.baseline) == ("outside", None, 3.0)
     ledger = fold_ledger(study.events())
     assert (list(ledger.pull_reward), list(ledger.pull_other)) == ([0.0], [3.0])
-    (row,) = rows_of(ledger)
+    (row,) = exported_rows(ledger)
     assert (row.state, row.reward) == ("dropped", None)
 
 

@@ -15,7 +15,7 @@ import click
 from .._version import __version__
 from ..errors import CannotGoOn, InvalidInput, StoreFailed, StudyDeleted, ThresherError, shown
 from ..text.masking import masked
-from .output import drain, is_written, say, show_cause, standard_output
+from .output import drain_output, is_output_written, say, show_cause, standard_output
 
 GROUPS = {  # commands by heading, each with its module and a line for the list, which imports none of them
     "Ask a question": {
@@ -74,7 +74,7 @@ def _broken_pipes_noticed() -> Iterator[None]:
         standard_output()
         raise
     except BrokenPipeError:
-        drain(sys.stdout)
+        drain_output(sys.stdout)
         raise NobodyReads from None
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):
@@ -182,10 +182,10 @@ def main() -> None:
             from ..run.evaluator_errors import traceback_text
 
             say(traceback_text(error))
-        printed = is_written()  # if not, that was the error, and it has been reported
+        printed = is_output_written()  # if not, that was the error, and it has been reported
         status = _complain(_unexpected(error), COULD_NOT_GO_ON) if printed else COULD_NOT_GO_ON
     status = status if isinstance(status, int) else FINISHED  # a command that returns nothing
-    sys.exit(status if is_written() else status or COULD_NOT_GO_ON)
+    sys.exit(status if is_output_written() else status or COULD_NOT_GO_ON)
 
 
 def _unexpected(error: Exception) -> str:
@@ -201,9 +201,9 @@ def _missing(error: click.MissingParameter) -> str:
     """An argument is missing: if it names a study, the studies that exist are listed."""
     context, studies = error.ctx, ""
     if context and context.info_name != "create" and error.param and error.param.name == "name":
-        from .options import studies_to_name
+        from .options import studies_to_name_in_option
 
-        studies = studies_to_name(context.params.get("storage"))
+        studies = studies_to_name_in_option(context.params.get("storage"))
     path = context.command_path if context else "thresher"
     return "; ".join(filter(None, [error.format_message().rstrip("."), studies, f"{path} --help has an example"]))
 
@@ -225,9 +225,9 @@ def _wrong_use(error: click.ClickException) -> str:
 def _complain(error: str | ThresherError, status: int) -> int:
     """Say on standard error what is wrong, with parameters named as options, and return the exit status."""
     if isinstance(error, ThresherError):
-        from .error_wording import in_options
+        from .error_wording import error_in_options
 
-        error = in_options(error)
+        error = error_in_options(error)
     line = " ".join(masked(error).split())
     say(f"error: {line if len(line) <= LONGEST else f'{line[:LONGEST]}…'}")
     return status

@@ -21,11 +21,11 @@ from .options import (
     Whole,
     format_option,
     name_argument,
-    on_study,
     option,
     scores_option,
     storage_option,
-    study_at,
+    study_of_option,
+    with_study_options,
 )
 from .output import print_lines, say, say_done
 
@@ -77,7 +77,7 @@ class PullName(click.ParamType["int | str"]):
 
 
 @click.command(help=ASK)
-@on_study
+@with_study_options
 @click.option("-n", "count", type=Whole(1, MOST), default=1, help="How many pulls.")
 @option("--arm NAME", "Pull this arm, instead of the one that the study chooses.")
 @option("--wait", "While other agents have the last cases, wait until one is free again or all are told.")
@@ -108,7 +108,7 @@ def _line(pull: Pull) -> str:
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@on_study
+@with_study_options
 @click.argument("pull", type=PullName())
 @click.argument("reward", type=Number())
 @click.argument("baseline", type=Number(), required=False)
@@ -162,7 +162,7 @@ def _rewards_of_pull(study: Study, reward: float, baseline: float | None) -> flo
 
 
 @click.command()
-@on_study
+@with_study_options
 @click.argument("pulls", type=PullName(), nargs=-1, required=True, metavar="PULL…")
 @option("--lease DURATION", "Time from now after which the next ask drops them.", type=Duration(), default="1h")
 def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:
@@ -212,7 +212,7 @@ def drop(
         raise InvalidInput("pulls", list(pulls), "name pulls or give --older-than, not both")
     if cause not in CALLERS:
         raise InvalidInput("--cause", cause, NO_CAUSE)
-    study = study_at(name, storage)
+    study = study_of_option(name, storage)
     chosen = list(pulls) if older_than is None else list(_older(study, older_than))
     dropped: list[int | str] = []
     refused: dict[int | str, ThresherError] = {}

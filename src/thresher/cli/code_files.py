@@ -23,7 +23,7 @@ from ..log.journal import storable_reason
 from ..run.command.process import CASE, PULL_FIELDS, fill_template, pull_values
 from ..study import Pull
 from ..text.masking import masked
-from .run_checks import placeholders
+from .run_checks import checked_placeholders
 
 SEPARATORS = re.compile(r"""[\s=,|&;<>()"'`]+""")  # between the names in a word: --config=a.yaml, or a shell script
 OUTPUTS = re.compile(r""">\s*["']?([^\s|&;<>()"'`]+)""")  # the files that a shell script writes
@@ -50,7 +50,7 @@ class CodeFiles:
         self._seen: dict[str, Seen] = {}
         self._names: dict[Place, list[str]] = {}  # the files that the pulls of an arm and a case use
         for word in self._words:
-            if not placeholders(word):
+            if not checked_placeholders(word):
                 self._record((None, None), fill_template(word, {}))
         self._ignored = ignored
         for path in ignored:
@@ -65,7 +65,7 @@ class CodeFiles:
         """Read the files whose names depend on the arm or on the case."""
         self._spec = spec
         for word in self._words:
-            for place, values in _fillings(word, spec) if placeholders(word) else ():
+            for place, values in _fillings(word, spec) if checked_placeholders(word) else ():
                 self._record(place, fill_template(word, values))
         for path in self._ignored:
             if not self._ignore(path) and not any(path in word for word in self._words):
@@ -122,13 +122,13 @@ class CodeFiles:
 
     def _ignore(self, path: str) -> bool:
         """Ignore a file, or those of all arms or cases. Returns whether there are any."""
-        fillings = _fillings(path, self._spec) if self._spec and placeholders(path) else ()
+        fillings = _fillings(path, self._spec) if self._spec and checked_placeholders(path) else ()
         names = [path, *(fill_template(path, values) for _, values in fillings)]
         return bool([name for name in names if self._seen.pop(name, None)])
 
     def _as_written(self, name: str) -> str:
         """The name as COMMAND has it, with the placeholders of arm and case."""
-        for part in [part for word in self._words for part in _names_in(word) if placeholders(part)]:
+        for part in [part for word in self._words for part in _names_in(word) if checked_placeholders(part)]:
             if self._spec and any(fill_template(part, values) == name for _, values in _fillings(part, self._spec)):
                 return part
         return name
@@ -139,7 +139,7 @@ def _fillings(word: str, spec: Spec) -> Iterator[tuple[Place, Mapping[str, str]]
 
     It yields nothing if the word is different for every pull, or if there are too many.
     """
-    used = placeholders(word)
+    used = checked_placeholders(word)
     of_case = {name for name in used if spec.cases is not None and name.split(".")[0] == CASE}
     arms: Sequence[int | None] = range(len(spec.arms)) if used - of_case else [None]
     cases: Sequence[int | None] = range(spec.case_count) if of_case else [None]

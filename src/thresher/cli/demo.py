@@ -19,7 +19,7 @@ from ..run.loop import Limits, run_on
 from ..run.signals import until_stopped
 from ..study import Pull, Study, peek
 from ..text.quantities import duration
-from .live_table import watching
+from .live_table import watching_live_table
 from .options import FORMATS, Whole, format_option, option
 from .output import print_verdict, say
 
@@ -29,14 +29,14 @@ BOUNDS = (0.6, 1.0)  # over all windows of this text, savings range from 0.67 to
 LEFT_OUT = {"test", "tests", "site-packages", "dist-packages"}
 
 
-def settings() -> dict[str, dict[str, object]]:
+def demo_settings() -> dict[str, dict[str, object]]:
     """The arms: 28 compression settings."""
     levels = {"zlib": range(1, 10), "bz2": range(1, 10), "lzma": range(10)}
     return {f"{codec}-{level}": {"codec": codec, "level": level} for codec in levels for level in levels[codec]}
 
 
 @functools.cache
-def corpus() -> bytes:
+def demo_corpus() -> bytes:
     """The source files of Python's standard library, concatenated in sorted order."""
     root = Path(sysconfig.get_path("stdlib"))
     files = (file for file in root.rglob("*.py") if not LEFT_OUT & set(file.relative_to(root).parts))
@@ -45,7 +45,7 @@ def corpus() -> bytes:
 
 def bytes_saved(pull: Pull) -> float:
     """The share of bytes that the arm's setting saves on a window that the pull's seed chooses."""
-    text = corpus()
+    text = demo_corpus()
     start = random.Random(pull.seed).randrange(len(text) - WINDOW)  # noqa: S311 - not for secrets
     window, level = text[start : start + WINDOW], pull.params["level"]
     if pull.params["codec"] == "lzma":
@@ -78,14 +78,21 @@ Examples:
 @format_option(*FORMATS)
 def demo(budget: int | None, workers: int | None, seed: int | None, compare: bool, style: str) -> int:
     """Run the demonstration."""
-    corpus()  # before the processes start, so that forked ones share it
+    demo_corpus()  # before the processes start, so that forked ones share it
     study = create_study(
-        "demo", arms=settings(), at_least=BAR, tolerance=TOLERANCE, bounds=BOUNDS, unit="%", budget=budget, seed=seed
+        "demo",
+        arms=demo_settings(),
+        at_least=BAR,
+        tolerance=TOLERANCE,
+        bounds=BOUNDS,
+        unit="%",
+        budget=budget,
+        seed=seed,
     )
     began = time.monotonic()
 
     def job() -> None:
-        with watching(study, quiet=False) as show:
+        with watching_live_table(study, quiet=False) as show:
             engine = open_engine(bytes_saved, workers=workers, executor="processes")
             run_on(engine, study, Limits(), show)
 
@@ -94,11 +101,11 @@ def demo(budget: int | None, workers: int | None, seed: int | None, compare: boo
     verdict = replace(study.verdict(), seconds=took)
     print_verdict(verdict, style)
     if compare and not verdict.open:
-        say(comparison(study, took))
+        say(demo_comparison(study, took))
     return status
 
 
-def comparison(study: Study, took: float) -> str:
+def demo_comparison(study: Study, took: float) -> str:
     """What simpler plans would have cost for the same answers, from the rewards and times that were measured."""
     asked: dict[int, float] = {}  # pulls and the times when they were asked
     seconds = [0.0] * len(study.spec.arms)

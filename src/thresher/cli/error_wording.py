@@ -19,39 +19,43 @@ NAMES = {  # parameters whose options have other names
 }
 
 
-def in_options(error: ThresherError) -> str:
+def error_in_options(error: ThresherError) -> str:
     """The text of an error, with parameters named as options."""
-    return worded(error.text, spelled)
+    return worded(error.text, spelled_in_error)
 
 
-def spelled(name: str, value: str | None = None) -> str:
+def spelled_in_error(name: str, value: str | None = None) -> str:
     """The option of a parameter, and its value unless that is None.
 
-    >>> spelled("at_least"), spelled("clip", "True"), spelled("confidence", "None"), spelled("bounds", "(0, 1)")
-    ('--at-least', '--clip', '--confidence off', '--bounds 0:1')
+    >>> spelled_in_error("at_least"), spelled_in_error("clip", "True")
+    ('--at-least', '--clip')
+    >>> spelled_in_error("confidence", "None"), spelled_in_error("bounds", "(0, 1)")
+    ('--confidence off', '--bounds 0:1')
     """
-    option = option_of(name)
+    option = option_in_error(name)
     if value is None or value == "True" or name in NAMES:
         return option
     if value == "None":
         return f"{option} {PARAMETERS[name].none if name in PARAMETERS else 'none'}"
-    return f"{option} {as_written(literal_eval(value))}"
+    return f"{option} {written_in_error(literal_eval(value))}"
 
 
-def option_of(name: str) -> str:
+def option_in_error(name: str) -> str:
     """The option of a parameter.
 
-    >>> option_of("at_least")
+    >>> option_in_error("at_least")
     '--at-least'
     """
     return NAMES.get(name) or f"--{name.replace('_', '-')}"
 
 
-def as_written(value: object) -> object:
+def written_in_error(value: object) -> object:
     """A number, a range or a list as people write it.
 
-    >>> as_written(95.0), as_written(0.5), as_written("95.0"), as_written((0.0, 0.5)), as_written([0.5, 1.0])
-    (95, 0.5, '95.0', '0:0.5', '0.5,1')
+    >>> written_in_error(95.0), written_in_error(0.5), written_in_error("95.0")
+    (95, 0.5, '95.0')
+    >>> written_in_error((0.0, 0.5)), written_in_error([0.5, 1.0])
+    ('0:0.5', '0.5,1')
     """
     if isinstance(value, tuple | list) and value and all(isinstance(number, float | int) for number in value):
         is_range = isinstance(value, tuple) and len(value) == 2
@@ -61,19 +65,19 @@ def as_written(value: object) -> object:
 
 
 @contextmanager
-def naming_options(options: Mapping[str, Any]) -> Iterator[None]:
+def naming_options_in_errors(options: Mapping[str, Any]) -> Iterator[None]:
     """Within this, an error about the value of an option begins with that option."""
     try:
         yield
     except InvalidInput as error:
         if error.what not in options:
             raise
-        value = UNSAID if error.value is None or error.value is True else as_written(error.value)
-        raise InvalidInput(option_of(error.what), value, error.rule, error.remedy) from None
+        value = UNSAID if error.value is None or error.value is True else written_in_error(error.value)
+        raise InvalidInput(option_in_error(error.what), value, error.rule, error.remedy) from None
 
 
 @contextmanager
-def naming_engine_options(options: Mapping[str, Any]) -> Iterator[None]:
+def naming_engine_options_in_errors(options: Mapping[str, Any]) -> Iterator[None]:
     """Within this, an error about the engine, its workers or resources begins with the option as the user wrote it."""
     try:
         yield
@@ -86,12 +90,12 @@ def naming_engine_options(options: Mapping[str, Any]) -> Iterator[None]:
         }
         if error.what not in values:
             raise
-        option, value = option_of(error.what), values[error.what]
+        option, value = option_in_error(error.what), values[error.what]
         raise type(error)(option, value, error.rule, error.remedy) from error.__cause__
 
 
 @contextmanager
-def suggesting_exit_code(options: Mapping[str, Any]) -> Iterator[None]:
+def suggesting_exit_code_in_errors(options: Mapping[str, Any]) -> Iterator[None]:
     """Within this, a run that ends because COMMAND exited with 1 says how that can be an answer."""
     try:
         yield

@@ -51,15 +51,15 @@ from ..study import Study, import_pulls, peek
 from ..text.escapes import csv_cell, csv_remark
 from ..text.files import read_text
 from ..text.phrasing import plural
-from .error_wording import in_options
-from .options import address_of, on_study, option, storage_option, store_at, study_at
-from .output import put, say, say_done
+from .error_wording import error_in_options
+from .options import address_of, option, storage_option, store_of_option, study_of_option, with_study_options
+from .output import put_output, say, say_done
 
 LINES = 1000  # of CSV, written at once
 
 
 @click.command()
-@on_study
+@with_study_options
 @click.argument("style", type=click.Choice(["csv", "json"]), metavar="csv|json")
 def export(study: Study, style: str) -> None:
     """Write study NAME to standard output: csv has one line per pull, json has the whole log. import reads both.
@@ -84,10 +84,10 @@ def _print_log(study: Study) -> None:
     """Write the log up to its current head. The head comes first, so that a truncated file still has it."""
     seq, digest = peek(study, lambda ledger: (ledger.seq, ledger.head))
     head = json.dumps({"seq": seq, "digest": digest})
-    put(f'{{"format": 1, "study": {json.dumps(study.name)}, "head": {head}, "events": [', end="")
+    put_output(f'{{"format": 1, "study": {json.dumps(study.name)}, "head": {head}, "events": [', end="")
     for event in islice(chain.from_iterable(study.pages()), seq):
-        put(("," if event.seq > 1 else "") + f"\n{json.dumps(event_to_json(event))}", end="")
-    put("\n]}")
+        put_output(("," if event.seq > 1 else "") + f"\n{json.dumps(event_to_json(event))}", end="")
+    put_output("\n]}")
 
 
 def _print_pulls(ledger: State) -> None:
@@ -100,7 +100,7 @@ def _print_pulls(ledger: State) -> None:
     columns += ["cause"] if has_origins else []
     columns += ["note", "cost"] if has_remarks else []
     table.writerow(("pull", "arm", "number", "seed", "state", "reward", *columns))
-    for pull, row in enumerate(rows_of(ledger), start=1):
+    for pull, row in enumerate(exported_rows(ledger), start=1):
         extra: list[object] = (
             [csv_cell(str(row.case))] if has_cases else [_baseline_reward(ledger, pull)] if pairs else []
         )
@@ -112,10 +112,10 @@ def _print_pulls(ledger: State) -> None:
         issued = pull_of(ledger, pull)
         table.writerow((pull, csv_cell(row.arm), issued.number, issued.seed, row.state, row.reward, *extra))
         if not pull % LINES:
-            put(text.getvalue(), end="")
+            put_output(text.getvalue(), end="")
             text.seek(0)
             text.truncate()
-    put(text.getvalue(), end="")
+    put_output(text.getvalue(), end="")
 
 
 def _baseline_reward(ledger: State, pull: int) -> float | None:
@@ -123,7 +123,7 @@ def _baseline_reward(ledger: State, pull: int) -> float | None:
     return ledger.pull_other[pull - 1] if ledger.pull_state[pull - 1] in (TOLD, LATE) else None
 
 
-def rows_of(ledger: State) -> Iterator[Row]:
+def exported_rows(ledger: State) -> Iterator[Row]:
     """The rows of all pulls. A charged pull has a state that an import charges too."""
     for pull, state in enumerate(_states(ledger), start=1):
         reward = ledger.pull_reward[pull - 1] if state in WITH_REWARD else None
@@ -186,22 +186,22 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> No
       thresher import prompts.json
       thresher import results.csv --study prompts
     """
-    text, data, log = contents(file)
+    text, data, log = contents_to_import(file)
     if log is not None:
         _restore(log[0], name or data.get("study"), storage)
         return
     rows = list(read_results(data, text, file))
     if name is None:
         raise InvalidInput("--study", rule="is missing: results belong to a study", remedy="name it with --study NAME")
-    study = study_at(name, storage, remedy=f"create it first: thresher create {shlex.quote(name)} …")
+    study = study_of_option(name, storage, remedy=f"create it first: thresher create {shlex.quote(name)} …")
     if study.spec.pairs:
         rule = "compares every arm with its baseline in pairs, and results of pairs cannot be imported"
         raise InvalidInput("study", name, rule, "results of a study with --cases can")
-    pulls = list(checked(rows, study.spec))
+    pulls = list(checked_import(rows, study.spec))
     states = Counter("dropped" if pull.reward is None else row.state for row, pull in zip(rows, pulls, strict=True))
     if study.spec.cases is not None:
         known = peek(study, _imported_cases)
-        pulls = list(with_cases(zip(rows, pulls, strict=True), study.spec, known))
+        pulls = list(import_with_cases(zip(rows, pulls, strict=True), study.spec, known))
         again = True  # no case is counted twice anyway
     if not rows:
         raise InvalidInput("file", file, "has no rows", SHAPES)
@@ -232,26 +232,26 @@ def _check_is_new(pulls: list[Result], ledger: State, file: str) -> None:
         raise InvalidInput("file", file, rule, "import only new results, or say --again if these are new")
 
 
-def contents(file: str) -> tuple[str, Any, tuple[list[Event], State] | None]:
+def contents_to_import(file: str) -> tuple[str, Any, tuple[list[Event], State] | None]:
     """The text of a file, the JSON in it, and the log in that if it is an exported study."""
     text = read_text(file)
     data = read_json_results(text, file)
-    return text, data, folded(data, file) if isinstance(data, dict) and "events" in data else None
+    return text, data, folded_export(data, file) if isinstance(data, dict) and "events" in data else None
 
 
-def results_in(file: str, *, arm: str | None = None) -> tuple[Iterator[Row], int | None]:
+def results_to_import(file: str, *, arm: str | None = None) -> tuple[Iterator[Row], int | None]:
     """The pulls in a file of results or an exported log, and the number of cases, None if the file does not say it.
 
     Rows without an arm are pulls of ``arm``.
     """
-    text, data, log = contents(file)
+    text, data, log = contents_to_import(file)
     if log is None:
         return read_results(data, text, file, arm=arm), None
     _, ledger = log
-    return rows_of(ledger), ledger.spec.case_count
+    return exported_rows(ledger), ledger.spec.case_count
 
 
-def checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
+def checked_import(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
     """The results in rows, for `import_pulls`. An error names the row."""
     for location, name, state, reward, case, origin in rows:
         try:
@@ -265,7 +265,7 @@ def checked(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
             yield Result(arm, reward, late, None if number is None else spec.case_name(number), origin)
         except ThresherError as error:
             remedy = "" if error.remedy or error.what != "reward" else percent_remedy(error.value) or WRITE_REWARD
-            raise InvalidInput(f"{location}: {in_options(error)}", remedy=remedy) from None
+            raise InvalidInput(f"{location}: {error_in_options(error)}", remedy=remedy) from None
 
 
 def _case_of_row(case: object, spec: Spec) -> object:
@@ -275,7 +275,9 @@ def _case_of_row(case: object, spec: Spec) -> object:
     return case.strip() if isinstance(case, str) and case not in spec.case_index else case
 
 
-def with_cases(pairs: Iterable[tuple[Row, Result]], spec: Spec, known: Mapping[int, set[int]]) -> Iterator[Result]:
+def import_with_cases(
+    pairs: Iterable[tuple[Row, Result]], spec: Spec, known: Mapping[int, set[int]]
+) -> Iterator[Result]:
     """The results with a reward that counts. An error names a row whose case already has a reward."""
     locations: dict[tuple[int, int], str] = {}
     for row, result in pairs:
@@ -310,7 +312,7 @@ def _import_sentence(states: Counter[str], ledger: State) -> str:
 
 def _restore(events: list[Event], name: object, storage: str | None) -> None:
     """Store a whole log under its own name or a new one."""
-    study, store = checked_name("study", name), store_at(storage)
+    study, store = checked_name("study", name), store_of_option(storage)
     with store.turn(study):
         try:
             store.append(study, events, lease=3600.0)
@@ -321,7 +323,7 @@ def _restore(events: list[Event], name: object, storage: str | None) -> None:
     say_done(study, f"imported into {address_of(store)}, with {plural(len(events), 'event')}")
 
 
-def folded(data: dict[str, Any], file: str) -> tuple[list[Event], State]:
+def folded_export(data: dict[str, Any], file: str) -> tuple[list[Event], State]:
     """The events of an exported log, and its ledger. Raises if the log is not valid."""
     if data.get("format") != 1:
         format_ = f"format {shown(data['format'])}" if "format" in data else "no format"
@@ -402,13 +404,13 @@ class BaselineResults:
         if spec.cases is None:
             rule = "only results on the same cases can be compared"
             raise InvalidInput(OPTION, file, rule, "give the cases with --cases, or leave the results out")
-        rows = list(results_in(file, arm=spec.baseline)[0])
-        results = list(checked(rows, spec))
+        rows = list(results_to_import(file, arm=spec.baseline)[0])
+        results = list(checked_import(rows, spec))
         for row, result in zip(rows, results, strict=True):
             if result.arm != spec.baseline:
                 rule = f"is not the baseline, which is {shown(spec.baseline)}"
                 raise InvalidInput(f"{row.location}: arm", result.arm, rule, "keep the results of the baseline alone")
-        self.results: Sequence[Result] = list(with_cases(zip(rows, results, strict=True), spec, {}))
+        self.results: Sequence[Result] = list(import_with_cases(zip(rows, results, strict=True), spec, {}))
         if not self.results:
             raise InvalidInput(OPTION, file, "has no rewards", OF_ONE_ARM)
 
@@ -444,7 +446,7 @@ class BaselineResults:
         return {case: ledger.table[case] for case in cases if case in ledger.table}, ledger.issued > ledger.imported
 
 
-def baseline_results(options: Mapping[str, Any], spec: Spec) -> BaselineResults | None:
+def imported_baseline_results(options: Mapping[str, Any], spec: Spec) -> BaselineResults | None:
     """The results of ``--baseline-results``; None without the option."""
     file = options["baseline_results"]
     return None if file is None else BaselineResults(file, spec)

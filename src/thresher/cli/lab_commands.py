@@ -12,9 +12,9 @@ from ..errors import InvalidInput
 from ..text.phrasing import plural
 from ..text.quantities import duration, percent
 from . import lab_options as lab
-from .error_wording import naming_options
-from .options import Amount, Number, PolicyName, Whole, of_parameter, option
-from .output import put, say, standard_output
+from .error_wording import naming_options_in_errors
+from .options import Amount, Number, PolicyName, Whole, option, option_of_parameter
+from .output import put_output, say, standard_output
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,26 +27,26 @@ if TYPE_CHECKING:
 NINE_OF_TEN = "nine of ten"  # a heading of the plan's table
 
 
-def print_data(style: str, rows: list[dict[str, Any]], data: dict[str, Any]) -> None:
+def print_lab_data(style: str, rows: list[dict[str, Any]], data: dict[str, Any]) -> None:
     """Print rows as CSV, or all data as JSON."""
     from ..lab.result import csv_text
 
     if style == "json":
-        put(json.dumps(data, indent=1))
+        put_output(json.dumps(data, indent=1))
     else:
-        put(csv_text(rows), end="")
+        put_output(csv_text(rows), end="")
 
 
-def within(share: float, error: float | None, *, sign: str = "", decimals: int = 2) -> str:
+def lab_share(share: float, error: float | None, *, sign: str = "", decimals: int = 2) -> str:
     """A share with its standard error, if that is known.
 
-    >>> within(0.5, 0.01), within(0.5, None)
+    >>> lab_share(0.5, 0.01), lab_share(0.5, None)
     ('50.00% ± 1.00%', '50.00%')
     """
     return f"{share:{sign}.{decimals}%}" + ("" if error is None else f" ± {error:.{decimals}%}")
 
 
-def print_result(result: "Result") -> None:
+def print_lab_result(result: "Result") -> None:
     """Print the measurements at each checkpoint, and a summary below."""
     from rich.console import Console
     from rich.table import Table
@@ -69,7 +69,7 @@ def print_result(result: "Result") -> None:
     for row in result.rows():
         cells = [f"{row['pulls']:,}"]
         for name in shares.values():
-            cells.append(within(row[name], row[f"{name}_se"], decimals=1 if narrow else 2))
+            cells.append(lab_share(row[name], row[f"{name}_se"], decimals=1 if narrow else 2))
         table.add_row(*cells, *([f"{row['seconds']:,.1f}"] if "seconds" in row else []))
     console.print(table)
     console.print("; ".join(_summary(result)), highlight=False)
@@ -108,20 +108,20 @@ def _certified(certificates: "Certificates", *, is_replay: bool) -> list[str]:
         parts.append(f"{share:.1%} of a full run, which takes {certificates.full_run:,} pulls")
     for name, wrong in certificates.false_shares.items():
         does = "reach" if name == "reached" else "miss"
-        parts.append(f"of the arms certified to {does} the bar, {within(*wrong)} were wrong")
+        parts.append(f"of the arms certified to {does} the bar, {lab_share(*wrong)} were wrong")
     return parts
 
 
-def about(value: float) -> str:
+def lab_number(value: float) -> str:
     """A number of three digits.
 
-    >>> about(15_436.2), about(98.74)
+    >>> lab_number(15_436.2), lab_number(98.74)
     ('15,400', '98.7')
     """
     return f"{float(f'{value:.3g}'):,.6g}"
 
 
-def choices_table(plan: "Plan", cost: float | None, *, narrow: bool) -> "Table":
+def plan_choices_table(plan: "Plan", cost: float | None, *, narrow: bool) -> "Table":
     """What certifying every arm takes, by tolerance and guarantee."""
     from rich.table import Table
 
@@ -138,12 +138,12 @@ def choices_table(plan: "Plan", cost: float | None, *, narrow: bool) -> "Table":
         more = "" if choice.finished == 1.0 else "> "
         ends = f"{choice.low:,} – {f'{choice.high:,}' if choice.high is not None else '…'}"
         cells = [wording.distance(choice.tolerance) if is_first else ""]
-        cells += [guarantees[choice.guarantee] + (" *" if choice.asked else ""), more + about(choice.pulls), ends]
+        cells += [guarantees[choice.guarantee] + (" *" if choice.asked else ""), more + lab_number(choice.pulls), ends]
         if choice.full_run_share is not None:
             cells.append(f"{more}{choice.full_run_share:.0%}")
         cells.append("" if choice.seconds is None else duration(choice.seconds))
         if cost is not None:
-            cells.append(more + about(cost * choice.pulls))
+            cells.append(more + lab_number(cost * choice.pulls))
         table.add_row(*cells, style="bold" if choice.asked else "")
     return table
 
@@ -164,7 +164,7 @@ def print_plan(plan: "Plan", cost: float | None = None) -> None:
     console = Console(file=standard_output())
     wide, narrow = console.width >= 110, console.width < 90  # wide has room for bars
     if plan.choices:
-        console.print(choices_table(plan, cost, narrow=narrow))
+        console.print(plan_choices_table(plan, cost, narrow=narrow))
         console.print()
     table = Table(title=title, title_justify="left", padding=(0, 0 if narrow else 1))
     folded = ("to have", "with") if narrow else ("to have",)
@@ -218,7 +218,7 @@ def print_plan(plan: "Plan", cost: float | None = None) -> None:
     type=click.Path(),
 )
 @option("--cases N", "Each arm meets this many cases, each once; drawn again in each repetition.", type=Whole(1))
-@of_parameter("find")
+@option_of_parameter("find")
 @option("--budget N", "Pulls [default: 20000; with cases, all cases of all arms].", type=Whole())
 @lab.CHECKPOINTS
 @option("--repetitions N", "How many studies to simulate.", type=Whole(), default=100)
@@ -276,27 +276,27 @@ def simulate(
     same = (
         "policy", "arms", "means", "spreads", "bounds", "budget", "checkpoints", "lost", "hung", "failure", "find",
     )  # fmt: skip
-    with naming_options(options):
-        setup = lab.setup_of(
+    with naming_options_in_errors(options):
+        setup = lab.setup_of_lab_options(
             recorded,
             matrix,
             family=options["family"] or ("bernoulli" if options["cases"] else "uniform"),
             cases=options["cases"] or 0,
             delay=delays.parsed_delay(options["delay"], seconds=options["seconds_per_pull"]),
-            confidence=lab.confidence_in(options["confidence"] or ("0.95" if certifies else "off")),
+            confidence=lab.confidence_in_lab_option(options["confidence"] or ("0.95" if certifies else "off")),
             **{name: options[name] for name in same},
-            **lab.question_in(options),
+            **lab.question_in_lab_options(options),
         )
 
     def work() -> "Result":
         with progress_bar("simulating", max(1, repetitions) * setup.budget) as progress:
             return play(setup, repetitions=repetitions, seed=seed, threads=threads, progress=progress)
 
-    result = lab.completed(work)
+    result = lab.completed_lab_work(work)
     if style == "table":
-        print_result(result)
+        print_lab_result(result)
     else:
-        print_data(style, result.rows(), result.to_json())
+        print_lab_data(style, result.rows(), result.to_json())
 
 
 @click.command()
@@ -360,33 +360,33 @@ def plan(
         raise InvalidInput(missing, rule="is missing", remedy="give it, or --pilot with the rewards so far")
     if pilot is not None and (options["arms"] is not None or options["means"] is not None):
         raise InvalidInput("pilot", pilot, "already gives the arms and their rewards", "leave out --arms and --means")
-    with naming_options(options):
+    with naming_options_in_errors(options):
         shared = {
             **{name: options[name] for name in ("policy", "bounds")},
-            **lab.question_in(options),
-            "confidence": lab.confidence_in(options["confidence"]),
+            **lab.question_in_lab_options(options),
+            "confidence": lab.confidence_in_lab_option(options["confidence"]),
             "cases": options["cases"] or 0,
             "budget": 10**12,  # not used: the plan finds the number of pulls
         }
         if all(shared[name] is None for name in (*BARS, "baseline", "margin", "ratio")):
             raise InvalidInput("--at-least", rule="is missing", remedy="give it, --at-most, or a --baseline")
         if pilot is not None:
-            data, shared["cases"] = lab.pilot_in(pilot, shared["cases"])
-            shared["baseline"] = lab.numbered(shared["baseline"], data.names)
+            data, shared["cases"] = lab.pilot_in_lab_option(pilot, shared["cases"])
+            shared["baseline"] = lab.numbered_lab_baseline(shared["baseline"], data.names)
             if data.lost:
                 share = f"{data.lost:,} of the pilot's {data.pulls:,} pulls"
                 say(f"{share} were lost or are pending; the plan loses the same share")
             setup = pilot_setup(data, **shared)
         else:
-            shared["baseline"] = lab.numbered(shared["baseline"], ())
+            shared["baseline"] = lab.numbered_lab_baseline(shared["baseline"], ())
             setup = Setup(**shared, **{name: options[name] for name in ("family", "arms", "means", "spreads")})
     timing = {"workers": options["workers"], "seconds": options["seconds_per_pull"], "service": options["service"]}
 
     def work() -> "Plan":
         return planning.plan(setup, seed=seed, threads=threads, **timing)
 
-    with naming_options(options):
-        result = lab.drawn(picture, work, pictures.draw_plan, force=force)
+    with naming_options_in_errors(options):
+        result = lab.drawn_lab_work(picture, work, pictures.draw_plan, force=force)
     if style == "table":
         print_plan(result, cost_per_pull)
     else:
@@ -404,7 +404,7 @@ def plan(
             "choices": choices,
             "needs": result.rows(),
         }
-        print_data(style, result.rows(), everything)
+        print_lab_data(style, result.rows(), everything)
 
 
 # ``thresher compare``: several policies on the same draws.
@@ -449,7 +449,7 @@ Examples:
 @lab.CHECKPOINTS
 @lab.DELAY
 @option("--confidence C", "off, or a number: settle arms at this confidence.", default="off")
-@of_parameter("tolerance")
+@option_of_parameter("tolerance")
 @option("--repetitions N", "How many studies to simulate with each policy.", type=Whole(), default=1000)
 @lab.PICTURE
 @lab.THREADS
@@ -461,10 +461,10 @@ def compare(picture: str | None, style: str, force: bool, **options: Any) -> Non
     from ..lab.result import progress_bar
 
     names = {**options, "policy": None, "family": None}  # these options may be repeated
-    with naming_options(names):
+    with naming_options_in_errors(names):
         same = ("arms", "means", "spreads", "budget", "checkpoints", "delay")
-        settings = {name: options[name] for name in same} | lab.question_in(options)
-        settings["confidence"] = lab.confidence_in(options["confidence"])
+        settings = {name: options[name] for name in same} | lab.question_in_lab_options(options)
+        settings["confidence"] = lab.confidence_in_lab_option(options["confidence"])
         if "recorded" in options["kinds"]:
             raise InvalidInput("--family", "recorded", "compare draws its arms", "choose another family")
         kinds = list(dict.fromkeys(options["kinds"] or comparing.compared_families(settings["confidence"])))
@@ -476,14 +476,14 @@ def compare(picture: str | None, style: str, force: bool, **options: Any) -> Non
         with progress_bar("comparing", many * options["repetitions"] * options["budget"]) as progress:
             return comparing.compare(options["policies"], **fixed, progress=progress)
 
-    with naming_options(names):
-        comparisons = lab.drawn(picture, work, pictures.draw_comparison, force=force)
+    with naming_options_in_errors(names):
+        comparisons = lab.drawn_lab_work(picture, work, pictures.draw_comparison, force=force)
     if style == "table":
         print_comparisons(comparisons)
     else:
         rows = [row for comparison in comparisons for row in comparison.rows()]
         shown = {name: options[name] for name in ("arms", "budget", "delay", "repetitions", "seed")}
-        print_data(
+        print_lab_data(
             style,
             rows,
             {"format": 1, "at_least": options["at_least"], "tolerance": options["tolerance"], **shown, "results": rows},
@@ -505,7 +505,7 @@ def print_comparisons(comparisons: "list[Comparison]") -> None:
             rows = list(comparison.rows())
             for index, pulls in enumerate(comparison.pulls):
                 reference, *compared = (row for row in rows if row["pulls"] == pulls)
-                figure = within(reference[measure], reference[f"{measure}_se"])
+                figure = lab_share(reference[measure], reference[f"{measure}_se"])
                 differences = [
                     _difference(row[f"{measure}_difference"], row[f"{measure}_difference_se"], repetitions)
                     for row in compared
@@ -543,6 +543,6 @@ def _marks(comparisons: "list[Comparison]") -> str:
 
 
 def _difference(value: float, error: float | None, repetitions: int) -> str:
-    text = within(value, error, sign="+").replace("+0.00%", "0.00%").replace("-0.00%", "0.00%").replace("-", "−")
+    text = lab_share(value, error, sign="+").replace("+0.00%", "0.00%").replace("-0.00%", "0.00%").replace("-", "−")
     is_clear = error is not None and abs(value) >= CLEAR * error and value != 0
     return f"{text}*" if is_clear and repetitions >= ENOUGH else text

@@ -13,8 +13,8 @@ from ..errors import InvalidInput, shown
 from ..run.signals import until_stopped
 from ..text.phrasing import listed, plural
 from ..text.quantities import PERCENT, Quantity, read_quantity
-from .error_wording import option_of
-from .options import Whole, format_option, of_parameter, option, together
+from .error_wording import option_in_error
+from .options import Whole, format_option, option, option_of_parameter, options_together
 from .output import say
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ class Parsed(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The value of the text; click also passes values that were parsed before."""
-        return self._parse(option_of(str(param and param.name)), value) if isinstance(value, str) else value
+        return self._parse(option_in_error(str(param and param.name)), value) if isinstance(value, str) else value
 
 
-def numbers_in(name: str, text: str) -> list[float]:
+def numbers_in_lab_option(name: str, text: str) -> list[float]:
     """Numbers with commas between them.
 
-    >>> numbers_in("--means", "0.5,70%")
+    >>> numbers_in_lab_option("--means", "0.5,70%")
     [0.5, 0.7]
     """
     try:
@@ -57,18 +57,18 @@ def _number_in(text: str) -> float:
     return float(number)
 
 
-def checkpoints_in(name: str, text: str) -> tuple[int, ...]:
+def checkpoints_in_lab_option(name: str, text: str) -> tuple[int, ...]:
     """The pulls after which to measure: A,B,C."""
-    points = numbers_in(name, text)
+    points = numbers_in_lab_option(name, text)
     if not all(point.is_integer() for point in points):
         raise InvalidInput(name, text, "must be whole numbers")
     return tuple(int(point) for point in points)
 
 
-def pair_in(name: str, text: str) -> tuple[float, float]:
+def pair_in_lab_option(name: str, text: str) -> tuple[float, float]:
     """Two numbers with a colon between them.
 
-    >>> pair_in("--bounds", "0:1")
+    >>> pair_in_lab_option("--bounds", "0:1")
     (0.0, 1.0)
     """
     try:
@@ -78,12 +78,12 @@ def pair_in(name: str, text: str) -> tuple[float, float]:
     return low, high
 
 
-def range_in(name: str, text: str) -> tuple[float, float] | list[float] | float:
+def range_in_lab_option(name: str, text: str) -> tuple[float, float] | list[float] | float:
     """A range LO:HI, a list A,B,C, or one number."""
     if ":" in text:
-        return pair_in(name, text)
+        return pair_in_lab_option(name, text)
     try:
-        numbers = numbers_in(name, text)
+        numbers = numbers_in_lab_option(name, text)
     except InvalidInput:
         low, dash, high = text.rpartition("-")  # as in 0.7-0.99
         is_range = dash and isinstance(read_quantity(low), float) and isinstance(read_quantity(high), float)
@@ -92,14 +92,14 @@ def range_in(name: str, text: str) -> tuple[float, float] | list[float] | float:
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-PAIR, RANGE = Parsed(pair_in), Parsed(range_in)
+PAIR, RANGE = Parsed(pair_in_lab_option), Parsed(range_in_lab_option)
 OUTPUT = format_option("table", "json", "csv")
 SEED = option("--seed S", "The same seed gives the same numbers.", type=Whole(), default=0)
 THREADS = option("--threads N", "Threads [default: one per core]; results do not depend on it.", type=Whole())
-QUESTION = together(
-    *(of_parameter(name) for name in (*BARS, "share")),
-    of_parameter("baseline", "Instead of a bar: the arm to compare with, a number from 0 or a recorded name."),
-    *(of_parameter(name) for name in ("margin", "ratio", "lower_is_better", "tolerance", "guarantee")),
+QUESTION = options_together(
+    *(option_of_parameter(name) for name in (*BARS, "share")),
+    option_of_parameter("baseline", "Instead of a bar: the arm to compare with, a number from 0 or a recorded name."),
+    *(option_of_parameter(name) for name in ("margin", "ratio", "lower_is_better", "tolerance", "guarantee")),
 )
 ARMS = option("--arms K", "How many arms.", type=Whole(), default=100)
 MEANS = option(
@@ -112,7 +112,7 @@ BOUNDS = option("--bounds LO:HI", "The range of rewards.", type=PAIR, default="0
 CHECKPOINTS = option(
     "--checkpoints A,B,C",
     "Pulls after which to measure [default: 1, 2, 5, 10, … and the budget].",
-    type=Parsed(checkpoints_in),
+    type=Parsed(checkpoints_in_lab_option),
     default=(),
 )
 DELAY = option(
@@ -120,13 +120,13 @@ DELAY = option(
     "When rewards come back: none, fifo:50, random:50, batch:16, workers:16[:exponential|:lognormal:0.5|:failures:5].",
     default="none",
 )
-PICTURE = together(
+PICTURE = options_together(
     option("--picture FILE", "Also draw it to this file (.png, .pdf, .svg).", type=click.Path()),
     option("--force", "Overwrite the --picture file even if it is not a picture."),
 )
 
 
-def completed(work: Callable[[], Result]) -> Result:
+def completed_lab_work(work: Callable[[], Result]) -> Result:
     """Do all of the work and return its result. After a signal, say so in one line and exit: nothing is written."""
     results: list[Result] = []
     status = until_stopped(lambda: results.append(work()))
@@ -136,12 +136,12 @@ def completed(work: Callable[[], Result]) -> Result:
     return results[0]
 
 
-def drawn(
+def drawn_lab_work(
     picture: str | None, work: Callable[[], Result], draw: Callable[[Result, Path], None], *, force: bool
 ) -> Result:
     """The result of the work, which is also drawn to ``picture``. Raises before the work if that cannot be written."""
     if picture is None:
-        return completed(work)
+        return completed_lab_work(work)
     from ..lab.pictures import PICTURE, check_ready
     from ..text.files import replacing_file
 
@@ -155,10 +155,10 @@ def drawn(
             draw(result, partial)
         return result
 
-    return completed(work_and_draw)
+    return completed_lab_work(work_and_draw)
 
 
-def question_in(options: Mapping[str, Any]) -> dict[str, Any]:
+def question_in_lab_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of `lab.Setup` for the question. The baseline stays as the user wrote it.
 
     Numbers may be percentages, where rewards lie between 0 and 1; a bar in percent shows all of them so.
@@ -172,16 +172,16 @@ def question_in(options: Mapping[str, Any]) -> dict[str, Any]:
             if value.unit != PERCENT or not (is_share or bounds == (0.0, 1.0)):
                 rule = "a percentage fits only shares, and rewards between 0 and 1, which are all that is simulated"
                 rule = rule if value.unit == PERCENT else "simulated rewards have no unit"
-                raise InvalidInput(option_of(name), value, rule, "write a number")
+                raise InvalidInput(option_in_error(name), value, rule, "write a number")
             question[name] = float(value)
     in_percent = any(getattr(options.get(name), "unit", "") == PERCENT for name in (*BARS, "margin"))
     return {**question, "unit": PERCENT if in_percent else None}
 
 
-def numbered(baseline: str | None, names: Sequence[str]) -> int | None:
+def numbered_lab_baseline(baseline: str | None, names: Sequence[str]) -> int | None:
     """The number of the baseline, from a number or the name of a recorded arm.
 
-    >>> numbered("b", ("a", "b")), numbered("0", ()), numbered(None, ())
+    >>> numbered_lab_baseline("b", ("a", "b")), numbered_lab_baseline("0", ()), numbered_lab_baseline(None, ())
     (1, 0, None)
     """
     if baseline is None:
@@ -194,7 +194,7 @@ def numbered(baseline: str | None, names: Sequence[str]) -> int | None:
     return int(baseline)
 
 
-def setup_of(recorded: str | None, matrix: str | None, **settings: Any) -> "Setup":
+def setup_of_lab_options(recorded: str | None, matrix: str | None, **settings: Any) -> "Setup":
     """A setup of the laboratory, perhaps with the recorded rewards of a file."""
     from ..lab import Setup
 
@@ -203,25 +203,25 @@ def setup_of(recorded: str | None, matrix: str | None, **settings: Any) -> "Setu
         raise InvalidInput("matrix", matrix, "already gives the cases and their rewards", f"leave {other} out")
     data = None
     if matrix is not None:
-        data = matrix_in(matrix)
+        data = matrix_in_lab_option(matrix)
         settings["cases"] = len(data.rewards[0])
     elif recorded is not None:
-        data = recorded_in(recorded)
+        data = recorded_in_lab_option(recorded)
         if data.lost and not any(settings["lost"]):
             share = f"{data.lost:,} of the {data.pulls:,} recorded pulls"
             say(f"{share} were lost or are pending; give --lost to lose some here")
     if data is not None:
         settings |= {"family": "recorded", "recorded": data}
-    settings["baseline"] = numbered(settings["baseline"], data.names if data else ())
+    settings["baseline"] = numbered_lab_baseline(settings["baseline"], data.names if data else ())
     return Setup(**settings)
 
 
-def recorded_in(file: str) -> "Recorded":
+def recorded_in_lab_option(file: str) -> "Recorded":
     """The rewards in a file: CSV or JSON with arm and reward, or an export."""
     from ..lab import recorded
-    from .import_export import results_in
+    from .import_export import results_to_import
 
-    return _without_unseen(recorded.gather_recorded(results_in(file)[0], file))
+    return _without_unseen(recorded.gather_recorded(results_to_import(file)[0], file))
 
 
 def _without_unseen(data: "Recorded") -> "Recorded":
@@ -231,12 +231,12 @@ def _without_unseen(data: "Recorded") -> "Recorded":
     return data
 
 
-def pilot_in(file: str, cases: int) -> "tuple[Recorded, int]":
+def pilot_in_lab_option(file: str, cases: int) -> "tuple[Recorded, int]":
     """The rewards of a pilot, and the number of cases to plan for: ``cases``, or those of the pilot's study."""
     from ..lab import recorded
-    from .import_export import results_in
+    from .import_export import results_to_import
 
-    results, study_cases = results_in(file)
+    results, study_cases = results_to_import(file)
     rows = list(results)
     data = _without_unseen(recorded.gather_recorded(rows, file))
     if study_cases and not cases:
@@ -246,21 +246,21 @@ def pilot_in(file: str, cases: int) -> "tuple[Recorded, int]":
     return data, cases or study_cases or 0
 
 
-def matrix_in(file: str) -> "Recorded":
+def matrix_in_lab_option(file: str) -> "Recorded":
     """The rewards of every arm and case in a file: wide or long CSV, a JSON list, or the export of a study."""
     from ..lab import recorded
-    from .import_export import contents, rows_of
+    from .import_export import contents_to_import, exported_rows
 
-    text, data, log = contents(file)
+    text, data, log = contents_to_import(file)
     if log is None:
         return recorded.gather_recorded_matrix(recorded.recorded_cells_in(data, text, file), file)
     _, ledger = log
     if ledger.spec.cases is None:
         raise InvalidInput("file", file, "is a study without cases", "a matrix has a reward for every arm and case")
-    return recorded.gather_recorded_matrix(recorded.recorded_cells_of(rows_of(ledger)), file)
+    return recorded.gather_recorded_matrix(recorded.recorded_cells_of(exported_rows(ledger)), file)
 
 
-def confidence_in(text: str) -> float | None:
+def confidence_in_lab_option(text: str) -> float | None:
     """A confidence, or None for ``off``."""
     if text.strip().lower() == "off":
         return None

@@ -28,7 +28,7 @@ from ..study import Study, peek
 from ..text.logs import evaluators
 from ..text.phrasing import distinct_names, plural
 from ..text.quantities import duration, speed
-from .output import COLOURS, STYLES, log_records, say
+from .output import COLOURS, STYLES, output_log_records, say
 
 REDRAW = 0.25  # seconds
 SHARE = 20  # drawing takes at most 1/20 of the time
@@ -40,11 +40,11 @@ FIRST_LINE, NEXT_LINES = 2.0, 15.0  # seconds between lines when there is no ter
 
 
 @contextmanager
-def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], object]]:
+def watching_live_table(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], object]]:
     """Show the progress and the warnings of a run on standard error."""
     console = Console(stderr=True, highlight=False)
     if quiet or not sys.stderr.isatty() or console.is_dumb_terminal:  # rich alone would trust FORCE_COLOR
-        with log_records(say, "thresher"), log_records(_echo, evaluators.name):
+        with output_log_records(say, "thresher"), output_log_records(_echo, evaluators.name):
             yield (lambda progress: None) if quiet else Lines(study)
     else:
         lock = threading.RLock()  # without it, a line between rich's read and its write duplicates the table
@@ -55,8 +55,8 @@ def watching(study: Study, *, quiet: bool) -> Iterator[Callable[[Progress], obje
 
         with (
             Live(console=console, auto_refresh=False, transient=True) as live,
-            log_records(lambda text: show(f"thresher: {text}"), "thresher"),
-            log_records(show, evaluators.name),
+            output_log_records(lambda text: show(f"thresher: {text}"), "thresher"),
+            output_log_records(show, evaluators.name),
         ):
             yield Screen(study, live, lock)
 
@@ -79,7 +79,7 @@ class Lines:
         """Print a line if it is time."""
         if (now := time.monotonic()) >= self._next:
             self._next = now + NEXT_LINES
-            answer, parts = peek(self._study, lambda ledger: (answer_of(ledger), pace(ledger, progress)))
+            answer, parts = peek(self._study, lambda ledger: (live_answer(ledger), live_pace(ledger, progress)))
             say(f"{answer} {', '.join(parts)}")
 
 
@@ -113,10 +113,10 @@ class Screen:
         more = len(arms) - len(rows)
         note = _line(f"… and {plural(more, 'more arm')}, less open" if more else "")
         used = f"{duration(time.monotonic() - self._began, rounded=True)} used"
-        state, table = _fitting([*pace(ledger, progress), used], width), arms_table(rows, ledger, width)
+        state, table = _fitting([*live_pace(ledger, progress), used], width), live_arms_table(rows, ledger, width)
         if low:
             return Group(question, state, table)
-        answer = Text(answer_of(ledger), no_wrap=True, overflow="ellipsis")
+        answer = Text(live_answer(ledger), no_wrap=True, overflow="ellipsis")
         return Group(question, answer, state, _bar(ledger), table, note)
 
 
@@ -124,7 +124,7 @@ def _line(text: str) -> Text:
     return Text(text, style="dim", no_wrap=True, overflow="ellipsis")
 
 
-def answer_of(ledger: State) -> str:
+def live_answer(ledger: State) -> str:
     """How many arms reach the bar, miss it and are open, in a sentence."""
     wording, arms = wording_of(ledger.spec), range(len(ledger.spec.arms))
     standings = [row_standing(ledger, arm) for arm in arms]
@@ -136,7 +136,7 @@ def answer_of(ledger: State) -> str:
     return sentences.answer_sentence(wording, counts["reaches"], missed, others, certifies=ledger.certifies)
 
 
-def pace(ledger: State, progress: Progress) -> list[str]:
+def live_pace(ledger: State, progress: Progress) -> list[str]:
     """The pulls, what is left, the speed and the cost, as far as they are known, the most important first."""
     full = verdict_full_run(ledger)
     parts = [sentences.pulls_in_sentence(ledger.issued, ledger.budget, full)]
@@ -178,7 +178,7 @@ def _bar(ledger: State) -> Group:
     return Group(*bars, Text(""))  # the bar does not end its own line
 
 
-def arms_table(rows: list[Row], ledger: State, width: int) -> Table:
+def live_arms_table(rows: list[Row], ledger: State, width: int) -> Table:
     """Arms as a table that fits the width. The least important columns are left out, or a gauge fills the rest."""
     wording = wording_of(ledger.spec)
     arms = ledger.spec.arms  # an arm has the same short name in every picture, whatever other arms are in it
@@ -190,7 +190,7 @@ def arms_table(rows: list[Row], ledger: State, width: int) -> Table:
     left_over = width - _needed(columns) - 2
     if left_over >= SHORTEST_GAUGE:
         ends = bar - 1.25 * farthest, bar + 1.25 * farthest
-        gauges = [gauge_of(row, bar, *ends, width=min(LONGEST_GAUGE, left_over)) for row in rows]
+        gauges = [live_gauge(row, bar, *ends, width=min(LONGEST_GAUGE, left_over)) for row in rows]
         columns = {**columns, f"against {wording.estimate(bar)}"[:left_over]: gauges}
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     for head in columns:
@@ -263,7 +263,7 @@ def _needed(columns: Mapping[str, Sequence[Text]]) -> int:
     return sum(widths) + 2 * len(widths) - 2
 
 
-def gauge_of(row: Row, bar: float, low: float, high: float, *, width: int = 25) -> Text:
+def live_gauge(row: Row, bar: float, low: float, high: float, *, width: int = 25) -> Text:
     """A horizontal line with a stroke at the bar, a thick part for the interval, and a dot at the mean."""
 
     def column(value: float) -> int:

@@ -24,7 +24,7 @@ from ..study import Study
 from ..text.naming import Naming, worded
 from ..text.phrasing import listed
 from ..text.quantities import DURATIONS, PERCENT, UNITS, Quantity, read_quantity, read_seconds
-from .error_wording import as_written, option_of, spelled
+from .error_wording import option_in_error, spelled_in_error, written_in_error
 
 DEFAULT = "sqlite:///thresher.db"
 VARIABLE = "THRESHER_STORAGE"
@@ -206,17 +206,19 @@ def option(usage: str, text: str, *, to: str = "", **more: Any) -> Callable[[Com
     return click.option(*names, help=text, **more)
 
 
-def of_parameter(name: str, text: str = "") -> Callable[[Command], Command]:
+def option_of_parameter(name: str, text: str = "") -> Callable[[Command], Command]:
     """The option of a question's parameter, from its row of the table; ``text`` replaces its help."""
     parameter = PARAMETERS[name]
-    text = text or worded(Naming(parameter.help), spelled)
+    text = text or worded(Naming(parameter.help), spelled_in_error)
     if not parameter.metavar:
-        return option(option_of(name), text)
-    default = as_written(parameter.default) if parameter.none else worded(Naming(parameter.without), spelled)
+        return option(option_in_error(name), text)
+    default = (
+        written_in_error(parameter.default) if parameter.none else worded(Naming(parameter.without), spelled_in_error)
+    )
     settings: dict[str, Any] = {"type": _type_of(name)}
     if default:  # whether the option was given matters, so click has no default of its own
-        return option(f"{option_of(name)} {parameter.metavar}", f"{text}  [default: {default}]", **settings)
-    return option(f"{option_of(name)} {parameter.metavar}", text, default=parameter.default, **settings)
+        return option(f"{option_in_error(name)} {parameter.metavar}", f"{text}  [default: {default}]", **settings)
+    return option(f"{option_in_error(name)} {parameter.metavar}", text, default=parameter.default, **settings)
 
 
 def _type_of(name: str) -> click.ParamType[Any]:
@@ -232,7 +234,7 @@ def _type_of(name: str) -> click.ParamType[Any]:
     return Or(PARAMETERS[name].none, number) if PARAMETERS[name].none else number
 
 
-def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def options_together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Several options as one, in this order."""
 
     def add(command: Command) -> Command:
@@ -262,7 +264,7 @@ def format_option(*styles: str, text: str = "How to print.") -> Callable[[Comman
     return click.option("--format", "style", type=click.Choice(styles), default=styles[0], help=text)
 
 
-def store_at(storage: "str | Store | None") -> Store:
+def store_of_option(storage: "str | Store | None") -> Store:
     """The store that the option, the environment or the default names."""
     return open_store(storage or os.environ.get(VARIABLE) or DEFAULT)
 
@@ -272,9 +274,11 @@ def address_of(store: Store) -> str:
     return str(getattr(store, "path", getattr(store, "url", "memory")))
 
 
-def study_at(name: str, storage: "str | Store | None", *, remedy: str = "go to the folder where it was made") -> Study:
+def study_of_option(
+    name: str, storage: "str | Store | None", *, remedy: str = "go to the folder where it was made"
+) -> Study:
     """Open a study; if it does not exist, the error lists those that do, or has the remedy if the store is new."""
-    store = store_at(storage)
+    store = store_of_option(storage)
     try:
         return open_study(name, storage=store)
     except UnknownStudy:
@@ -294,24 +298,24 @@ def _there_are(names: Sequence[str]) -> str:
     return f"there {'is' if len(names) == 1 else 'are'} {listing}" if names else "it is empty"
 
 
-def studies_to_name(storage: str | None) -> str:
+def studies_to_name_in_option(storage: str | None) -> str:
     """The studies in a store, for a command that lacks a name; nothing if there are none, or they cannot be read."""
     with suppress(ThresherError):
-        store = store_at(storage)
+        store = store_of_option(storage)
         path = getattr(store, "path", None)
         names = store.studies() if path is None or path.exists() else []
         return f"{_there_are(names)} in {address_of(store)}" if names else ""
     return ""
 
 
-def on_study(command: Callable[..., Status]) -> Callable[..., Status]:
+def with_study_options(command: Callable[..., Status]) -> Callable[..., Status]:
     """Give a command NAME and ``--storage``, and open that study for it."""
 
     @name_argument
     @storage_option
     @functools.wraps(command)
     def call(name: str, storage: str | None, **options: Any) -> Status:
-        return command(study_at(name, storage), **options)
+        return command(study_of_option(name, storage), **options)
 
     return call
 

@@ -48,7 +48,7 @@ def standard_output() -> TextIO:
     return sys.stdout
 
 
-def put(text: str, *, end: str = "\n", styled: bool = False) -> None:
+def put_output(text: str, *, end: str = "\n", styled: bool = False) -> None:
     """Write text to standard output: unchanged to files and pipes, with control characters escaped on a terminal.
 
     ``styled`` text contains terminal codes on purpose; text from others was escaped when it was built.
@@ -57,7 +57,7 @@ def put(text: str, *, end: str = "\n", styled: bool = False) -> None:
     click.echo(f"{text if plain else visible(text)}{end}", nl=False, color=True)  # else click would remove codes
 
 
-def drain(stream: TextIO) -> None:
+def drain_output(stream: TextIO) -> None:
     """Discard what a closed stream still holds, so that it does not fail again when Python exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -67,28 +67,28 @@ def print_lines(lines: Iterable[str]) -> None:
     out = standard_output()
     try:
         for line in lines:
-            put(line)
+            put_output(line)
     except OSError as error:
-        drain(out)
+        drain_output(out)
         raise CannotGoOn("standard output", rule=f"cannot be written ({error.strerror})") from None
 
 
 @contextlib.contextmanager
-def read_in_part() -> Iterator[None]:
+def output_read_in_part() -> Iterator[None]:
     """Within this, the reader of standard output, such as head, may stop early without an error."""
     try:
         yield
     except BrokenPipeError:
-        drain(sys.stdout)
+        drain_output(sys.stdout)
 
 
-def is_written() -> bool:
+def is_output_written() -> bool:
     """Whether everything printed was written. Python itself would report it too late, with a traceback."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        drain(sys.stdout)
+        drain_output(sys.stdout)
         say(f"error: standard output: cannot be written ({error.strerror})")
         return False
     return True
@@ -110,10 +110,10 @@ def print_verdict(verdict: "Verdict", style: str, *, ran: bool | None = None) ->
             begins_with_origin = style == "table" and verdict.origin is not None
             text = f"{NOTHING_RUN} {text}" if begins_with_origin else f"{NOTHING_RUN}\n\n{text}"
     try:
-        with read_in_part():
-            put(text, end="" if text.endswith("\n") else "\n", styled=style == "table")
+        with output_read_in_part():
+            put_output(text, end="" if text.endswith("\n") else "\n", styled=style == "table")
     except OSError as error:
-        drain(sys.stdout)
+        drain_output(sys.stdout)
         rule = f"cannot be written ({error.strerror}), and the verdict is lost"
         raise CannotGoOn("standard output", rule=rule) from None
 
@@ -131,17 +131,17 @@ def _coloured(verdict: "Verdict") -> str:
 
 
 @contextlib.contextmanager
-def log_records(speak: Callable[[str], object], *names: str) -> Iterator[None]:
+def output_log_records(speak: Callable[[str], object], *names: str) -> Iterator[None]:
     """Pass the records of these loggers, with tracebacks, to ``speak``, without secrets and control characters.
 
     A forked child writes them directly: a thread of its parent may have held a lock on the terminal.
     """
-    from .error_wording import spelled
+    from .error_wording import spelled_in_error
 
     handler, format_, owner = logging.Handler(), logging.Formatter().format, os.getpid()
 
     def emit(record: logging.LogRecord) -> None:
-        record.msg = worded(vars(record).get("naming", record.msg), spelled)
+        record.msg = worded(vars(record).get("naming", record.msg), spelled_in_error)
         text = printable(format_(record))
         if os.getpid() == owner:
             speak(text)

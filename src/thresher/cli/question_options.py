@@ -15,8 +15,8 @@ from ..errors import InvalidInput
 from ..run.command.process import PULL_FIELDS
 from ..run.command.reward import MEASURED, SECONDS
 from ..text.quantities import PERCENT, Quantity
-from .error_wording import as_written, naming_options, option_of
-from .options import of_parameter, option, together
+from .error_wording import naming_options_in_errors, option_in_error, written_in_error
+from .options import option, option_of_parameter, options_together
 from .output import say
 from .run_checks import Cases, arms_caution
 
@@ -35,7 +35,7 @@ FORMS = {  # of parameters that a command line takes in other forms
         option("--arm NAME", "An arm; repeat it for more.", to="names", multiple=True),
     ),
     "baseline": (
-        of_parameter("baseline"),
+        option_of_parameter("baseline"),
         option(
             "--baseline-results FILE",
             "With --cases: results of the baseline that you already have, with case and reward.",
@@ -45,12 +45,12 @@ FORMS = {  # of parameters that a command line takes in other forms
     "unit": (),  # --reward says it
     "evaluator": (),  # COMMAND
 }
-arm_options = together(  # what defines a study's question
-    *chain.from_iterable(FORMS[name] if name in FORMS else [of_parameter(name)] for name in PARAMETERS)
+arm_options = options_together(  # what defines a study's question
+    *chain.from_iterable(FORMS[name] if name in FORMS else [option_of_parameter(name)] for name in PARAMETERS)
 )
 
 
-def arms_given(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
+def question_arms(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
     """The arms of `arm_options`."""
     if file and names:
         raise InvalidInput("--arm", names[0], "the arms already come from --arms FILE", "use one of the two")
@@ -72,7 +72,7 @@ def _instead(file: str) -> str:
     return f"check its name; for an arm of that name write --arm {file}" if is_a_word else "check its name"
 
 
-def cases_given(file_or_count: str | None) -> Cases | None:
+def question_cases(file_or_count: str | None) -> Cases | None:
     """The value of ``--cases``: how many cases there are, or the names and parameters in a file."""
     if file_or_count is None:
         return None
@@ -85,7 +85,7 @@ def cases_given(file_or_count: str | None) -> Cases | None:
     return cases if any(cases.values()) else list(cases)
 
 
-def specification(arms: dict[str, Params], options: dict[str, Any], *, evaluator: str | None = None) -> Spec:
+def question_specification(arms: dict[str, Params], options: dict[str, Any], *, evaluator: str | None = None) -> Spec:
     """The specification from the values of `arm_options`. An error names the option."""
     measured, share = options.get("reward") in MEASURED, _share(options)
     of_shares = share is not None or options["ratio"] is not None
@@ -101,10 +101,10 @@ def specification(arms: dict[str, Params], options: dict[str, Any], *, evaluator
         "unit": "s" if measured else _unit_of_bar(options),
         "bounds": None if options["bounds"] == NONE or of_shares else options["bounds"] or UNIT,
         "confidence": _confidence(options, of_shares=of_shares),
-        "failure": reward_of_failure(options["failure"]),
+        "failure": question_failure_reward(options["failure"]),
         "evaluator": evaluator,
     }
-    with naming_options(options):
+    with naming_options_in_errors(options):
         spec = Spec(**asked)
     _check_ignored(spec, options)
     return spec
@@ -125,7 +125,7 @@ def _check_times(options: dict[str, Any], *, measured: bool) -> None:
     for name in BARS:
         if measured and options[name] is not None and options[name] <= 0:
             rule = "times are above 0, and so must the bar be"
-            raise InvalidInput(option_of(name), as_written(options[name]), rule, "write one such as 50ms")
+            raise InvalidInput(option_in_error(name), written_in_error(options[name]), rule, "write one such as 50ms")
 
 
 def _share(options: dict[str, Any]) -> float | None:
@@ -142,11 +142,13 @@ def _check_bounds(options: dict[str, Any]) -> None:
     bounds = options["bounds"]
     if options.get("reward") == "exit-code" and bounds not in (None, UNIT):
         rule = "must be 0:1 with --reward exit-code, whose rewards are 0 and 1"
-        raise InvalidInput("--bounds", as_written(bounds), rule, "leave it out, and give the bar as a share, as in 0.9")
+        raise InvalidInput(
+            "--bounds", written_in_error(bounds), rule, "leave it out, and give the bar as a share, as in 0.9"
+        )
     for name in ("share", "ratio"):
         if bounds not in (None, NONE) and options[name] is not None:
             rule = f"--{name} asks about a share of pulls, which needs no bounds"
-            raise InvalidInput("--bounds", as_written(bounds), rule, "leave one of them out")
+            raise InvalidInput("--bounds", written_in_error(bounds), rule, "leave one of them out")
 
 
 def _check_bars(options: dict[str, Any]) -> None:
@@ -193,7 +195,7 @@ def _check_unit(name: str, value: Quantity, options: dict[str, Any], *, of_share
     else:
         rule = "only measured times have units"
         remedy = "write the number in the unit that the command prints, or let --reward seconds measure the time"
-    raise InvalidInput(option_of(name), value, rule, remedy)
+    raise InvalidInput(option_in_error(name), value, rule, remedy)
 
 
 def _confidence(options: dict[str, Any], *, of_shares: bool) -> float | None:
@@ -208,7 +210,7 @@ def _confidence(options: dict[str, Any], *, of_shares: bool) -> float | None:
     return None
 
 
-def reward_of_failure(text: str) -> Any:
+def question_failure_reward(text: str) -> Any:
     """The meaning of ``--failure``: a number, or a word."""
     try:
         return float(text)

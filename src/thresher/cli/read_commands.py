@@ -34,15 +34,15 @@ from .options import (
     address_of,
     format_option,
     name_argument,
-    on_study,
     option,
     scores_option,
     storage_option,
-    store_at,
-    study_at,
+    store_of_option,
+    study_of_option,
     study_or_damage,
+    with_study_options,
 )
-from .output import print_verdict, put, read_in_part, standard_output
+from .output import output_read_in_part, print_verdict, put_output, standard_output
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
 SHOWN = (  # the fields of a status for people
@@ -54,7 +54,7 @@ POLL = 0.25  # seconds between two reads of --follow
 
 
 @click.command()
-@on_study
+@with_study_options
 @format_option("text", "json")
 def status(study: Study, style: str) -> None:
     """Show how far study NAME is, who works on it, and which pulls are pending. It changes nothing.
@@ -64,9 +64,9 @@ def status(study: Study, style: str) -> None:
     """
     verdict = study.verdict()
     answer = {name: getattr(verdict, name) for name in ("answer", "spent", "left", "full_run")}
-    summary = {**summary_of(study), **answer, **_agents_and_pulls(study)}
+    summary = {**status_summary(study), **answer, **_agents_and_pulls(study)}
     if style == "json":
-        put(json.dumps({"format": 1, **summary}, indent=2, ensure_ascii=False))
+        put_output(json.dumps({"format": 1, **summary}, indent=2, ensure_ascii=False))
         return
     for key in SHOWN:
         if summary[key] not in (None, [], "all", 0.0):  # "all" is the usual guarantee
@@ -90,11 +90,11 @@ def status(study: Study, style: str) -> None:
 
 
 def _put(name: str, text: str) -> None:
-    put(f"{name:10} {text}")
+    put_output(f"{name:10} {text}")
 
 
 @click.command()
-@on_study
+@with_study_options
 @format_option(*FORMATS)
 def verdict(study: Study, style: str) -> None:
     """Print the answer of study NAME so far.
@@ -119,7 +119,7 @@ def _in_words(key: str, summary: dict[str, Any]) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def summary_of(study: Study) -> dict[str, Any]:
+def status_summary(study: Study) -> dict[str, Any]:
     """How far a study is."""
 
     def read(ledger: State) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def _agents_and_pulls(study: Study) -> dict[str, Any]:
 
 
 @click.command()
-@on_study
+@with_study_options
 @option("--follow", "Keep printing new events until Ctrl-C.")
 @option("--after SEQ", "Print only events after this one.", type=Whole(0, MAX_WHOLE), default=0)
 @format_option("text", "json")
@@ -205,7 +205,7 @@ def log(study: Study, follow: bool, after: int, style: str) -> None:
             for page in log_pages(study.store, study.name, last):
                 for event in page:
                     if event.seq > after:
-                        put(json.dumps(event_to_json(event)) if style == "json" else event_line(event, names))
+                        put_output(json.dumps(event_to_json(event)) if style == "json" else event_line(event, names))
                 last = page[-1]
         except (DamagedStudy, UnknownStudy):  # peek raises the reason, unless a crash cut off the log's end
             last = peek(study, lambda ledger: ledger.last)
@@ -257,7 +257,7 @@ LONGEST = 32  # characters of a case's name, for people
 
 
 @click.command()
-@on_study
+@with_study_options
 @option("--all", f"List all cases, not only the {MOST} hardest.", to="everything")
 @format_option("text", "json", "csv", text="JSON and CSV have all cases; CSV has a column for each arm.")
 def cases(study: Study, everything: bool, style: str) -> None:
@@ -287,9 +287,9 @@ def cases(study: Study, everything: bool, style: str) -> None:
         lines = (line.removesuffix("\n") for line in _csv(rows, spec.arms))
     else:
         lines = chain(_text(rows, arms, spec.unit), ["", _summary(len(rows), seen, spec.case_count), *missing])
-    with read_in_part():
+    with output_read_in_part():
         for line in lines:
-            put(line)
+            put_output(line)
 
 
 class CaseTable(NamedTuple):
@@ -398,20 +398,20 @@ def verify(name: str, scores: tuple[object, ...], storage: str | None, style: st
       thresher verify prompts
       thresher verify prompts --policy mine:score
     """
-    store = store_at(storage)
+    store = store_of_option(storage)
     if name not in store.studies():
-        study_at(name, store)  # raises an error that lists what exists
+        study_of_option(name, store)  # raises an error that lists what exists
     report = verified(chain.from_iterable(log_pages(store, name)))
     if style == "json":
-        put(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
+        put_output(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
     elif report.sound:
-        put(f"{plural(report.events, 'event')}, every decision re-derived; state {report.digest}")
-        put(f"Head of the log: event {report.events:,}, {report.head}")
+        put_output(f"{plural(report.events, 'event')}, every decision re-derived; state {report.digest}")
+        put_output(f"Head of the log: event {report.events:,}, {report.head}")
         if not report.anywhere:
             only = "its decisions can be re-derived on the same machine only"
-            put(f"its policy, {report.policy}, may use more than + − × ÷ √: {only}")
+            put_output(f"its policy, {report.policy}, may use more than + − × ÷ √: {only}")
     else:
-        put(f"event {report.wrong}: {one_line(report.reason or '')}; the {report.events:,} before it are right")
+        put_output(f"event {report.wrong}: {one_line(report.reason or '')}; the {report.events:,} before it are right")
     return FINISHED if report.sound else NOT_MET
 
 
@@ -431,7 +431,7 @@ def doctor(storage: str | None, style: str) -> int:
         except metadata.PackageNotFoundError:
             facts[package] = "not installed"
     try:
-        store = store_at(storage)
+        store = store_of_option(storage)
         facts.update(store.describe())
         names = store.studies()
         facts["studies"] = f"{len(names)}, each checked"
@@ -443,8 +443,8 @@ def doctor(storage: str | None, style: str) -> int:
     facts = {key: masked(value) for key, value in facts.items()}
     is_sound = not any(key.startswith("!") for key in facts)
     if style == "json":
-        put(json.dumps({"format": 1, "sound": is_sound, "found": facts}, indent=2, ensure_ascii=False))
+        put_output(json.dumps({"format": 1, "sound": is_sound, "found": facts}, indent=2, ensure_ascii=False))
     else:
         for key, value in facts.items():
-            put(f"{key:12} {one_line(value)}")
+            put_output(f"{key:12} {one_line(value)}")
     return FINISHED if is_sound else NOT_MET

@@ -26,12 +26,12 @@ from .options import address_of, is_kept
 from .output import say
 
 
-def evaluator_of(command: Command | PersistentEvaluator, *, failure: object, here: bool = False) -> str:
+def resumable_evaluator(command: Command | PersistentEvaluator, *, failure: object, here: bool = False) -> str:
     """The command and the options that change what it measures, as text without secrets.
 
     ``here`` adds this folder, for commands that mean something else in another one.
 
-    >>> evaluator_of(Command(("./eval.sh", "{arm}")), failure="worst")
+    >>> resumable_evaluator(Command(("./eval.sh", "{arm}")), failure="worst")
     "./eval.sh '{arm}'"
     """
     options = []
@@ -66,7 +66,7 @@ class ResumableStudy:
     ) -> None:
         self.store, self.spec, self.files, self._results = store, spec, files, results
         self.fresh, self.same_code, self.is_measured = fresh, same_code, is_measured
-        self.name = name or f"run-{fingerprint(self.spec)}"
+        self.name = name or f"run-{resumable_fingerprint(self.spec)}"
         self.pulls = 0  # that earlier runs made
         check_policy(spec.policy, store)
 
@@ -148,7 +148,7 @@ class ResumableStudy:
         self._why_outdated(study)
         resume_study(study, self.spec)
         verdict, where = study.verdict(), f"study {study.name!r} in {address_of(self.store)}"
-        self.pulls = pulls_made(study)
+        self.pulls = resumable_pulls(study)
         if verdict.done and not peek(study, lambda ledger: ledger.waits):
             grows = verdict.budget is not None and (verdict.open or verdict.confidence is None)
             larger = "a larger --budget extends it, " if grows else ""
@@ -169,12 +169,12 @@ class ResumableStudy:
             return
 
 
-def pulls_made(study: Study) -> int:
+def resumable_pulls(study: Study) -> int:
     """How many pulls of the study were not imported."""
     return peek(study, lambda ledger: ledger.issued - ledger.imported)
 
 
-def fingerprint(spec: Spec) -> str:
+def resumable_fingerprint(spec: Spec) -> str:
     """Eight characters made from a specification without its budget. They are the same on every machine."""
     data = spec.to_json()
     for name in ("budget", "settling_constant"):  # the latter is a logarithm of other fields, which machines round

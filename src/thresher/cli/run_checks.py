@@ -48,7 +48,7 @@ def check_command(
     The program is not looked for if it runs ``elsewhere``, on a cluster.
     """
     _check_there_is_one(argv)
-    names = placeholders(*argv) - set(PULL_FIELDS)
+    names = checked_placeholders(*argv) - set(PULL_FIELDS)
     if cases is not None:
         names -= set(_filled_by_cases(names, arms, cases))
     for name in sorted(names):
@@ -64,10 +64,10 @@ def check_command(
     return tuple(argv)
 
 
-def placeholders(*words: str) -> set[str]:
+def checked_placeholders(*words: str) -> set[str]:
     """The names in braces in the words of a command.
 
-    >>> placeholders("./run.sh", "{arm}-{{1}}")
+    >>> checked_placeholders("./run.sh", "{arm}-{{1}}")
     {'arm'}
     """
     return {match[1] for word in words for match in PLACEHOLDER.finditer(word) if match[1]}
@@ -130,7 +130,7 @@ def _instead(argv: Sequence[str]) -> str:
 
 def _programs(template: str, arms: Mapping[str, Params]) -> list[str]:
     """The programs that a template stands for; none if it depends on more than the arm, such as the case."""
-    names = placeholders(template)
+    names = checked_placeholders(template)
     if not names:
         return [fill_template(template, {})]
     by_arm = [pull_values(Pull(0, arm, 0, params, 0)) for arm, params in arms.items()]
@@ -205,7 +205,7 @@ def check_resources(texts: Sequence[str]) -> dict[str, float] | None:
     return read_resources(amounts) or None
 
 
-def room_for(workers: int) -> None:
+def check_room_for(workers: int) -> None:
     """Raise the limit of open files if necessary: a command takes three, and the default is often 1,024."""
     needed = 4 * workers + 64
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -238,7 +238,7 @@ def arms_caution(names: Sequence[str]) -> str | None:
 
 def command_cautions(argv: Sequence[str], arms: Mapping[str, Params], *, cases: bool = False) -> Iterator[str]:
     """Warnings if the command seems to do the same for every arm, or for every case."""
-    used = placeholders(*argv)
+    used = checked_placeholders(*argv)
     of_case = {name for name in used if cases and name.split(".")[0] == CASE}
     if len(arms) > 1 and not used - of_case - {"seed", "number", "pull"} and not _reads("THRESHER_ARM", argv):
         yield (

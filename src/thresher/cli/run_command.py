@@ -28,13 +28,30 @@ from ..text.phrasing import only_this_many, plural
 from ..text.quantities import PERCENT
 from . import FINISHED, NOT_MET
 from .code_files import CodeFiles
-from .error_wording import as_written, naming_engine_options, suggesting_exit_code
-from .import_export import baseline_results
-from .live_table import watching
-from .options import FORMATS, Duration, Whole, address_of, format_option, is_kept, option, storage_option, store_at
+from .error_wording import naming_engine_options_in_errors, suggesting_exit_code_in_errors, written_in_error
+from .import_export import imported_baseline_results
+from .live_table import watching_live_table
+from .options import (
+    FORMATS,
+    Duration,
+    Whole,
+    address_of,
+    format_option,
+    is_kept,
+    option,
+    storage_option,
+    store_of_option,
+)
 from .output import print_verdict, say
-from .question_options import ARMS_OF_COMMANDS, arm_options, arms_given, cases_given, reward_of_failure, specification
-from .resumable_study import ResumableStudy, evaluator_of, pulls_made
+from .question_options import (
+    ARMS_OF_COMMANDS,
+    arm_options,
+    question_arms,
+    question_cases,
+    question_failure_reward,
+    question_specification,
+)
+from .resumable_study import ResumableStudy, resumable_evaluator, resumable_pulls
 from .run_checks import (
     Cautions,
     check_command,
@@ -42,10 +59,10 @@ from .run_checks import (
     check_program,
     check_reader,
     check_resources,
+    check_room_for,
     check_start,
+    checked_placeholders,
     command_cautions,
-    placeholders,
-    room_for,
 )
 
 # With --stay, COMMAND is started once per worker and answers pulls, line by line.
@@ -54,7 +71,7 @@ STAY = "--stay"
 ANSWERS = 'COMMAND answers {"pull": …, "reward": …} instead'
 
 
-def persistent_evaluator(
+def persistent_run_evaluator(
     command: Sequence[str], options: Mapping[str, Any], *, engine: str, elsewhere: bool
 ) -> PersistentEvaluator | None:
     """The evaluator of ``--stay``, or None without it. Raises if other options do not go with it."""
@@ -76,10 +93,10 @@ def persistent_evaluator(
     return PersistentEvaluator(tuple(command), options["timeout"], per_process)
 
 
-def arms_of(evaluate: PersistentEvaluator, options: Mapping[str, Any], *, engine: str) -> dict[str, Params]:
+def run_arms(evaluate: PersistentEvaluator, options: Mapping[str, Any], *, engine: str) -> dict[str, Params]:
     """The arms of the options, or those that the evaluator names in its greeting."""
     if options["file"] or options["names"]:
-        return arms_given(options["file"], options["names"])
+        return question_arms(options["file"], options["names"])
     try:
         arms = items_from_list(evaluate.arms_named(), "COMMAND's greeting", ARMS_OF_COMMANDS)
         if not arms:
@@ -90,17 +107,17 @@ def arms_of(evaluate: PersistentEvaluator, options: Mapping[str, Any], *, engine
             evaluate.stop()
 
 
-def check_no_placeholders(argv: Sequence[str], arms: Mapping[str, Params]) -> None:
+def refuse_run_placeholders(argv: Sequence[str], arms: Mapping[str, Params]) -> None:
     """Raise if COMMAND has a placeholder: with --stay, it is started before there is a pull."""
     known = {*PULL_FIELDS, CASE, *(key for params in arms.values() for key in params)}
-    for name in sorted(placeholders(*argv)):
+    for name in sorted(checked_placeholders(*argv)):
         if name in known or name.startswith(f"{CASE}."):
             rule = f"has no value with {STAY}: COMMAND is started once, for all pulls"
             remedy = "leave it out: COMMAND reads it from each pull's line"
             raise InvalidInput("placeholder", f"{{{name}}}", rule, remedy)
 
 
-def pulls_at_once(evaluate: object, workers: int | None, engine: str) -> int | None:
+def run_pulls_at_once(evaluate: object, workers: int | None, engine: str) -> int | None:
     """The workers of an engine. With ``--per-process``, each process has several pulls, and so counts as several."""
     if isinstance(evaluate, PersistentEvaluator) and evaluate.per_process > 1 and engine == "threads":
         return (workers or available_cores()) * evaluate.per_process
@@ -303,58 +320,60 @@ def run(command: tuple[str, ...], **options: Any) -> int:
     """Check everything, run the study and print its verdict."""
     check_start(command, needs_arms=not (options["stay"] or options["file"] or options["names"]))
     options["resources"] = check_resources(options["resources"])
-    with naming_engine_options(options):
+    with naming_engine_options_in_errors(options):
         engine = check_name(options["engine"])
         check_workers(options["workers"])
     files = CodeFiles(command, options["ignored"])
     elsewhere = ":" in engine  # on a cluster: whether the program exists there cannot be checked from here
-    persistent = persistent_evaluator(command, options, engine=engine, elsewhere=elsewhere)
-    arms = arms_of(persistent, options, engine=engine) if persistent else arms_given(options["file"], options["names"])
-    options["cases"] = cases_given(options["cases"])
+    persistent = persistent_run_evaluator(command, options, engine=engine, elsewhere=elsewhere)
+    arms = (
+        run_arms(persistent, options, engine=engine) if persistent else question_arms(options["file"], options["names"])
+    )
+    options["cases"] = question_cases(options["cases"])
     if elsewhere and command and "/" in command[0] and not command[0].startswith("/"):
         say(f"{command[0]} is resolved in the folders of the cluster's workers; give an absolute path")
     evaluate: Command | PersistentEvaluator
     if persistent:
-        check_no_placeholders(command, arms)
+        refuse_run_placeholders(command, arms)
         evaluate = persistent
     else:
         reward = check_reader(options["reward"])
         argv = check_command(command, arms, options["cases"], elsewhere=elsewhere)
         codes = check_exits(reward, options["passing"], options["failing"])
         evaluate = Command(argv, reward, options["timeout"], *codes)
-    failure, here = reward_of_failure(options["failure"]), not elsewhere and files.are_here
-    spec = specification(arms, options, evaluator=evaluator_of(evaluate, failure=failure, here=here))
+    failure, here = question_failure_reward(options["failure"]), not elsewhere and files.are_here
+    spec = question_specification(arms, options, evaluator=resumable_evaluator(evaluate, failure=failure, here=here))
     evaluate = evaluate.for_study(spec)
     files.fill_in(spec)
-    check_requirements(options["require"], arms=spec.contenders)
+    refuse_run_requirements(options["require"], arms=spec.contenders)
     resumable = ResumableStudy(
         options["name"],
-        store_at(options["storage"]),
+        store_of_option(options["storage"]),
         spec,
         files,
         fresh=options["fresh"],
         same_code=options["same_code"],
         is_measured=options["reward"] in MEASURED,
-        results=baseline_results(options, spec),
+        results=imported_baseline_results(options, spec),
     )
     cautions = [] if persistent else list(command_cautions(command, arms, cases=spec.cases is not None))
     job = Job(resumable, evaluate, options, cautions)
     try:
-        with naming_engine_options(options), suggesting_exit_code(options):
+        with naming_engine_options_in_errors(options), suggesting_exit_code_in_errors(options):
             status = until_stopped(job.run)
     except CannotGoOn:
         if job.study and (options["style"] != "table" or peek(job.study, lambda ledger: ledger.told)):
-            ran = pulls_made(job.study) > resumable.pulls
+            ran = resumable_pulls(job.study) > resumable.pulls
             print_verdict(job.study.verdict(), options["style"], ran=ran)  # an empty table would not help
-            say_kept(job.study)
+            say_run_kept(job.study)
         raise
     finally:
         evaluate.stop()
     if job.study is None:  # stopped while the engine started
         say("stopped before the first pull")
         return status
-    with suggesting_exit_code(options):
-        return conclude(job.study, status, options, pulls=resumable.pulls, seconds=job.seconds)
+    with suggesting_exit_code_in_errors(options):
+        return conclude_run(job.study, status, options, pulls=resumable.pulls, seconds=job.seconds)
 
 
 class Job:
@@ -376,8 +395,8 @@ class Job:
         options, is_measured = self._options, self._resumable.is_measured
         limits = Limits(seconds=options["seconds"], give_up=options["give_up"], check=self._resumable.files.check)
         workers = options["workers"] or (1 if is_measured else None)
-        workers = pulls_at_once(self._evaluate, workers, options["engine"])
-        room_for(workers or 0)
+        workers = run_pulls_at_once(self._evaluate, workers, options["engine"])
+        check_room_for(workers or 0)
         engine = open_engine(
             self._evaluate, workers=workers, executor=options["engine"], resources=options["resources"]
         )
@@ -388,9 +407,9 @@ class Job:
             raise
         for caution in self._cautions:  # a run that cannot begin needs no warning
             say(f"warning: {caution}")
-        if options["seconds"] is None and (hint := peek(study, endless)):
+        if options["seconds"] is None and (hint := peek(study, endless_run)):
             say(hint)
-        with watching(study, quiet=options["quiet"]) as show:
+        with watching_live_table(study, quiet=options["quiet"]) as show:
             is_here = ":" not in options["engine"]
             cautions = Cautions(study, measured=is_measured and is_here, workers=engine.workers)
 
@@ -406,14 +425,14 @@ class Job:
             cautions.at_the_end()
 
 
-def endless(ledger: State) -> str | None:
+def endless_run(ledger: State) -> str | None:
     """What a run that may never end should hear, once; None: it will end."""
     spec = ledger.spec
     if not ledger.certifies or ledger.done or ledger.budget is not None or spec.cases is not None or spec.tolerance:
         return None
     is_share = spec.share is not None or spec.unit == PERCENT or spec.bounds == DEFAULTS["bounds"]
     low, high = spec.span
-    example = "2%" if is_share and spec.limits == (0.0, 1.0) else as_written((high - low) / 50)
+    example = "2%" if is_share and spec.limits == (0.0, 1.0) else written_in_error((high - low) / 50)
     return (
         "an arm exactly on the bar would never be settled, and there is no --budget: with a tolerance, such as"
         f" --tolerance {example}, either answer is right that near the bar"
@@ -423,14 +442,14 @@ def endless(ledger: State) -> str | None:
 # The end of a run: what it required, the verdict, what to do next, and the exit status.
 
 
-def check_requirements(requirements: Sequence[Requirement], *, arms: int) -> None:
+def refuse_run_requirements(requirements: Sequence[Requirement], *, arms: int) -> None:
     """Raise if a requirement names more arms than there are."""
     for side, least in requirements:
         if least.isdigit() and int(least) > arms:
             raise InvalidInput("--require", f"{side}={least}", only_this_many(arms, "arm"), "require fewer, or all")
 
 
-def are_met(verdict: Verdict, requirements: Sequence[Requirement]) -> bool:
+def are_run_requirements_met(verdict: Verdict, requirements: Sequence[Requirement]) -> bool:
     """Whether the requirements hold; says on standard error which do not. Nothing is required of the baseline."""
     are_met, arms = True, len(verdict.rows) - (verdict.baseline is not None)
     for side, least in requirements:
@@ -448,13 +467,13 @@ def are_met(verdict: Verdict, requirements: Sequence[Requirement]) -> bool:
     return are_met
 
 
-def conclude(study: Study, status: int, options: Mapping[str, Any], *, pulls: int, seconds: float) -> int:
+def conclude_run(study: Study, status: int, options: Mapping[str, Any], *, pulls: int, seconds: float) -> int:
     """Print the verdict, say what to do next, and return the exit status.
 
     Earlier runs had made ``pulls`` pulls; this one took so many ``seconds``.
     """
     try:
-        verdict, ran = study.verdict(), pulls_made(study) > pulls
+        verdict, ran = study.verdict(), resumable_pulls(study) > pulls
         if ran and not verdict.earlier and not verdict.imported:
             verdict = replace(verdict, seconds=seconds)
     except StoreFailed as error:
@@ -465,7 +484,7 @@ def conclude(study: Study, status: int, options: Mapping[str, Any], *, pulls: in
     print_verdict(verdict, options["style"], ran=ran)
     if status != FINISHED and verdict.done and not verdict.pending:
         say("stopped, when the study had just finished: this is its verdict")
-        say_kept(study)
+        say_run_kept(study)
         return status
     if status != FINISHED:
         say(f"stopped; {_so_far(study)}")
@@ -476,11 +495,11 @@ def conclude(study: Study, status: int, options: Mapping[str, Any], *, pulls: in
     if options["seconds"] is not None and not verdict.done:
         say(f"stopped, because the time of --for is over; {_so_far(study)}")
     elif verdict.cases or verdict.earlier < verdict.told:  # otherwise the first line said where the study is
-        say_kept(study, cases=bool(verdict.cases))
-    return FINISHED if are_met(verdict, options["require"]) else NOT_MET
+        say_run_kept(study, cases=bool(verdict.cases))
+    return FINISHED if are_run_requirements_met(verdict, options["require"]) else NOT_MET
 
 
-def say_kept(study: Study, *, cases: bool = False) -> None:
+def say_run_kept(study: Study, *, cases: bool = False) -> None:
     """Say where a stored study is, its name, and which command shows more."""
     if is_kept(study):
         name = shlex.quote(study.name)

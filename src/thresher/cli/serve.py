@@ -13,11 +13,11 @@ from ..errors import CannotGoOn, InvalidInput, missing_package
 from ..log.store import MemoryStore
 from ..run.signals import until_stopped
 from ..text.files import Kind, check_output_file, replacing_file
-from .options import Whole, name_argument, option, scores_option, storage_option, store_at, study_at
-from .output import log_records, print_lines, put, say, say_done, standard_output
+from .options import Whole, name_argument, option, scores_option, storage_option, store_of_option, study_of_option
+from .output import output_log_records, print_lines, put_output, say, say_done, standard_output
 
 
-def web(module: str) -> ModuleType:
+def served_module(module: str) -> ModuleType:
     """A module of the web extra. The error says how to install it."""
     try:
         return importlib.import_module(f"..web.{module}", __package__)
@@ -55,11 +55,11 @@ def serve(context: click.Context, /, storage: str | None, scores: tuple[object, 
     """
     if not options["write"] and context.get_parameter_source("write_token") is ParameterSource.COMMANDLINE:
         raise InvalidInput("write token", rule="has no effect on a read-only server", remedy="add --write")
-    server, store = web("server"), store_at(storage)
+    server, store = served_module("server"), store_of_option(storage)
     store.studies()  # fail now if the store cannot be read, not at the first request
-    reader = None if isinstance(store, MemoryStore) else store_at(storage)
-    with log_records(say, "thresher", "asyncio"):
-        server.serve(store, server.Options(**options), put, reader=reader)
+    reader = None if isinstance(store, MemoryStore) else store_of_option(storage)
+    with output_log_records(say, "thresher", "asyncio"):
+        server.serve(store, server.Options(**options), put_output, reader=reader)
 
 
 @click.command()
@@ -81,19 +81,19 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
       thresher report prompts --out report.html
       thresher report prompts --out -
     """
-    reports = web("report")
+    reports = served_module("report")
     texts: list[str] = []  # for standard output
     kind = Kind("a report that thresher wrote", lambda head: reports.MARK in head)
 
     def work() -> None:
         if str(out) == "-":
             standard_output()  # raises if it is closed
-            texts.append(reports.report(study_at(name, storage)))
+            texts.append(reports.report(study_of_option(name, storage)))
             return
         _check_is_no_store(out, storage)
         # before the store is opened: closing its file would release SQLite's locks
         check_output_file(out, kind, force=force)
-        text: str = reports.report(study_at(name, storage))
+        text: str = reports.report(study_of_option(name, storage))
         with replacing_file(out, kind, force=force) as partial:
             partial.write_text(text, encoding="utf-8")
 
@@ -109,7 +109,7 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
 
 def _check_is_no_store(out: Path, storage: str | None) -> None:
     """Raise if the report would replace the store that it reads, or one of SQLite's files beside it."""
-    store = getattr(store_at(storage), "path", None)
+    store = getattr(store_of_option(storage), "path", None)
     for file in [Path(f"{store}{end}") for end in ("", "-wal", "-shm", "-journal", "-lock")] if store else []:
         if os.path.realpath(out) == str(file) or (out.exists() and file.exists() and out.samefile(file)):
             rule = f"belongs to the store that the report reads, {store}"

@@ -14,22 +14,22 @@ from ..study import Study, peek
 from ..text.masking import one_line
 from ..text.phrasing import plural
 from . import FINISHED, NOT_MET
-from .import_export import baseline_results
+from .import_export import imported_baseline_results
 from .options import (
     Whole,
     address_of,
     format_option,
     name_argument,
-    on_study,
     option,
     storage_option,
-    store_at,
-    study_at,
+    store_of_option,
+    study_of_option,
     study_or_damage,
+    with_study_options,
 )
-from .output import put, say, say_done
-from .question_options import arm_options, arms_given, cases_given, specification
-from .read_commands import summary_of
+from .output import put_output, say, say_done
+from .question_options import arm_options, question_arms, question_cases, question_specification
+from .read_commands import status_summary
 
 arm_argument = click.argument("arm", metavar="ARM")
 
@@ -46,23 +46,23 @@ def studies(storage: str | None, style: str) -> int:
       thresher studies
       thresher studies --storage postgresql://me@server/lab --format json
     """
-    store = store_at(storage)
+    store = store_of_option(storage)
     rows: list[dict[str, Any]] = []
     for name in store.studies():
         study, damage = study_or_damage(name, store)
-        summary = {"study": name, "storage": address_of(store)} if study is None else summary_of(study)
+        summary = {"study": name, "storage": address_of(store)} if study is None else status_summary(study)
         rows.append({**summary, "damaged": damage or None})
     if style == "json":
-        put(json.dumps({"format": 1, "studies": rows}, indent=2, ensure_ascii=False))
+        put_output(json.dumps({"format": 1, "studies": rows}, indent=2, ensure_ascii=False))
     elif not rows:
         say(f"there are no studies in {address_of(store)}")
     for row in rows if style == "text" else ():
         if row["damaged"]:
-            put(f"{shown(row['study'])[1:-1]}\t{one_line(row['damaged'])}")
+            put_output(f"{shown(row['study'])[1:-1]}\t{one_line(row['damaged'])}")
             continue
         state = "done" if row["done"] and not row["waits"] else "open"
         pulls = f"{pulls_in_sentence(row['issued'], row['budget'], None)}, {row['pending']:,} pending"
-        put("\t".join([row["study"], state, pulls, row["created"] or "", row["question"], row["command"] or ""]))
+        put_output("\t".join([row["study"], state, pulls, row["created"] or "", row["question"], row["command"] or ""]))
     return NOT_MET if any(row["damaged"] for row in rows) else FINISHED
 
 
@@ -83,9 +83,12 @@ def create(name: str, storage: str | None, **options: Any) -> None:
       thresher create prompts --at-least 90% --tolerance 2% --arms prompts.txt
       thresher create rivals --baseline current --arms prompts.txt --cases 500
     """
-    options["cases"] = cases_given(options["cases"])
-    spec, store = specification(arms_given(options["file"], options["names"]), options), store_at(storage)
-    results = baseline_results(options, spec)
+    options["cases"] = question_cases(options["cases"])
+    spec, store = (
+        question_specification(question_arms(options["file"], options["names"]), options),
+        store_of_option(storage),
+    )
+    results = imported_baseline_results(options, spec)
     try:
         study = create_from_spec(name, spec, storage=store)
     except StudyExists:
@@ -98,7 +101,7 @@ def create(name: str, storage: str | None, **options: Any) -> None:
 
 
 @click.command()
-@on_study
+@with_study_options
 @option("--budget N", "The new total of pulls.", type=Whole(), required=True)
 def extend(study: Study, budget: int) -> None:
     """Give study NAME a larger budget.
@@ -113,7 +116,7 @@ def extend(study: Study, budget: int) -> None:
 
 
 @click.command()
-@on_study
+@with_study_options
 @arm_argument
 @option("--reason TEXT", "Why, for the log and the verdict.", default="retired by hand")
 def retire(study: Study, arm: str, reason: str) -> None:
@@ -128,7 +131,7 @@ def retire(study: Study, arm: str, reason: str) -> None:
 
 
 @click.command()
-@on_study
+@with_study_options
 @arm_argument
 def restore(study: Study, arm: str) -> None:
     """Let the retired ARM of study NAME take pulls again, with its failures forgiven.
@@ -159,9 +162,9 @@ def delete(name: str, yes: bool, storage: str | None) -> None:
     Example:
       thresher delete prompts --yes
     """
-    store = store_at(storage)
+    store = store_of_option(storage)
     try:
-        study = study_at(name, store)
+        study = study_of_option(name, store)
         issued, told, pending = peek(study, lambda ledger: (ledger.issued, ledger.told, ledger.pending))
         still = f", {pending:,} of them pending," if pending else ""
         description = f"study {shown(name)} with {plural(issued, 'pull')}{still} and {plural(told, 'reward')}"
