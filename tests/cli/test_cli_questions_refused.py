@@ -55,6 +55,8 @@ REFUSED = {  # options of create: the error. Without an arm, they get two
     "--at-least=90% --tolerance=-2%": "--tolerance -2%: must be a number of at least 0; write one such as 0.02",
     "--at-least=90% --tolerance=2points": "'2points' is not a number; did you mean 2%?",
     "--at-least=90% --tolerance=1e-300": "--tolerance 1e-300: is too small to change 0.9; give a larger one, or 0",
+    "--at-least=0.9 --tolerance=0.02 --bounds=none": "belongs to certificates; leave it out, or give --bounds;",
+    "--at-least=0.9 --tolerance=0.02 --confidence=off": "leave it out, or give a --confidence;",
     "--at-least=90% --bounds=0:10": f"--at-least 90%: {PERCENT}write the number in the unit that the command prints",
     "--at-most=5% --share=0.9": f"--at-most 5%: {PERCENT}write the number",
     "--reward=seconds --at-most=5%": f"--at-most 5%: {PERCENT}write a time, such as 200ms",

@@ -199,6 +199,18 @@ def test_colours_are_left_out_when_they_are_not_wanted(tmp_path: Path) -> None:
     assert not painted({"NO_COLOR": "1"})
 
 
+def test_studies_are_readable_on_a_terminal_of_80_columns(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 's.db'}"
+    for name in ("first", "second"):
+        thresher.create_study(name, arms=["a", "b"], at_least=0.9, tolerance=0.02, storage=url).close()
+    terminal = Terminal([*THRESHER, "studies", "--storage", url], columns=80, rows=24, env=ENVIRONMENT)
+    assert terminal.finish() == 0
+    one, question, other, _ = terminal.lines[:4]
+    assert re.fullmatch(r"first  open  0 pulls, 0 pending  [0-9T:-]+Z", one)
+    assert question == "    Which of 2 arms reach 0.9, give or take 0.02?"
+    assert other.startswith("second  open")
+
+
 def test_a_terminal_that_cannot_move_its_cursor_gets_lines(tmp_path: Path) -> None:
     args = ["--arm=a", "--budget=6", "--", "sh", "-c", "sleep 0.1; echo 1"]
     with watched(*args, env={"TERM": "dumb"}) as terminal:

@@ -79,6 +79,7 @@ BAD = {
     "falling checkpoints": (["simulate", "--checkpoints", "300,200"], "must increase"),
     "confidence that is text": (["simulate", "--confidence", "high"], "confidence 'high'"),
     "confidence of one": (["simulate", "--confidence", "1"], "confidence 1.0"),
+    "a confidence of 100 %": (["simulate", "--confidence", "100%"], "confidence 1.0"),
     "a tolerance without certificates": (["simulate", "--tolerance", "0.1"], "tolerance 0.1"),
     "certificates of rewards without bounds": (["simulate", "--confidence", "0.9"], "family 'uniform'"),
     "lost pulls that come at once": (["simulate", "--lost", "0.1:0"], "delay 'none'"),

@@ -14,7 +14,7 @@ from thresher.lab.recorded import Recorded
 
 NONE = Recorded(("a",), ((0.1, 0.5, 0.5, 0.9),)).samples
 ARMS = ("--policy", "uniform", "--family", "bernoulli", "--arms", "3", "--means", "0.5,0.95,0.05")
-SMALL = (*ARMS, "--confidence", "0.95", "--budget", "1500", "--repetitions", "20")
+SMALL = (*ARMS, "--confidence", "95%", "--budget", "1500", "--repetitions", "20")
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 

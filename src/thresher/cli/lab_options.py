@@ -265,7 +265,7 @@ def confidence_in_lab_option(text: str) -> float | None:
     if text.strip().lower() == "off":
         return None
     try:
-        confidence = float(text)
+        confidence = _number_in(text)
     except ValueError:
         raise InvalidInput("--confidence", text, "must be a number between 0 and 1, or off", "write 0.95") from None
     return checked_share("--confidence", confidence, remedy="write one such as 0.95, or off")

@@ -27,7 +27,7 @@ from .options import (
     study_or_damage,
     with_study_options,
 )
-from .output import put_output, say, say_done
+from .output import print_lines, put_output, say, say_done, standard_output
 from .question_options import arm_options, question_arms, question_cases, question_specification
 from .read_commands import status_summary
 
@@ -40,7 +40,7 @@ arm_argument = click.argument("arm", metavar="ARM")
 def studies(storage: str | None, style: str) -> int:
     """List the studies in a store: name, state, pulls, when it was created, question and command.
 
-    Exit status 1 means that a study is damaged.
+    On a terminal, each has three lines; in files and pipes one, with tabs. Exit status 1 means that a study is damaged.
 
     Examples:
       thresher studies
@@ -62,7 +62,11 @@ def studies(storage: str | None, style: str) -> int:
             continue
         state = "done" if row["done"] and not row["waits"] else "open"
         pulls = f"{pulls_in_sentence(row['issued'], row['budget'], None)}, {row['pending']:,} pending"
-        put_output("\t".join([row["study"], state, pulls, row["created"] or "", row["question"], row["command"] or ""]))
+        cells = [row["study"], state, pulls, row["created"] or "", row["question"], row["command"] or ""]
+        if standard_output().isatty():
+            print_lines(["  ".join(cells[:4]), *(f"    {text}" for text in cells[4:] if text)])
+        else:
+            put_output("\t".join(cells))
     return NOT_MET if any(row["damaged"] for row in rows) else FINISHED
 
 

@@ -324,10 +324,9 @@ def _edges(spec: Spec, raw: object) -> dict[str, float]:
     bar, low, high = spec.bar, spec.bar, spec.bar
     if spec.tolerance > 0.0:
         if spec.confidence is None:
-            remedy = Naming(
-                "give a {confidence}; if only a slack of the scores is meant, that is a policy, apt(slack=…)"
-            )
-            raise InvalidInput("tolerance", raw, "belongs to certificates", remedy)
+            needed = "{bounds}" if spec.bounds is None and spec.share is None else "a {confidence}"
+            remedy = f"leave it out, or give {needed}; if a slack of the scores is meant, use a policy, apt(slack=…)"
+            raise InvalidInput("tolerance", raw, "belongs to certificates", Naming(remedy))
         low, high = edges(bar, spec.tolerance)
         if spec.limits is not None and not _lies_inside(spec.limits, low, high):
             _refuse_tolerance(spec, raw, spec.limits)
