@@ -17,7 +17,7 @@ from .core.policies import Policy
 from .core.spec import Spec, spec_differences
 from .core.state import State
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
-from .log.store import Storage, Store, chained, open_store
+from .log.store import Storage, Store, chained_in_store, open_store
 from .study import LEASE, Study, accept_evaluator, peek
 from .text.files import read_text
 
@@ -116,7 +116,7 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
     if spec.seed is None:  # else an arm that was mended where it failed would meet just that again
         spec = spec.seeded(int.from_bytes(os.urandom(SEED_BYTES)))
     created = Event(1, "created", spec=spec.to_json(), key=os.urandom(8).hex(), time=time.time())
-    (event,) = chained([created])
+    (event,) = chained_in_store([created])
     with store.turn(name):
         for attempt in range(1, ATTEMPTS + 1):
             try:

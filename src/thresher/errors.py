@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from .text.masking import masked
 from .text.naming import Naming
-from .text.phrasing import listed
+from .text.phrasing import listed_phrase
 
 UNSAID = object()
 PROVED = ": the bounds are wrong"  # about rewards outside the bounds
@@ -63,7 +63,7 @@ class OutsideBounds(InvalidInput):
         >>> error.of(["a", "b"]).rule.partition(": ")[2]
         "the bounds are wrong, so arms 'a', 'b' are retired and not certified"
         """
-        who = f"arm {shown(arms[0])} is" if len(arms) == 1 else f"arms {listed(arms, show=shown)} are"
+        who = f"arm {shown(arms[0])} is" if len(arms) == 1 else f"arms {listed_phrase(arms, show=shown)} are"
         rule = self.rule if not self.arms else self.rule.partition(PROVED)[0]
         remedy = self.remedy if self.arms else Naming("start over: {remedy}", remedy=self.remedy)
         error = OutsideBounds(self.what, self.value, f"{rule}{PROVED}, so {who} retired and not certified", remedy)

@@ -32,10 +32,10 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
         interactor = SimpleNamespace(sendevent=lambda _, item_index, duration: answers.update({item_index: duration}))
         interactor.channel = SimpleNamespace(setcallback=listen)
         config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugins=lambda: [object(), interactor]))
-        monkeypatch.setattr(scheduling, "run_once", lambda item, **_: item.step(session))
-        monkeypatch.setattr(scheduling, "describe", lambda *_: {})
-        monkeypatch.setattr(scheduling, "nodeid_of", lambda _: "")
-        monkeypatch.setattr(scheduling, "tear_down", lambda *_: None)
+        monkeypatch.setattr(scheduling, "repeat_once", lambda item, **_: item.step(session))
+        monkeypatch.setattr(scheduling, "describe_for_scheduler", lambda *_: {})
+        monkeypatch.setattr(scheduling, "scheduled_nodeid", lambda _: "")
+        monkeypatch.setattr(scheduling, "tear_down_repeated", lambda *_: None)
         try:
             scheduling.Worker(config, Options(Bar(0.9))).pytest_runtestloop(session)
         except KeyboardInterrupt:

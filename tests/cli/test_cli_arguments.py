@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from program import complaint, run
 
-from thresher.run.command.process import fill_template
+from thresher.run.command.process import fill_command_template
 
 VALUES = {"arm": "a", "seed": "5", "max_depth": "3"}
 
@@ -33,9 +33,9 @@ VALUES = {"arm": "a", "seed": "5", "max_depth": "3"}
 def test_identifiers_in_braces_are_filled_in_and_other_braces_left_alone(template: str, filled: str | None) -> None:
     if filled is None:
         with pytest.raises(KeyError):
-            fill_template(template, VALUES)
+            fill_command_template(template, VALUES)
     else:
-        assert fill_template(template, VALUES) == filled
+        assert fill_command_template(template, VALUES) == filled
 
 
 def test_a_value_is_not_searched_for_placeholders(tmp_path: Path) -> None:

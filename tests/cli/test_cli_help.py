@@ -15,7 +15,7 @@ from program import thresher
 from thresher import __version__
 from thresher.cli import COMMANDS, cli
 from thresher.cli.options import Duration
-from thresher.text.quantities import duration
+from thresher.text.quantities import duration_text
 
 HEAVY = ["rich", "asyncio", "numpy", "numba", "multiprocessing", "apsw", "thresher.cli.run_command"]
 
@@ -115,7 +115,7 @@ def test_text_that_is_not_a_length_of_time_is_refused(text: str) -> None:
 
 
 def test_a_length_of_time_is_shown_to_two_units() -> None:
-    assert [duration(seconds) for seconds in (0.04, 9.96, 59.6, 3599.7, 90061)] == [
+    assert [duration_text(seconds) for seconds in (0.04, 9.96, 59.6, 3599.7, 90061)] == [
         "0.0 s",
         "10 s",
         "1 min 0 s",

@@ -6,7 +6,7 @@ import pytest
 
 import thresher
 from thresher.core.sentences import Wording, question_sentence, quoted_in_sentence
-from thresher.text.quantities import amount, percent
+from thresher.text.quantities import amount_text, percent_text
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_the_bar_is_on_the_scale_of_what_is_asked_about(wording: Wording, asks: 
     ],
 )
 def test_amounts_have_four_digits_and_their_unit(value: float | None, unit: str | None, text: str) -> None:
-    assert amount(value, unit) == text
+    assert amount_text(value, unit) == text
 
 
 def test_estimates_and_intervals_are_shown_as_what_is_asked_about() -> None:
@@ -52,7 +52,7 @@ def test_estimates_and_intervals_are_shown_as_what_is_asked_about() -> None:
     assert Wording(0.5, unit="s").span(0.5, 0.75) == "500 – 750 ms"
     assert Wording(0.5, unit="s").span(0.5, 1.5) == "500 ms – 1.5 s"
     assert [Wording(0.5).span(*ends) for ends in ((None, 1.0), (0.0, None), (0.0, 1.0))] == ["", "", "0 – 1"]
-    assert percent(2 / 3) == "66.67 %"
+    assert percent_text(2 / 3) == "66.67 %"
 
 
 def test_medians_are_rewards_or_ratios() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 import thresher
 from thresher.core.events import Event
-from thresher.log.reader import log_pages
-from thresher.log.store import SIZE, START, MemoryStore, chain_digest, chained
+from thresher.log.reader import read_log_pages
+from thresher.log.store import SIZE, START, MemoryStore, chain_digest, chained_in_store
 from thresher.study import peek
 
 FULL = Event(
@@ -38,12 +38,12 @@ def test_the_digest_is_this_one_on_every_machine_and_in_every_version() -> None:
         FULL,
         Event(3, "asked", 2, 0, time=2.0),
     ]
-    assert [event.digest.hex() for event in chained(events) if event.digest] == GOLDEN
+    assert [event.digest.hex() for event in chained_in_store(events) if event.digest] == GOLDEN
     usual = [
         Event(4, "asked", 1, 0, key="k", time=2.5, agent="h:1"),
         Event(5, "told", 1, 0, 0.5, key="k", time=3.0, agent="h:1"),
     ]
-    assert [event.digest.hex() for event in chained(usual) if event.digest] == USUAL
+    assert [event.digest.hex() for event in chained_in_store(usual) if event.digest] == USUAL
 
 
 def test_a_digest_covers_every_field_but_itself() -> None:
@@ -67,7 +67,9 @@ def test_a_text_in_another_field_is_another_event() -> None:
 def test_a_digest_follows_from_all_events_before() -> None:
     events = [Event(seq, "asked", seq, 0) for seq in range(1, 6)]
     other = [events[0]._replace(arm=1), *events[1:]]
-    assert all(one.digest != two.digest for one, two in zip(chained(events), chained(other), strict=True))
+    assert all(
+        one.digest != two.digest for one, two in zip(chained_in_store(events), chained_in_store(other), strict=True)
+    )
 
 
 @pytest.mark.parametrize("wrong", [{"pull": "3"}, {"arm": 1.5}, {"reward": "high"}, {"key": b"k"}, {"seq": 2**70}])
@@ -90,12 +92,12 @@ def test_every_event_of_a_study_is_chained_and_the_verdict_names_the_head() -> N
     while pull := study.ask():
         study.tell(pull, 1)
     events = study.events()
-    assert list(events) == chained([event._replace(digest=None) for event in events])
+    assert list(events) == chained_in_store([event._replace(digest=None) for event in events])
     assert events[-1].digest is not None
     verdict = study.verdict()
     assert (verdict.events, verdict.head) == (len(events), events[-1].digest.hex())
     assert verdict.to_dict()["head"] == verdict.head
-    assert [event for page in log_pages(store, "s") for event in page] == events
+    assert [event for page in read_log_pages(store, "s") for event in page] == events
 
 
 def test_reasons_and_keys_are_chained_as_they_are_stored() -> None:

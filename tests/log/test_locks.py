@@ -65,7 +65,7 @@ def test_a_wait_that_is_interrupted_is_not_begun_again(monkeypatch: pytest.Monke
     clock.sleep = interrupted
     with pytest.raises(KeyboardInterrupt):
         locks.Patience(5.0).pause(0.001, "a lock")
-    assert locks.in_a_hurry()
+    assert locks.are_locks_in_a_hurry()
     assert not locks.Patience(5.0).pause(0.001, "a lock"), "at once"
 
 
@@ -115,7 +115,7 @@ def test_a_lock_that_comes_at_the_last_moment_is_held_or_released(
 ) -> None:
     """The thread that waits for it has it, but nobody has looked yet when the time is over, or Ctrl-C comes."""
     lock, hurries = FileLock(tmp_path / "lock"), list[bool]()
-    monkeypatch.setattr(locks, "hurry", lambda: hurries.append(True))
+    monkeypatch.setattr(locks, "hurry_locks", lambda: hurries.append(True))
     with sharing(lock), (tmp_path / "lock").open("w") as holder:
         fcntl.flock(holder, fcntl.LOCK_EX)
 

@@ -17,10 +17,10 @@ import thresher
 from thresher.core.events import Event
 from thresher.errors import Conflict, InvalidInput, StoreFailed
 from thresher.log import postgres_schema
-from thresher.log.journal import storable_reason
-from thresher.log.reader import log_pages
+from thresher.log.journal import storable_journal_reason
+from thresher.log.reader import read_log_pages
 from thresher.log.sqlite import SqliteStore
-from thresher.log.store import START, MemoryStore, chain_digest, chained, open_store
+from thresher.log.store import START, MemoryStore, chain_digest, chained_in_store, open_store
 from thresher.study import Keeper
 
 
@@ -78,7 +78,7 @@ def test_a_digest_that_is_not_the_one_that_was_written_is_damage(digest: bytes |
 def test_a_study_that_is_deleted_while_it_is_read_is_not_called_damaged(comes_back: bool) -> None:
     store = MemoryStore()
     a_study(store).ask_many(3)
-    reading = log_pages(store, "s", size=2)
+    reading = read_log_pages(store, "s", size=2)
     assert len(next(reading)) == 2
     store.delete("s")
     if comes_back:
@@ -141,7 +141,7 @@ def test_a_name_of_which_anything_is_left_is_taken(left: str, tmp_path: Path) ->
     with pytest.raises(thresher.ThresherError, match="already"):
         store.rename("a", name)
     with pytest.raises(Conflict, match="another agent wrote it first"):
-        store.append(name, chained([Event(1, "created", key="k")]))
+        store.append(name, chained_in_store([Event(1, "created", key="k")]))
     store.close()
 
 
@@ -151,7 +151,7 @@ def test_a_name_of_which_anything_is_left_is_taken(left: str, tmp_path: Path) ->
 def test_a_store_may_be_closed_before_its_turn_is_over(postgres_url: str) -> None:
     store = open_store(postgres_url)
     with store.turn("s"):
-        store.append("s", chained([Event(1, "created", key="k")]))
+        store.append("s", chained_in_store([Event(1, "created", key="k")]))
         store.close()
     assert store.studies() == ["s"]
     store.close()
@@ -192,7 +192,7 @@ def test_an_event_without_a_digest_is_not_kept() -> None:
 
 
 def test_reasons_and_notes_are_kept_up_to_10000_characters() -> None:
-    assert storable_reason("x" * 20_000) == "x" * 10_000
+    assert storable_journal_reason("x" * 20_000) == "x" * 10_000
 
 
 @pytest.mark.parametrize("calls", [1, 2])

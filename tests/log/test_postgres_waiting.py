@@ -16,7 +16,7 @@ from waiters import ASK, RUN, THRESHER, ends_at_once, said_by, started
 import thresher
 from thresher.errors import StoreFailed
 from thresher.log.locks import Patience
-from thresher.log.postgres import is_temporary
+from thresher.log.postgres import is_temporary_in_postgres
 from thresher.log.postgres_schema import KEY
 from thresher.log.store import open_store
 
@@ -105,7 +105,7 @@ def test_an_invalid_host_name_is_reported_at_once(host: str) -> None:
     ],
 )
 def test_temporary_errors_are_waited_for(words: str) -> None:
-    assert is_temporary(psycopg.OperationalError(AT_SOCKET + words))
+    assert is_temporary_in_postgres(psycopg.OperationalError(AT_SOCKET + words))
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_temporary_errors_are_waited_for(words: str) -> None:
     ],
 )
 def test_permanent_errors_are_not_waited_for(words: str) -> None:
-    assert not is_temporary(psycopg.OperationalError(AT_SOCKET + words))
-    assert not is_temporary(ValueError(words))
+    assert not is_temporary_in_postgres(psycopg.OperationalError(AT_SOCKET + words))
+    assert not is_temporary_in_postgres(ValueError(words))
 
 
 @contextlib.contextmanager

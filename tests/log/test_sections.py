@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 import thresher
-from thresher.log.reader import log_section
+from thresher.log.reader import read_log_section
 from thresher.log.store import Store, open_store
 
 
@@ -22,18 +22,18 @@ def test_sections_together_are_the_log(store: Store) -> None:
     assert len(events) == 7
     for limit in (1, 2, 3, 7, 8, 10_000):
         found: list[thresher.Event] = []
-        while part := log_section(store, "s", len(found), limit):
+        while part := read_log_section(store, "s", len(found), limit):
             found += part
         assert found == events
-    assert list(log_section(store, "s", 7, 5)) == []
-    assert list(log_section(store, "s", 70, 5)) == [], "they are not there yet"
-    assert list(log_section(store, "nobody", 0, 5)) == list(log_section(store, "nobody", 3, 5)) == []
+    assert list(read_log_section(store, "s", 7, 5)) == []
+    assert list(read_log_section(store, "s", 70, 5)) == [], "they are not there yet"
+    assert list(read_log_section(store, "nobody", 0, 5)) == list(read_log_section(store, "nobody", 3, 5)) == []
 
 
 def test_a_long_section_is_read_in_pages(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     events = list(study_of(store).events())
     monkeypatch.setattr("thresher.log.reader.PAGE", 2)
-    assert list(log_section(store, "s", 1, 5)) == events[1:6]
+    assert list(read_log_section(store, "s", 1, 5)) == events[1:6]
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_a_section_of_a_log_whose_end_was_changed_is_damaged(tmp_path: Path, cha
     store = open_store(url)
     for after in (0, 2, 4):
         with pytest.raises(thresher.DamagedStudy, match=words):
-            log_section(store, "s", after, 100)
-    assert len(log_section(store, "s", 0, 3)) == 3, "the events before it are intact"
+            read_log_section(store, "s", after, 100)
+    assert len(read_log_section(store, "s", 0, 3)) == 3, "the events before it are intact"
     store.close()
 
 
@@ -67,5 +67,5 @@ def test_a_section_after_a_lost_event_is_damaged(tmp_path: Path) -> None:
     connection.close()
     for after in (5, 7):
         with pytest.raises(thresher.DamagedStudy, match=f"event {after}: is missing"):
-            log_section(store, "s", after, 100)
+            read_log_section(store, "s", after, 100)
     store.close()

@@ -9,7 +9,7 @@ import pytest
 import thresher
 from thresher.run import loop
 from thresher.run.engines.local import Engine
-from thresher.run.loop import Limits, run_on
+from thresher.run.loop import Limits, run_loop_on
 from thresher.study import Pull
 
 
@@ -97,7 +97,7 @@ def stand_still(monkeypatch: pytest.MonkeyPatch) -> Still:
 
 
 def run(study: thresher.Study, engine: Scripted, **limits: Any) -> None:
-    run_on(engine, study, Limits(**limits), None)
+    run_loop_on(engine, study, Limits(**limits), None)
 
 
 def dropped(study: thresher.Study) -> list[tuple[str | None, str | None]]:

@@ -6,7 +6,7 @@ import pytest
 
 from thresher.errors import InvalidInput
 from thresher.run import engines
-from thresher.run.engines import check_name, open_engine
+from thresher.run.engines import check_engine_name, open_engine
 from thresher.study import Pull
 
 
@@ -50,10 +50,10 @@ def test_a_coroutine_function_runs_on_no_executor(executor: Any) -> None:
 
 @pytest.mark.parametrize("name", ["threads", "processes", "dask", "ray", "dask:tcp://host:1", "ray:auto", "ray://h:1"])
 def test_the_names_of_engines_are_known(name: str) -> None:
-    assert check_name(name) == name
+    assert check_engine_name(name) == name
 
 
 @pytest.mark.parametrize("name", ["", "cloud", "threads:4", "processes:x", "dask:", "ray:", "tcp://host:1", "threads:"])
 def test_other_names_are_refused_with_those_that_there_are(name: str) -> None:
     with pytest.raises(InvalidInput, match="must be threads, processes, dask or ray; the last two take :ADDRESS"):
-        check_name(name)
+        check_engine_name(name)

@@ -15,7 +15,7 @@ from engines import until
 from program import runs
 
 from thresher.run.command import process
-from thresher.run.command.process import Command, Run, Runs, fill_template, pull_values
+from thresher.run.command.process import Command, Run, Runs, command_pull_values, fill_command_template
 from thresher.run.command.reward import CommandFailed, measured_time, start_failure
 from thresher.study import Pull
 
@@ -31,10 +31,10 @@ def ran(script: str, pull: Pull = PULL, **options: Any) -> float:
 
 def test_placeholders_are_the_pulls_fields_its_parameters_and_its_case() -> None:
     fields = {"arm": "a", "seed": "5", "number": "3", "pull": "7"}
-    assert pull_values(PULL) == {"depth": "2", "text": "x", **fields}
+    assert command_pull_values(PULL) == {"depth": "2", "text": "x", **fields}
     with_case = PULL._replace(case=4, case_params={"question": "why", "hard": True})
-    assert pull_values(with_case) == {
-        **pull_values(PULL),
+    assert command_pull_values(with_case) == {
+        **command_pull_values(PULL),
         "case": "4",
         "case.question": "why",
         "case.hard": "true",
@@ -46,7 +46,7 @@ def test_placeholders_are_the_pulls_fields_its_parameters_and_its_case() -> None
     [("{a}{{b}}", "1{b}"), ("{a}}}", "1}}"), ("{{}}{a}", "{}1"), ("{a-b}{case.a}", "23"), ("{1}{ a}", "{1}{ a}")],
 )
 def test_braces_are_escaped_by_doubling_both(template: str, filled: str) -> None:
-    assert fill_template(template, {"a": "1", "a-b": "2", "case.a": "3"}) == filled
+    assert fill_command_template(template, {"a": "1", "a-b": "2", "case.a": "3"}) == filled
 
 
 @pytest.mark.parametrize("case", [None, 4])
@@ -120,7 +120,7 @@ def test_after_a_stop_what_runs_is_dead_and_nothing_begins(tmp_path: Path) -> No
 
 def test_a_run_that_has_ended_is_forgotten_and_not_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[int] = []
-    monkeypatch.setattr(process, "kill_group", killed.append)
+    monkeypatch.setattr(process, "kill_process_group", killed.append)
     found = Runs()
     run = found.begin(["true"], dict(os.environ))
     until(lambda: found.over(run), "its end")
@@ -157,7 +157,7 @@ def test_a_group_that_is_gone_or_anothers_is_left_alone(monkeypatch: pytest.Monk
             raise error
 
         monkeypatch.setattr(os, "killpg", killpg)
-        process.kill_group(12345)
+        process.kill_process_group(12345)
 
 
 @pytest.mark.parametrize(

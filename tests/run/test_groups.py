@@ -15,7 +15,7 @@ from thresher.errors import StoreFailed
 from thresher.run import loop
 from thresher.run.engines.local import Engine
 from thresher.run.failures import WorkerLost
-from thresher.run.loop import Limits, run_on
+from thresher.run.loop import Limits, run_loop_on
 from thresher.study import Pull
 
 
@@ -50,7 +50,7 @@ class DyingTogether(Engine):
 
 def test_no_arm_is_blamed_for_a_group_of_several_arms_that_died_together() -> None:
     study = make("a", "b", "c", budget=30, max_failures=1)
-    run_on(DyingTogether(3), study, Limits(), None)
+    run_loop_on(DyingTogether(3), study, Limits(), None)
     assert causes(study) == ["broken-pool"] * 3
     assert [row.failures for row in study.verdict().rows] == [0, 0, 0]
 
@@ -58,7 +58,7 @@ def test_no_arm_is_blamed_for_a_group_of_several_arms_that_died_together() -> No
 def test_one_pull_is_blamed_when_a_group_of_one_arm_died_together() -> None:
     study = make("a", budget=30, max_failures=3)
     study.tell(study.ask() or 0, 0.5)  # the evaluator is known to work
-    run_on(DyingTogether(4), study, Limits(), None)
+    run_loop_on(DyingTogether(4), study, Limits(), None)
     assert sorted(map(str, causes(study))) == ["broken-pool"] * 3 + ["failed"]
 
 
@@ -105,7 +105,7 @@ def test_an_arm_that_kills_what_others_share_is_found_and_no_other_arm_is_blamed
     luck = random.Random(5)
     engine = OneProcess(4, lambda pull: pull.arm == "killer" and luck.random() < chance)
     study = make("slow", "killer", "slow too", "a", "b", budget=400)
-    run_on(engine, study, Limits(), None)
+    run_loop_on(engine, study, Limits(), None)
     verdict = study.verdict()
     assert verdict.retired == ["killer"] or (chance < 1 and verdict.retired == [])
     assert "broken-pool" in causes(study)
@@ -120,7 +120,7 @@ def test_a_case_whose_bad_outcomes_kill_what_others_share_is_not_drawn_until_it_
     luck = random.Random(7)
     engine = OneProcess(4, lambda _: luck.random() < 0.4)  # each arm's true mean is 0.6
     study = make(*"abcd", cases=60, at_least=0.9, budget=None, confidence=0.95, tries=1, policy=None, max_failures=None)
-    run_on(engine, study, Limits(), None)
+    run_loop_on(engine, study, Limits(), None)
     assert causes(study).count("broken-pool") > 50
     pulls = {pull.id: (pull.arm, pull.case) for pull in engine.pulls}
     lost = Counter(pulls[event.pull or 0] for event in study.events() if event.cause in ("broken-pool", "failed"))

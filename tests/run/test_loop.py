@@ -219,7 +219,7 @@ def test_the_first_signal_says_how_many_are_waited_for_and_the_second_abandons_t
         signal.raise_signal(signal.SIGINT)
 
     study, engine = make(), Scripted(interrupt, lambda _: signal.raise_signal(signal.SIGTERM), workers=2)
-    assert signals.until_stopped(lambda: run(study, engine)) == 128 + signal.SIGINT
+    assert signals.until_stop_signal(lambda: run(study, engine)) == 128 + signal.SIGINT
     words = {
         1: "stopping: waiting for 1 pending pull; press Ctrl-C again to abandon it",
         2: "stopping: waiting for 2 pending pulls; press Ctrl-C again to abandon them",
@@ -236,7 +236,7 @@ def test_a_closed_terminal_abandons_at_once_and_says_nothing_of_waiting(caplog: 
         signal.raise_signal(signal.SIGHUP)
 
     study = make()
-    assert signals.until_stopped(lambda: run(study, Scripted(hang_up, workers=2))) == 128 + signal.SIGHUP
+    assert signals.until_stop_signal(lambda: run(study, Scripted(hang_up, workers=2))) == 128 + signal.SIGHUP
     assert causes(study) == ["cancelled", "lost"]
     assert caplog.messages == []
 
@@ -248,7 +248,7 @@ def test_after_a_signal_running_pulls_are_told_and_no_more_are_issued() -> None:
         engine.returns(0.5, 1)
 
     study, engine = make(), Scripted(end, workers=2)
-    assert signals.until_stopped(lambda: run(study, engine)) == 128 + signal.SIGTERM
+    assert signals.until_stop_signal(lambda: run(study, engine)) == 128 + signal.SIGTERM
     assert (engine.submitted, study.verdict().told, engine.waited) == ([1, 2], 2, [True])
 
 

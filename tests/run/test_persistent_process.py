@@ -12,7 +12,7 @@ from piped import SECONDS, Piped, Pipes, Stands, begun, failure, pull
 from thresher.errors import EvaluationFailed
 from thresher.run.command import persistent
 from thresher.run.command.persistent import Gone
-from thresher.run.command.protocol import Greeting, pull_line
+from thresher.run.command.protocol import Greeting, protocol_pull_line
 from thresher.run.command.reward import CommandFailed, TimedOut
 from thresher.study import Pull
 
@@ -25,7 +25,7 @@ def test_a_pull_is_written_once_and_its_answer_is_its_reward(piped: Piped) -> No
     process, pipes = piped()
     pipes.answers(3)
     assert process.evaluate(pull(3), 3, None) == 0.375
-    assert os.read(pipes.theirs, 1 << 20) == pull_line(pull(3), 3)
+    assert os.read(pipes.theirs, 1 << 20) == protocol_pull_line(pull(3), 3)
     assert (process.gone, pipes.calls) == (False, [])
 
 

@@ -3,14 +3,22 @@
 import pytest
 
 from thresher.errors import Busy, EvaluationFailed, NoReward
-from thresher.run.command.protocol import Answer, Greeting, NotAnAnswer, Noted, read_line, remarks_of, reward_in
+from thresher.run.command.protocol import (
+    Answer,
+    Greeting,
+    NotAnAnswer,
+    Noted,
+    protocol_remarks,
+    protocol_reward,
+    read_protocol_line,
+)
 
 
 def answered(said: str) -> float:
     """What becomes of an answer that says this."""
-    answer = read_line(f'{{"pull": 1, {said}}}'.encode())
+    answer = read_protocol_line(f'{{"pull": 1, {said}}}'.encode())
     assert isinstance(answer, Answer)
-    return reward_in(answer)
+    return protocol_reward(answer)
 
 
 REMARKS = {"": (None, None), ', "cost": 0.5': (None, 0.5), ', "note": "cut off"': ("cut off", None)}
@@ -19,7 +27,7 @@ REMARKS = {"": (None, None), ', "cost": 0.5': (None, 0.5), ', "note": "cut off"'
 @pytest.mark.parametrize("said", REMARKS)
 def test_a_reward_may_have_a_note_or_a_cost_or_neither(said: str) -> None:
     reward = answered(f'"reward": 0.25{said}')
-    assert (reward, remarks_of(reward)) == (0.25, REMARKS[said])
+    assert (reward, protocol_remarks(reward)) == (0.25, REMARKS[said])
 
 
 WRONG = {
@@ -58,10 +66,10 @@ def test_a_reward_is_any_number(said: str, reward: float) -> None:
 
 
 def test_empty_remarks_are_none_and_no_cost_is_a_cost() -> None:
-    assert remarks_of(answered('"reward": 1, "note": "", "cost": 0')) == (None, 0.0)
-    assert remarks_of(answered('"reward": 1, "note": null, "cost": null')) == (None, None)
-    assert remarks_of((Noted(1.0, "mine", 0.5), Noted(0.0, "other", 0.25))) == ("mine; other", 0.75)
-    assert remarks_of((Noted(1.0, None, 0.5), 0.0)) == (None, 0.5)
+    assert protocol_remarks(answered('"reward": 1, "note": "", "cost": 0')) == (None, 0.0)
+    assert protocol_remarks(answered('"reward": 1, "note": null, "cost": null')) == (None, None)
+    assert protocol_remarks((Noted(1.0, "mine", 0.5), Noted(0.0, "other", 0.25))) == ("mine; other", 0.75)
+    assert protocol_remarks((Noted(1.0, None, 0.5), 0.0)) == (None, 0.5)
 
 
 @pytest.mark.parametrize(("seconds", "after"), [("0", 0.0), ("1.5", 1.5)])
@@ -88,7 +96,7 @@ def test_an_error_is_told_in_one_line_with_its_remarks() -> None:
 )
 def test_json_that_is_no_answer_is_quoted(line: bytes) -> None:
     with pytest.raises(NotAnAnswer, match='printed JSON that does not answer a "pull": '):
-        read_line(line)
+        read_protocol_line(line)
 
 
 @pytest.mark.parametrize(
@@ -101,13 +109,13 @@ def test_json_that_is_no_answer_is_quoted(line: bytes) -> None:
 )
 def test_a_line_that_is_not_json_is_quoted(line: bytes, words: str) -> None:
     with pytest.raises(NotAnAnswer, match=words):
-        read_line(line)
+        read_protocol_line(line)
 
 
 def test_a_greeting_may_name_the_protocol_or_the_arms_or_both() -> None:
-    assert read_line(b'{"protocol": 2}') == Greeting(2, None)
-    assert read_line(b'{"arms": ["a"]}') == Greeting(1, ["a"])
-    assert read_line(b'{"pull": null, "protocol": 1, "arms": []}') == Greeting(1, [])
+    assert read_protocol_line(b'{"protocol": 2}') == Greeting(2, None)
+    assert read_protocol_line(b'{"arms": ["a"]}') == Greeting(1, ["a"])
+    assert read_protocol_line(b'{"pull": null, "protocol": 1, "arms": []}') == Greeting(1, [])
 
 
 @pytest.mark.parametrize(("text", "is_temporary"), [("ReadTimeout: 30 s", True), ("no model: Timeout", False)])

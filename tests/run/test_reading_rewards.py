@@ -11,7 +11,7 @@ from thresher.run.command.reward import (
     last_words_of_output,
     read_reward,
 )
-from thresher.text.masking import printable
+from thresher.text.masking import masked_printable
 
 
 def read(reward: str, out: str, code: int = 0, err: str = "") -> float:
@@ -86,7 +86,7 @@ def test_only_the_last_lines_that_are_not_blank_are_kept() -> None:
 
 
 def test_other_peoples_text_is_shown_without_colours_secrets_and_control_characters() -> None:
-    assert printable("\x1b[1mbold\x1b[0m\tpassword=hunter2 \x07\nend  ") == "bold password=*** \\x07\nend"
+    assert masked_printable("\x1b[1mbold\x1b[0m\tpassword=hunter2 \x07\nend  ") == "bold password=*** \\x07\nend"
 
 
 @pytest.mark.parametrize(

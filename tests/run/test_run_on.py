@@ -12,8 +12,8 @@ from steps import Scripted
 
 import thresher
 from thresher.errors import CannotGoOn, InvalidInput
-from thresher.run.evaluators import is_coroutine
-from thresher.run.loop import Limits, run_on
+from thresher.run.evaluators import is_coroutine_evaluator
+from thresher.run.loop import Limits, run_loop_on
 from thresher.study import Pull
 
 
@@ -76,7 +76,7 @@ class Noted(Scripted):
 
 def test_an_engine_is_prepared_before_the_first_pull_and_released_after_it_was_closed() -> None:
     engine, study = Noted(), make(budget=8)
-    run_on(engine, study, Limits(), None)
+    run_loop_on(engine, study, Limits(), None)
     assert engine.did == ["prepare", ("close", True), "release"]
     assert study.verdict().told == 8
 
@@ -84,25 +84,25 @@ def test_an_engine_is_prepared_before_the_first_pull_and_released_after_it_was_c
 def test_an_engine_that_cannot_be_prepared_is_closed_and_no_pull_is_issued() -> None:
     engine, study = Noted(prepares=False), make(budget=8)
     with pytest.raises(CannotGoOn, match="its set-up failed"):
-        run_on(engine, study, Limits(), None)
+        run_loop_on(engine, study, Limits(), None)
     assert engine.did == ["prepare", ("close", True), "release"]
     assert len(study.events()) == 1
 
 
 def test_after_the_run_a_signal_has_its_usual_effect() -> None:
     with pytest.raises(KeyboardInterrupt):
-        run_on(Noted(number=signal.SIGINT), make(budget=8), Limits(), None)
+        run_loop_on(Noted(number=signal.SIGINT), make(budget=8), Limits(), None)
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         with pytest.raises(KeyboardInterrupt):  # whatever else handles it, the run did not come to its end
-            run_on(Noted(number=signal.SIGINT), make(budget=8), Limits(), None)
+            run_loop_on(Noted(number=signal.SIGINT), make(budget=8), Limits(), None)
     finally:
         signal.signal(signal.SIGINT, before)
     got: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: got.append(number))
     try:
         engine = Noted(number=signal.SIGTERM)
-        run_on(engine, make(budget=8), Limits(), None)
+        run_loop_on(engine, make(budget=8), Limits(), None)
     finally:
         signal.signal(signal.SIGTERM, before)
     assert (got, engine.did[-1]) == ([signal.SIGTERM], "release")
@@ -117,5 +117,7 @@ def test_coroutine_functions_are_recognised_in_every_form() -> None:
 
     import functools
 
-    assert all(map(is_coroutine, (coroutine, Called(), functools.partial(functools.partial(coroutine, 1), 2))))
-    assert not any(map(is_coroutine, (len, Called, object(), functools.partial(len), 5, lambda: coroutine())))
+    assert all(
+        map(is_coroutine_evaluator, (coroutine, Called(), functools.partial(functools.partial(coroutine, 1), 2)))
+    )
+    assert not any(map(is_coroutine_evaluator, (len, Called, object(), functools.partial(len), 5, lambda: coroutine())))

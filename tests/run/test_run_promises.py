@@ -14,7 +14,7 @@ from thresher.log.store import MemoryStore
 from thresher.run.command.process import Command
 from thresher.run.command.reward import CommandFailed, read_reward
 from thresher.run.engines.local import Threads
-from thresher.run.loop import Limits, run_on
+from thresher.run.loop import Limits, run_loop_on
 from thresher.study import Pull
 
 PULL = Pull(1, "a", 1, {}, 7)
@@ -59,7 +59,7 @@ def test_a_signal_that_comes_while_the_engine_is_closed_takes_effect() -> None:
 
     study = make("a", budget=4)
     with pytest.raises(KeyboardInterrupt):
-        run_on(Closing(lambda _: 0.5, 1), study, Limits(), None)
+        run_loop_on(Closing(lambda _: 0.5, 1), study, Limits(), None)
     assert study.verdict().told == 4
 
 

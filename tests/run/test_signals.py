@@ -120,7 +120,7 @@ def test_a_stopped_job_gives_its_status_and_leaves_the_handlers_as_they_were(
     sent: list[signal.Signals], status: int
 ) -> None:
     before = handlers()
-    assert signals.until_stopped(lambda: list(map(signal.raise_signal, sent))) == status
+    assert signals.until_stop_signal(lambda: list(map(signal.raise_signal, sent))) == status
     assert handlers() == before
 
 
@@ -131,14 +131,14 @@ def test_a_closed_terminal_is_queued_in_a_command_and_nowhere_else() -> None:
         with signals.queue_signals(inbox):
             signal.raise_signal(signal.SIGHUP)
 
-    assert (signals.until_stopped(job), inbox.get_nowait()) == (0, signal.SIGHUP)
+    assert (signals.until_stop_signal(job), inbox.get_nowait()) == (0, signal.SIGHUP)
     with signals.queue_signals(inbox):
         assert signal.getsignal(signal.SIGHUP) == handlers()[-1] == signal.SIG_DFL
 
 
 def test_nohup_keeps_a_job_running() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    assert signals.until_stopped(lambda: signal.raise_signal(signal.SIGHUP)) == 0
+    assert signals.until_stop_signal(lambda: signal.raise_signal(signal.SIGHUP)) == 0
     assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
 
 
@@ -149,5 +149,5 @@ def test_an_error_of_the_job_is_raised_and_the_handlers_are_as_before() -> None:
 
     before = handlers()
     with pytest.raises(LookupError, match="no"):
-        signals.until_stopped(fail)
+        signals.until_stop_signal(fail)
     assert handlers() == before

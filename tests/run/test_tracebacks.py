@@ -9,7 +9,7 @@ import pytest
 from thresher.errors import CannotGoOn, EvaluationFailed
 from thresher.run import evaluator_errors as tracebacks
 from thresher.run.engines.resources import pulls_with_queue
-from thresher.run.evaluator_errors import error_identity, is_transient, traceback_text
+from thresher.run.evaluator_errors import error_identity, is_transient_error, traceback_text
 from thresher.run.failures import EvaluatorLost, EvaluatorRefused, WorkerLost, wrap_evaluator_error
 
 
@@ -81,11 +81,11 @@ LASTING = [
 
 
 def test_errors_of_time_and_network_are_temporary_and_others_are_not() -> None:
-    assert [error for error in TEMPORARY if not is_transient(error)] == []
-    assert [error for error in LASTING if is_transient(error)] == []
+    assert [error for error in TEMPORARY if not is_transient_error(error)] == []
+    assert [error for error in LASTING if is_transient_error(error)] == []
     circle = caused(ValueError(), context=None)
     circle.__context__ = caused(KeyError(), context=circle)
-    assert not is_transient(circle)
+    assert not is_transient_error(circle)
 
 
 def test_a_traceback_has_no_frames_of_ours_no_secrets_and_its_last_frames() -> None:

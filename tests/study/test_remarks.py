@@ -11,7 +11,7 @@ from thresher.core.events import Event, Remarks, event_remarks
 from thresher.core.ledger import apply_to_ledger, new_ledger
 from thresher.core.validity import check_event
 from thresher.run.command.protocol import Noted
-from thresher.run.command.protocol import remarks_of as spoken
+from thresher.run.command.protocol import protocol_remarks as spoken
 from thresher.study import peek
 
 

@@ -8,63 +8,70 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from thresher.text.escapes import csv_cell, csv_line, csv_remark, markdown, text_of_cell, visible
+from thresher.text.escapes import (
+    escaped_csv_cell,
+    escaped_csv_line,
+    escaped_csv_remark,
+    escaped_markdown,
+    escaped_visible,
+    unescaped_csv_cell,
+)
 
 CONTROL = [chr(code) for code in (*range(9), *range(11, 32), *range(127, 160))]
 
 
 @pytest.mark.parametrize("char", [*CONTROL, "\u202e", "\u2066", "\u2028", "\ud800"])
 def test_control_characters_are_shown_as_codes(char: str) -> None:
-    shown = visible(f"a{char}b")
+    shown = escaped_visible(f"a{char}b")
     assert shown.isprintable()
     assert shown == f"a{char!r}b".replace("'", "")
 
 
 @pytest.mark.parametrize("text", ["", "zlib-6", "two\nlines\t", "日本　語", "é\xa0!", "\N{GRINNING FACE}"])
 def test_other_text_stays_as_it_is(text: str) -> None:
-    assert visible(text) == text
+    assert escaped_visible(text) == text
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\tx", "\rx", "=", "-", "--x", "'=1", "''@x"])
 def test_no_cell_is_taken_for_a_formula(text: str) -> None:
-    assert csv_cell(text) == f"'{text}"
-    assert text_of_cell(csv_cell(text)) == text
+    assert escaped_csv_cell(text) == f"'{text}"
+    assert unescaped_csv_cell(escaped_csv_cell(text)) == text
 
 
 @pytest.mark.parametrize("text", ["＝1+1", "＋1", "－1", "＠SUM(A1)", "'＝1", '"=1"'])
 def test_no_cell_is_taken_for_a_formula_in_other_scripts_and_quotes(text: str) -> None:
-    assert csv_cell(text) == f"'{text}"
-    assert text_of_cell(csv_cell(text)) == text
+    assert escaped_csv_cell(text) == f"'{text}"
+    assert unescaped_csv_cell(escaped_csv_cell(text)) == text
 
 
 @pytest.mark.parametrize("mark", [";", "\t", "\n", "\r"])
 @pytest.mark.parametrize("formula", ["=1", "@x", "'=1", '"=1"', "-a", "＝1"])
 def test_no_part_of_a_cell_is_taken_for_a_formula_where_other_marks_end_cells(mark: str, formula: str) -> None:
     text = f"a{mark}{formula}{mark}-0.5"
-    assert csv_cell(text) == f"a{mark}'{formula}{mark}-0.5"
-    assert text_of_cell(csv_cell(text)) == text
+    assert escaped_csv_cell(text) == f"a{mark}'{formula}{mark}-0.5"
+    assert unescaped_csv_cell(escaped_csv_cell(text)) == text
 
 
 @pytest.mark.parametrize("text", ["", "a", "it's", "'quoted'", "-0.5", "+1e-3", "0.5", "-.5", " =1", "a=b;c-d", "1;-2"])
 def test_other_cells_stay_as_they_are(text: str) -> None:
-    assert csv_cell(text) == text
-    assert text_of_cell(text) == text
+    assert escaped_csv_cell(text) == text
+    assert unescaped_csv_cell(text) == text
 
 
 @given(st.text(alphabet="'\"=+-@;\t\r\n＝0.5ea", max_size=8) | st.text(max_size=20))
 def test_every_cell_is_read_back_exactly(text: str) -> None:
-    assert text_of_cell(csv_cell(text)) == text
+    assert unescaped_csv_cell(escaped_csv_cell(text)) == text
 
 
 @pytest.mark.parametrize("char", CONTROL)
 def test_a_remark_in_csv_commands_no_terminal(char: str) -> None:
-    assert csv_remark(f"a{char}b") == visible(f"a{char}b")
+    assert escaped_csv_remark(f"a{char}b") == escaped_visible(f"a{char}b")
 
 
 @pytest.mark.parametrize("text", ["two\nlines\t", "two\r\nlines", "\N{WOMAN}\u200d\N{PERSONAL COMPUTER}", "可\u2028"])
 def test_the_words_of_a_remark_in_csv_stay_as_they_are(text: str) -> None:
-    assert csv_remark(text) == text
-    assert csv_remark(f"={text}") == f"'={text}"
+    assert escaped_csv_remark(text) == text
+    assert escaped_csv_remark(f"={text}") == f"'={text}"
 
 
 HOSTILE = [
@@ -96,7 +103,7 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize("frame", ["{}", "| arm |\n|---|\n| {} |"])
 def test_markdown_shows_text_as_it_is(text: str, frame: str) -> None:
-    page = MarkdownIt("gfm-like", {"linkify": False}).render(frame.format(markdown(text)))
+    page = MarkdownIt("gfm-like", {"linkify": False}).render(frame.format(escaped_markdown(text)))
     plain = page.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
     assert text in plain
     body = page.split("<td>")[-1].split("</td>")[0] if "<td>" in page else page.split("<p>")[-1].split("</p>")[0]
@@ -105,16 +112,16 @@ def test_markdown_shows_text_as_it_is(text: str, frame: str) -> None:
 
 @pytest.mark.parametrize("text", ["@someone", "me@example.com", "mailto:me@example.com", "a@b", "@org/team"])
 def test_markdown_has_no_mentions_and_addresses(text: str) -> None:
-    page = MarkdownIt("gfm-like", {"linkify": False}).render(markdown(text))
+    page = MarkdownIt("gfm-like", {"linkify": False}).render(escaped_markdown(text))
     assert page == f"<p>{text}</p>\n".replace("@", "@\u200b")  # which is shown as nothing, and ends a mention
-    assert "@" not in markdown(text).replace("\\@&#8203;", "")
+    assert "@" not in escaped_markdown(text).replace("\\@&#8203;", "")
 
 
 def test_names_that_are_often_used_stay_readable() -> None:
     names = ["zlib-6", "0.5", "-0.5", "a/b", "x=1"]
-    assert [markdown(name) for name in names] == names
+    assert [escaped_markdown(name) for name in names] == names
 
 
 def test_csv_with_an_end_of_line_in_a_cell_is_one_row() -> None:
-    text = csv_line([csv_cell("\r=1"), "a\nb", 0.5])
+    text = escaped_csv_line([escaped_csv_cell("\r=1"), "a\nb", 0.5])
     assert next(csv.reader(io.StringIO(text, newline=""))) == ["'\r'=1", "a\nb", "0.5"]

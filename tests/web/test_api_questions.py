@@ -8,7 +8,7 @@ from coins import a_store, coins_app, get, post  # noqa: F401 - fixtures
 
 import thresher
 from thresher.log.store import MemoryStore
-from thresher.text.quantities import amount
+from thresher.text.quantities import amount_text
 from thresher.web.json_shapes import COLUMNS
 from thresher.web.live_study import LiveStudy
 from thresher.web.log_follower import LogFollower
@@ -91,17 +91,20 @@ def test_numbers_are_sent_as_the_library_writes_them(app: CheckedApp, reward: fl
         table, arm = get(app, f"/{name}/arms").data, get(app, f"/{name}/arms/{pull['arm']}").data
         assert arm["facts"][0][1] == table["texts"][-1][0]
         if name == "costs":
-            assert table["texts"] == [[amount(reward, "s")]]
-            assert table["events"][-1]["text"] == f"reward {amount(reward, 's')}, cost 0.5 · cut off"
-            assert arm["rewards"][-1]["text"] == amount(reward, "s")
-            assert get(app, "/costs/cases").data["rows"][0]["texts"] == [amount(reward, "s")]
+            assert table["texts"] == [[amount_text(reward, "s")]]
+            assert table["events"][-1]["text"] == f"reward {amount_text(reward, 's')}, cost 0.5 · cut off"
+            assert arm["rewards"][-1]["text"] == amount_text(reward, "s")
+            assert get(app, "/costs/cases").data["rows"][0]["texts"] == [amount_text(reward, "s")]
         else:
             sign = "+" if reward > 7 else ""
             assert table["texts"] == [
                 ["", "7 points", ""],
-                [f"{sign}{amount(reward - 7, 'points')}", amount(reward, "points"), "7 points"],
+                [f"{sign}{amount_text(reward - 7, 'points')}", amount_text(reward, "points"), "7 points"],
             ]
-            assert table["events"][-1]["text"] == f"reward {amount(reward, 'points')}, old 7 points, cost 0.5 · cut off"
+            assert (
+                table["events"][-1]["text"]
+                == f"reward {amount_text(reward, 'points')}, old 7 points, cost 0.5 · cut off"
+            )
             assert arm["rewards"][-1]["baseline_text"] == "7 points"
 
 

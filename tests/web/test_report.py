@@ -15,7 +15,7 @@ from running import command
 import thresher
 from thresher.log.store import MemoryStore
 from thresher.web import charts
-from thresher.web.json_shapes import short
+from thresher.web.json_shapes import short_json
 from thresher.web.report import report
 
 HOSTILE = "</script><img src=x onerror=alert(1)> $study @above"
@@ -43,7 +43,7 @@ def test_a_figure_shows_every_arm_against_the_bar(study: thresher.Study) -> None
     *whiskers, bar = figure.layout.shapes
     assert bar.y0 == 0.6
     intervals = {(standing, float(low), float(high)) for standing, low, high in drawn(whiskers)}
-    assert intervals == {(row.standing, short(row.low), short(row.high)) for row in study.verdict().rows}
+    assert intervals == {(row.standing, short_json(row.low), short_json(row.high)) for row in study.verdict().rows}
 
 
 def test_a_figure_names_up_to_30_arms_on_its_axis_in_their_order() -> None:

@@ -160,13 +160,13 @@ def test_every_way_to_write_all_addresses_needs_a_name(host: str) -> None:
 @pytest.mark.parametrize("token", ["", "short", "with space in it", 'quote"quote"', "line\nline-line"])
 def test_a_token_with_unsafe_characters_is_refused_and_not_shown(token: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        web_server.checked_token(token)
+        web_server.checked_server_token(token)
     assert token == "" or token not in str(caught.value)
 
 
 def test_tokens_are_new_at_every_start() -> None:
-    assert web_server.checked_token(None) != web_server.checked_token(None)
-    assert len(web_server.checked_token(None)) >= 32
+    assert web_server.checked_server_token(None) != web_server.checked_server_token(None)
+    assert len(web_server.checked_server_token(None)) >= 32
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

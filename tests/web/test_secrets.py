@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from thresher.errors import InvalidInput, UnknownStudy
-from thresher.web.refusals import refusal_of, reply
+from thresher.web.refusals import refusal_of, refusal_reply
 
 WORD = "hunter2"
 
@@ -23,7 +23,7 @@ WORD = "hunter2"
     ids=lambda error: error.what,
 )
 def test_a_reply_contains_no_secret(error: InvalidInput, accept: bytes) -> None:
-    refused = reply(refusal_of(error), {"headers": [(b"accept", accept)], "method": "GET"})
+    refused = refusal_reply(refusal_of(error), {"headers": [(b"accept", accept)], "method": "GET"})
     assert WORD.encode() not in refused.body
 
 

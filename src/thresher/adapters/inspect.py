@@ -22,9 +22,9 @@ from ..core.verdict import Verdict
 from ..create import create_study
 from ..errors import CannotGoOn, InvalidInput
 from ..log.store import Storage
-from ..run.evaluator_errors import names_refusal
+from ..run.evaluator_errors import names_refused_error
 from ..study import Study
-from ..text.phrasing import listed
+from ..text.phrasing import listed_phrase
 from ..text.quantities import PERCENT
 from .host_gate import Gate
 
@@ -45,12 +45,12 @@ SHARES = (0.0, 1.0)  # the bounds of scores that are shown in percent
 WORDS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
 
-def scorer_of(names: Iterable[str], wanted: str | None) -> str:
+def inspect_scorer(names: Iterable[str], wanted: str | None) -> str:
     """The task's scorer that gives the reward.
 
-    >>> scorer_of(["match"], None), scorer_of(["match", "inspect_ai/includes"], "includes")
+    >>> inspect_scorer(["match"], None), inspect_scorer(["match", "inspect_ai/includes"], "includes")
     ('match', 'includes')
-    >>> scorer_of(["match", "includes"], None)
+    >>> inspect_scorer(["match", "includes"], None)
     Traceback (most recent call last):
     thresher.errors.InvalidInput: scorer None: the task has several: match, includes; name one, as scorer='match'
     """
@@ -61,26 +61,26 @@ def scorer_of(names: Iterable[str], wanted: str | None) -> str:
         rule = f"the task has several: {', '.join(known)}"
         raise InvalidInput("scorer", wanted, rule, f"name one, as scorer={known[0]!r}")
     if wanted is not None and wanted not in known:
-        raise InvalidInput("scorer", wanted, "is not a scorer of the task", f"it has {listed(known)}")
+        raise InvalidInput("scorer", wanted, "is not a scorer of the task", f"it has {listed_phrase(known)}")
     return wanted or known[0]
 
 
-def reward_of(scores: Mapping[str, Any], scorer: str, value: Value | None) -> float | None:
+def inspect_reward(scores: Mapping[str, Any], scorer: str, value: Value | None) -> float | None:
     """The reward in a sample's scores, or None if the scorer gave none, or says that the sample cannot be scored."""
     score = scores.get(scorer)
     if score is None:
         return None
     scored = score.score.value
-    reward = number_of(scored) if value is None else value(scored)
+    reward = inspect_number(scored) if value is None else value(scored)
     return None if isinstance(reward, float) and math.isnan(reward) else reward
 
 
-def number_of(value: object) -> float:
+def inspect_number(value: object) -> float:
     """The number that inspect_ai's metrics make of a value. Values that they count as 0 with a warning are errors here.
 
-    >>> number_of("C"), number_of("P"), number_of(True), number_of("0.25"), number_of("no")
+    >>> inspect_number("C"), inspect_number("P"), inspect_number(True), inspect_number("0.25"), inspect_number("no")
     (1.0, 0.5, 1.0, 0.25, 0.0)
-    >>> number_of({"helpful": 1})
+    >>> inspect_number({"helpful": 1})
     Traceback (most recent call last):
     thresher.errors.InvalidInput: score {'helpful': 1}: is not a number; pass value=, a function that makes it one
     """
@@ -109,7 +109,7 @@ COUNTING = {  # options of eval that change scores, besides the settings for cal
 }
 
 
-def identity(
+def inspect_identity(
     arms: "Mapping[str, Task]",
     samples: "Mapping[str, Mapping[str, Sample]]",
     options: Mapping[str, Any],
@@ -133,7 +133,7 @@ def identity(
     settings = {key: setting for key, setting in options.items() if key in counting}
     text = json.dumps([parts, settings, value, scorer], sort_keys=True, default=_without_process)
     models = sorted({str(task.model or default_model) for task in arms.values()})
-    return f"inspect_ai with {listed(models)}: {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return f"inspect_ai with {listed_phrase(models)}: {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _sample_content(sample: "Sample") -> list[Any]:
@@ -234,8 +234,8 @@ class Stopping:
         """
         while self._transcripts:
             case, transcript = self._transcripts.popitem()
-            if error := error_in(transcript):
-                refused = names_refusal(error.partition("(")[0])
+            if error := inspect_error(transcript):
+                refused = names_refused_error(error.partition("(")[0])
                 self.gate.fail(case, error[:LONGEST], cause="refused" if refused else "failed")
         self.gate.end(finished=False)
 
@@ -252,7 +252,7 @@ class Stopping:
         _started[self._study][self._arm] = self
         check_eval(epochs, task.config.log_samples, task.config.sample_id)
         self._tolerant = task.config.fail_on_error not in (None, True) or task.config.continue_on_fail is True
-        self._scorer = scorer_of([known.name for known in task.scorers or []], self._wanted)
+        self._scorer = inspect_scorer([known.name for known in task.scorers or []], self._wanted)
         cases = [self._case(sample) for sample in ids]
         if not self._shuffled:
             self._check_shuffled(task, ids)
@@ -280,7 +280,7 @@ class Stopping:
 
     def _tell(self, case: int, scores: "dict[str, SampleScore]") -> None:
         try:
-            reward = reward_of(scores, self._scorer, self._value)
+            reward = inspect_reward(scores, self._scorer, self._value)
         except BaseException:
             self.gate.fail(case, "its score could not be read")
             raise
@@ -300,7 +300,7 @@ class Stopping:
             raise
 
 
-def error_in(transcript: "Transcript") -> str | None:
+def inspect_error(transcript: "Transcript") -> str | None:
     """The error of a sample, as inspect_ai writes it, or None if it had none or was cancelled with its task."""
     errors = [event.error.message for event in transcript.events if event.event == "error"]
     return next((error for error in errors if not error.startswith("Cancelled")), None)
@@ -335,19 +335,19 @@ class Sifting:
         name: str = "inspect",
         **question: Any,
     ) -> None:
-        arms = arms_of(tasks, models)
+        arms = inspect_arms(tasks, models)
         self.options = _checked_options(options, len(arms))
-        samples = {arm: samples_of(arm, task, scorer) for arm, task in arms.items()}
+        samples = {arm: inspect_samples(arm, task, scorer) for arm, task in arms.items()}
         self.study = create_study(
             name,
             arms=list(arms),
-            cases=common_ids(samples),
+            cases=common_sample_ids(samples),
             tries=1 + (options.get("retry_on_error") or 0),
             max_failures=None,  # fail_on_error says when errors end a task
             storage=storage,
             if_exists="join",
             unit=PERCENT if question.get("bounds", SHARES) == SHARES else None,
-            evaluator=identity(arms, samples, options, value, scorer),
+            evaluator=inspect_identity(arms, samples, options, value, scorer),
             **question,
         )
         self.logs: list[EvalLog] = []
@@ -394,7 +394,7 @@ class Sifting:
         return verdict
 
 
-def arms_of(tasks: Any, models: Any) -> "dict[str, Task]":
+def inspect_arms(tasks: Any, models: Any) -> "dict[str, Task]":
     """The arms: every task, or every task with each of the models."""
     from inspect_ai import Task
     from inspect_ai.model import get_model
@@ -424,14 +424,14 @@ def arms_of(tasks: Any, models: Any) -> "dict[str, Task]":
     return arms
 
 
-def samples_of(arm: str, task: "Task", scorer: str | None) -> "dict[str, Sample]":
+def inspect_samples(arm: str, task: "Task", scorer: str | None) -> "dict[str, Sample]":
     """The samples of a task by their ids. Samples without one are numbered from 1, as inspect_ai does."""
     from inspect_ai._util.registry import registry_log_name
 
     if task.sample_source is not None:
         raise InvalidInput("task", arm, "has a SampleSource, so its samples are not known before", "give it a dataset")
     check_eval(task.epochs)
-    scorer_of([registry_log_name(known) for known in task.scorer or []], scorer)
+    inspect_scorer([registry_log_name(known) for known in task.scorer or []], scorer)
     samples: dict[str, Sample] = {}
     for number, sample in enumerate(task.dataset, 1):
         if sample.id is None and task.dataset.shuffled:
@@ -446,7 +446,7 @@ def samples_of(arm: str, task: "Task", scorer: str | None) -> "dict[str, Sample]
     return samples
 
 
-def common_ids(samples: "Mapping[str, Mapping[str, Sample]]") -> list[str]:
+def common_sample_ids(samples: "Mapping[str, Mapping[str, Sample]]") -> list[str]:
     """The ids that all tasks share, in a fixed order."""
     if not samples:
         raise InvalidInput("tasks", [], "must not be empty", "give at least one")

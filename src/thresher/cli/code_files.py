@@ -19,8 +19,8 @@ from ..core.named_items import NO_PARAMS
 from ..core.spec import Spec
 from ..core.state import State
 from ..errors import CannotGoOn, InvalidInput
-from ..log.journal import storable_reason
-from ..run.command.process import CASE, PULL_FIELDS, fill_template, pull_values
+from ..log.journal import storable_journal_reason
+from ..run.command.process import CASE, PULL_FIELDS, command_pull_values, fill_command_template
 from ..study import Pull
 from ..text.masking import masked
 from .run_checks import checked_placeholders
@@ -51,7 +51,7 @@ class CodeFiles:
         self._names: dict[Place, list[str]] = {}  # the files that the pulls of an arm and a case use
         for word in self._words:
             if not checked_placeholders(word):
-                self._record((None, None), fill_template(word, {}))
+                self._record((None, None), fill_command_template(word, {}))
         self._ignored = ignored
         for path in ignored:
             self._ignore(path)
@@ -66,7 +66,7 @@ class CodeFiles:
         self._spec = spec
         for word in self._words:
             for place, values in _fillings(word, spec) if checked_placeholders(word) else ():
-                self._record(place, fill_template(word, values))
+                self._record(place, fill_command_template(word, values))
         for path in self._ignored:
             if not self._ignore(path) and not any(path in word for word in self._words):
                 raise InvalidInput("--ignore", path, "COMMAND names no such file", "write it as COMMAND does")
@@ -114,7 +114,7 @@ class CodeFiles:
                 stamp = _stamp(name)
                 digest = _digest(name, stamp)
                 # such a name must not be in the log
-                is_secret = digest is not None and storable_reason(masked(name)) != name
+                is_secret = digest is not None and storable_journal_reason(masked(name)) != name
                 if is_secret or (digest is None and in_script):
                     continue
                 self._seen[name] = Seen(stamp, digest, in_script)
@@ -123,13 +123,15 @@ class CodeFiles:
     def _ignore(self, path: str) -> bool:
         """Ignore a file, or those of all arms or cases. Returns whether there are any."""
         fillings = _fillings(path, self._spec) if self._spec and checked_placeholders(path) else ()
-        names = [path, *(fill_template(path, values) for _, values in fillings)]
+        names = [path, *(fill_command_template(path, values) for _, values in fillings)]
         return bool([name for name in names if self._seen.pop(name, None)])
 
     def _as_written(self, name: str) -> str:
         """The name as COMMAND has it, with the placeholders of arm and case."""
         for part in [part for word in self._words for part in _names_in(word) if checked_placeholders(part)]:
-            if self._spec and any(fill_template(part, values) == name for _, values in _fillings(part, self._spec)):
+            if self._spec and any(
+                fill_command_template(part, values) == name for _, values in _fillings(part, self._spec)
+            ):
                 return part
         return name
 
@@ -150,7 +152,7 @@ def _fillings(word: str, spec: Spec) -> Iterator[tuple[Place, Mapping[str, str]]
         for number in cases:
             case = None if number is None else spec.case_name(number)
             case_params = None if number is None else spec.case_params and spec.case_params[number]
-            values = pull_values(Pull(0, name, 0, params or NO_PARAMS, 0, case, case_params or NO_PARAMS))
+            values = command_pull_values(Pull(0, name, 0, params or NO_PARAMS, 0, case, case_params or NO_PARAMS))
             if used <= values.keys():
                 yield (name or None, case), values
 

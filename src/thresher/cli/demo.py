@@ -15,10 +15,10 @@ import click
 
 from ..create import create_study
 from ..run.engines import open_engine
-from ..run.loop import Limits, run_on
-from ..run.signals import until_stopped
+from ..run.loop import Limits, run_loop_on
+from ..run.signals import until_stop_signal
 from ..study import Pull, Study, peek
-from ..text.quantities import duration
+from ..text.quantities import duration_text
 from .live_table import watching_live_table
 from .options import FORMATS, Whole, format_option, option
 from .output import print_verdict, say
@@ -94,9 +94,9 @@ def demo(budget: int | None, workers: int | None, seed: int | None, compare: boo
     def job() -> None:
         with watching_live_table(study, quiet=False) as show:
             engine = open_engine(bytes_saved, workers=workers, executor="processes")
-            run_on(engine, study, Limits(), show)
+            run_loop_on(engine, study, Limits(), show)
 
-    status = until_stopped(job)
+    status = until_stop_signal(job)
     took = time.monotonic() - began
     verdict = replace(study.verdict(), seconds=took)
     print_verdict(verdict, style)
@@ -119,8 +119,8 @@ def demo_comparison(study: Study, took: float) -> str:
     per_pull = [arm_seconds / row.seen for arm_seconds, row in zip(seconds, rows, strict=True)]
     equally = most * sum(per_pull) / spent * took
     skipping = sum(pulls * pull_seconds for pulls, pull_seconds in zip(needed, per_pull, strict=True)) / spent * took
-    equal = f"{arms * most:,} pulls and {duration(equally)}, {equally / took:.1f} times as long"
+    equal = f"{arms * most:,} pulls and {duration_text(equally)}, {equally / took:.1f} times as long"
     return (
         f"The hardest setting needed {most} pulls. As many for each would have taken {equal}; pulling all in turn until"
-        f" they are settled, {sum(needed):,} pulls and {duration(skipping)}"
+        f" they are settled, {sum(needed):,} pulls and {duration_text(skipping)}"
     )

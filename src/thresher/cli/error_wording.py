@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.parameters import PARAMETERS
 from ..errors import UNSAID, CannotGoOn, InvalidInput, ThresherError
-from ..text.naming import Naming, worded
+from ..text.naming import Naming, worded_naming
 from ..text.quantities import Quantity
 
 NAMES = {  # parameters whose options have other names
@@ -21,7 +21,7 @@ NAMES = {  # parameters whose options have other names
 
 def error_in_options(error: ThresherError) -> str:
     """The text of an error, with parameters named as options."""
-    return worded(error.text, spelled_in_error)
+    return worded_naming(error.text, spelled_in_error)
 
 
 def spelled_in_error(name: str, value: str | None = None) -> str:

@@ -45,10 +45,10 @@ from ..core.spec import Spec
 from ..core.state import State
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
 from ..log.commands import Result, checked_result
-from ..log.journal import storable, storable_reason
-from ..log.store import Head, chained
+from ..log.journal import storable_in_journal, storable_journal_reason
+from ..log.store import Head, chained_in_store
 from ..study import Study, import_pulls, peek
-from ..text.escapes import csv_cell, csv_remark
+from ..text.escapes import escaped_csv_cell, escaped_csv_remark
 from ..text.files import read_text
 from ..text.phrasing import plural
 from .error_wording import error_in_options
@@ -102,15 +102,15 @@ def _print_pulls(ledger: State) -> None:
     table.writerow(("pull", "arm", "number", "seed", "state", "reward", *columns))
     for pull, row in enumerate(exported_rows(ledger), start=1):
         extra: list[object] = (
-            [csv_cell(str(row.case))] if has_cases else [_baseline_reward(ledger, pull)] if pairs else []
+            [escaped_csv_cell(str(row.case))] if has_cases else [_baseline_reward(ledger, pull)] if pairs else []
         )
         if has_origins:
             extra.append(" ".join(name for name, value in ORIGINS.items() if row.origin & value))
         if has_remarks:
             remarks = event_remarks(Event(0, "told", reason=ledger.remarks.get(pull))) or Remarks()
-            extra += [csv_remark(remarks.note or ""), remarks.cost]
+            extra += [escaped_csv_remark(remarks.note or ""), remarks.cost]
         issued = pull_of(ledger, pull)
-        table.writerow((pull, csv_cell(row.arm), issued.number, issued.seed, row.state, row.reward, *extra))
+        table.writerow((pull, escaped_csv_cell(row.arm), issued.number, issued.seed, row.state, row.reward, *extra))
         if not pull % LINES:
             put_output(text.getvalue(), end="")
             text.seek(0)
@@ -347,7 +347,7 @@ def folded_export(data: dict[str, Any], file: str) -> tuple[list[Event], State]:
 
 def _check_digests(events: list[Event]) -> None:
     """Raise unless every event has its digest, which shows that it was not changed after the export."""
-    for event, right in zip(events, chained(events), strict=True):
+    for event, right in zip(events, chained_in_store(events), strict=True):
         if event.digest != right.digest:
             rule = "does not match its digest: it was changed after the export"
             raise InvalidInput("event", event.seq, rule)
@@ -371,7 +371,7 @@ def _event(item: dict[str, Any]) -> Event:
             continue
         if field in ("reason", "cause", "key", "agent"):
             # JSON with a note is longer
-            as_stored = storable if field == "reason" and event.kind == "told" else storable_reason
+            as_stored = storable_in_journal if field == "reason" and event.kind == "told" else storable_journal_reason
             if not isinstance(value, str) or as_stored(value) != value:
                 raise InvalidInput(field, value, "must be text")
         if field == "key" and len(value) > MAX_NAME:

@@ -10,7 +10,7 @@ from ..core.parameters import BARS
 from ..core.sentences import question_sentence_of, wording_of
 from ..errors import InvalidInput
 from ..text.phrasing import plural
-from ..text.quantities import duration, percent
+from ..text.quantities import duration_text, percent_text
 from . import lab_options as lab
 from .error_wording import naming_options_in_errors
 from .options import Amount, Number, PolicyName, Whole, option, option_of_parameter
@@ -126,7 +126,7 @@ def plan_choices_table(plan: "Plan", cost: float | None, *, narrow: bool) -> "Ta
     from rich.table import Table
 
     wording = wording_of(plan.setup.spec)
-    risk = percent(round(1.0 - (plan.setup.confidence or 0.0), 12), exact=True)
+    risk = percent_text(round(1.0 - (plan.setup.confidence or 0.0), 12), exact=True)
     guarantees = {"all": "no answer wrong", "rate": f"{risk} may be wrong"}
     title = "What it takes until every arm is certified (* as you asked)"
     table = Table(title=title, title_justify="left", padding=(0, 0 if narrow else 1))
@@ -141,7 +141,7 @@ def plan_choices_table(plan: "Plan", cost: float | None, *, narrow: bool) -> "Ta
         cells += [guarantees[choice.guarantee] + (" *" if choice.asked else ""), more + lab_number(choice.pulls), ends]
         if choice.full_run_share is not None:
             cells.append(f"{more}{choice.full_run_share:.0%}")
-        cells.append("" if choice.seconds is None else duration(choice.seconds))
+        cells.append("" if choice.seconds is None else duration_text(choice.seconds))
         if cost is not None:
             cells.append(more + lab_number(cost * choice.pulls))
         table.add_row(*cells, style="bold" if choice.asked else "")
@@ -176,7 +176,7 @@ def print_plan(plan: "Plan", cost: float | None = None) -> None:
         low, pulls, high = (beyond if end is None else f"{end:,}" for end in (need.low, need.pulls, need.high))
         bar = "█" * max(1, round(24 * (need.pulls or need.beyond) / most)) + ("…" if need.pulls is None else "")
         target = need.target if need.policy == policies[0] else ""
-        time = "" if need.seconds is None else duration(need.seconds)
+        time = "" if need.seconds is None else duration_text(need.seconds)
         ends = "" if need.low is None else f"{low} – {high}"
         cells = (target, need.policy, pulls, ends, time, f"{need.repetitions:,}")
         table.add_row(*cells, *([bar] if wide else []))

@@ -10,8 +10,8 @@ import click
 from ..core.checks import checked_share
 from ..core.parameters import BARS
 from ..errors import InvalidInput, shown
-from ..run.signals import until_stopped
-from ..text.phrasing import listed, plural
+from ..run.signals import until_stop_signal
+from ..text.phrasing import listed_phrase, plural
 from ..text.quantities import PERCENT, Quantity, read_quantity
 from .error_wording import option_in_error
 from .options import Whole, format_option, option, option_of_parameter, options_together
@@ -129,7 +129,7 @@ PICTURE = options_together(
 def completed_lab_work(work: Callable[[], Result]) -> Result:
     """Do all of the work and return its result. After a signal, say so in one line and exit: nothing is written."""
     results: list[Result] = []
-    status = until_stopped(lambda: results.append(work()))
+    status = until_stop_signal(lambda: results.append(work()))
     if status:
         say("stopped; nothing was written")
         os._exit(status)  # a thread may be running machine code or compiling, and a normal exit would crash it
@@ -189,7 +189,9 @@ def numbered_lab_baseline(baseline: str | None, names: Sequence[str]) -> int | N
     if baseline in names:
         return list(names).index(baseline)
     if names or not baseline.isdecimal():
-        remedy = f"the arms are {listed(list(names), show=shown)}" if names else "write the number of an arm, from 0"
+        remedy = (
+            f"the arms are {listed_phrase(list(names), show=shown)}" if names else "write the number of an arm, from 0"
+        )
         raise InvalidInput("--baseline", baseline, "is not one of the arms", remedy)
     return int(baseline)
 

@@ -27,7 +27,7 @@ from ..run.loop import Progress
 from ..study import Study, peek
 from ..text.logs import evaluators
 from ..text.phrasing import distinct_names, plural
-from ..text.quantities import duration, speed
+from ..text.quantities import duration_text, speed_text
 from .output import COLOURS, STYLES, output_log_records, say
 
 REDRAW = 0.25  # seconds
@@ -112,7 +112,7 @@ class Screen:
         rows = [row_of(ledger, arm) for arm in most_open]
         more = len(arms) - len(rows)
         note = _line(f"… and {plural(more, 'more arm')}, less open" if more else "")
-        used = f"{duration(time.monotonic() - self._began, rounded=True)} used"
+        used = f"{duration_text(time.monotonic() - self._began, rounded=True)} used"
         state, table = _fitting([*live_pace(ledger, progress), used], width), live_arms_table(rows, ledger, width)
         if low:
             return Group(question, state, table)
@@ -146,7 +146,7 @@ def live_pace(ledger: State, progress: Progress) -> list[str]:
         parts.append(rest)
     parts.append(f"{ledger.pending:,} pending")
     if progress.rate and not progress.paused:
-        parts.append(speed(progress.rate))
+        parts.append(speed_text(progress.rate))
     if ledger.cost is not None:
         parts.append(f"cost {sentences.cost_in_sentence(ledger.cost, ledger.issued, full)}")
     return parts
@@ -159,7 +159,7 @@ def _rest(ledger: State, progress: Progress) -> str:
     if pulls is not None and progress.rate:
         waits.append(pulls / progress.rate)
     parts = [sentences.remaining_in_sentence(pulls).removesuffix(" left")] if pulls else []
-    parts += [duration(float(f"{min(waits):.2g}"), rounded=True)] if waits else []
+    parts += [duration_text(float(f"{min(waits):.2g}"), rounded=True)] if waits else []
     return f"{', '.join(parts)} left" if parts else ""
 
 

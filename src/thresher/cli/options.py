@@ -21,8 +21,8 @@ from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy, er
 from ..log.reader import unknown_study
 from ..log.store import MemoryStore, Store, open_store
 from ..study import Study
-from ..text.naming import Naming, worded
-from ..text.phrasing import listed
+from ..text.naming import Naming, worded_naming
+from ..text.phrasing import listed_phrase
 from ..text.quantities import DURATIONS, PERCENT, UNITS, Quantity, read_quantity, read_seconds
 from .error_wording import option_in_error, spelled_in_error, written_in_error
 
@@ -209,11 +209,13 @@ def option(usage: str, text: str, *, to: str = "", **more: Any) -> Callable[[Com
 def option_of_parameter(name: str, text: str = "") -> Callable[[Command], Command]:
     """The option of a question's parameter, from its row of the table; ``text`` replaces its help."""
     parameter = PARAMETERS[name]
-    text = text or worded(Naming(parameter.help), spelled_in_error)
+    text = text or worded_naming(Naming(parameter.help), spelled_in_error)
     if not parameter.metavar:
         return option(option_in_error(name), text)
     default = (
-        written_in_error(parameter.default) if parameter.none else worded(Naming(parameter.without), spelled_in_error)
+        written_in_error(parameter.default)
+        if parameter.none
+        else worded_naming(Naming(parameter.without), spelled_in_error)
     )
     settings: dict[str, Any] = {"type": _type_of(name)}
     if default:  # whether the option was given matters, so click has no default of its own
@@ -294,7 +296,7 @@ def study_of_option(
 
 
 def _there_are(names: Sequence[str]) -> str:
-    listing = listed(names, show=lambda name: shown(name, 40))
+    listing = listed_phrase(names, show=lambda name: shown(name, 40))
     return f"there {'is' if len(names) == 1 else 'are'} {listing}" if names else "it is empty"
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from ..errors import CannotGoOn, EvaluationFailed, shown
-from ..text.escapes import visible
-from ..text.masking import masked, printable
-from ..text.naming import worded
+from ..text.escapes import escaped_visible
+from ..text.masking import masked, masked_printable
+from ..text.naming import worded_naming
 
 if TYPE_CHECKING:
     from ..core.verdict import Verdict
@@ -33,7 +33,7 @@ NOTHING_RUN = "Nothing was run."
 def say(text: str) -> None:
     """Write a line to standard error, without secrets. If it cannot be written, work continues."""
     with contextlib.suppress(OSError):
-        click.echo(f"thresher: {visible(masked(text))}", err=True, color=True)
+        click.echo(f"thresher: {escaped_visible(masked(text))}", err=True, color=True)
 
 
 def say_done(study: str, change: str) -> None:
@@ -54,7 +54,9 @@ def put_output(text: str, *, end: str = "\n", styled: bool = False) -> None:
     ``styled`` text contains terminal codes on purpose; text from others was escaped when it was built.
     """
     plain = styled or not standard_output().isatty()
-    click.echo(f"{text if plain else visible(text)}{end}", nl=False, color=True)  # else click would remove codes
+    click.echo(
+        f"{text if plain else escaped_visible(text)}{end}", nl=False, color=True
+    )  # else click would remove codes
 
 
 def drain_output(stream: TextIO) -> None:
@@ -141,8 +143,8 @@ def output_log_records(speak: Callable[[str], object], *names: str) -> Iterator[
     handler, format_, owner = logging.Handler(), logging.Formatter().format, os.getpid()
 
     def emit(record: logging.LogRecord) -> None:
-        record.msg = worded(vars(record).get("naming", record.msg), spelled_in_error)
-        text = printable(format_(record))
+        record.msg = worded_naming(vars(record).get("naming", record.msg), spelled_in_error)
+        text = masked_printable(format_(record))
         if os.getpid() == owner:
             speak(text)
         else:
@@ -170,8 +172,8 @@ def show_cause(error: BaseException) -> None:
     if cause is None:
         return
     if text := traceback_text(cause):
-        say(f"what the evaluator raised:\n{printable(text)}")
+        say(f"what the evaluator raised:\n{masked_printable(text)}")
     elif isinstance(cause, EvaluationFailed):
-        lines = printable(cause.output).splitlines()
+        lines = masked_printable(cause.output).splitlines()
         if len(lines) > 1 or not all(line.strip() in str(error) for line in lines):
             say("\n  ".join(["the last lines of the command's output:", *lines]))

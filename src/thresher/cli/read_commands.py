@@ -21,12 +21,12 @@ from ..core.parameters import BARS
 from ..core.replay import verify as verified
 from ..core.state import State
 from ..errors import DamagedStudy, ThresherError, UnknownStudy, shown
-from ..log.reader import event_at, log_pages
+from ..log.reader import read_event_at, read_log_pages
 from ..study import Study, peek
-from ..text.escapes import csv_cell, csv_line, visible
-from ..text.masking import masked, one_line
-from ..text.phrasing import listed, plural
-from ..text.quantities import amount, duration
+from ..text.escapes import escaped_csv_cell, escaped_csv_line, escaped_visible
+from ..text.masking import masked, masked_line
+from ..text.phrasing import listed_phrase, plural
+from ..text.quantities import amount_text, duration_text
 from . import FINISHED, NOT_MET
 from .options import (
     FORMATS,
@@ -75,15 +75,15 @@ def status(study: Study, style: str) -> None:
     _put("state", "no case is free, some are pending" if summary["waits"] else state)
     _put("head", f"event {summary['events']:,}, {summary['head']}")
     for agent in summary["agents"]:
-        seen = f"last {duration(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"
-        runs = f", runs {one_line(agent['command'])}" if agent["command"] else ""
+        seen = f"last {duration_text(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"
+        runs = f", runs {masked_line(agent['command'])}" if agent["command"] else ""
         counts = f"{agent['asked']:,} asked, {agent['told']:,} told"
-        _put("agent", f"{one_line(agent['agent'])}: {counts}, {seen}{runs}")
+        _put("agent", f"{masked_line(agent['agent'])}: {counts}, {seen}{runs}")
     for pull in summary["pending_pulls"][:MOST_PULLS]:
-        age = duration(max(0.0, time.time() - pull["since"]))
+        age = duration_text(max(0.0, time.time() - pull["since"]))
         lost = ", whose heartbeat stopped: the next ask drops it" if pull["expired"] else ""
         case = f", case {pull['case']}" if "case" in pull else ""
-        agent = one_line(pull["agent"] or "?")
+        agent = masked_line(pull["agent"] or "?")
         _put("pending", f"pull {pull['pull']} of {pull['arm']}{case}, for {age}, by {agent}{lost}")
     if len(summary["pending_pulls"]) > MOST_PULLS:
         _put("", f"… and {len(summary['pending_pulls']) - MOST_PULLS:,} more: --format json has all")
@@ -109,11 +109,11 @@ def _in_words(key: str, summary: dict[str, Any]) -> str:
     """A value of a status as people read it."""
     value = summary[key]
     if key in (*BARS, "margin", "tolerance") and summary["unit"] is not None:
-        return amount(value, summary["unit"])
+        return amount_text(value, summary["unit"])
     if key == "share":
         return f"{100 * value:.10g} %"
     if isinstance(value, list):
-        return listed(value, MOST_PULLS)
+        return listed_phrase(value, MOST_PULLS)
     if isinstance(value, float):
         return f"{value:.10g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
@@ -198,11 +198,11 @@ def log(study: Study, follow: bool, after: int, style: str) -> None:
       thresher log prompts --follow
       thresher log prompts --after 1000 --format json
     """
-    names, last = study.spec.arms, event_at(study.store, study.name, after)
+    names, last = study.spec.arms, read_event_at(study.store, study.name, after)
     last = peek(study, lambda ledger: ledger.last) if last is None and after else last  # that event does not exist yet
     while True:
         try:
-            for page in log_pages(study.store, study.name, last):
+            for page in read_log_pages(study.store, study.name, last):
                 for event in page:
                     if event.seq > after:
                         put_output(json.dumps(event_to_json(event)) if style == "json" else event_line(event, names))
@@ -234,7 +234,7 @@ def event_line(event: Event, names: tuple[str, ...]) -> str:
         _reason_of(event),
         event.agent,
     ]
-    return "  ".join(one_line(part) for part in parts if part)
+    return "  ".join(masked_line(part) for part in parts if part)
 
 
 def _reason_of(event: Event) -> str | None:
@@ -305,8 +305,8 @@ def _case_table(ledger: State, most: int | None) -> CaseTable:
     rows, names = hardest_cases(ledger, most), ledger.spec.arms  # hardest refuses a study without cases
     missing = {name: ledger.cases.missing[arm] if ledger.cases else 0 for arm, name in enumerate(names)}
     arms = [name for arm, name in enumerate(names) if ledger.board.seen[arm] or missing[name]]
-    counts = [f"{visible(name)} {count:,}" for name, count in missing.items() if count]
-    line = f"Missing, because they failed, and counted as the worst: {listed(counts)}."
+    counts = [f"{escaped_visible(name)} {count:,}" for name, count in missing.items() if count]
+    line = f"Missing, because they failed, and counted as the worst: {listed_phrase(counts)}."
     return CaseTable(rows, seen_cases(ledger), arms, [line] if counts else [])
 
 
@@ -319,10 +319,10 @@ def _summary(shown: int, seen: int, count: int) -> str:
 
 
 def _csv(rows: Sequence[CaseRow], arms: Sequence[str]) -> Iterator[str]:
-    yield csv_line(["case", "failed", "passed", "mean", *map(csv_cell, arms)])
+    yield escaped_csv_line(["case", "failed", "passed", "mean", *map(escaped_csv_cell, arms)])
     for row in rows:
         rewards = (row.rewards.get(arm) for arm in arms)
-        yield csv_line([csv_cell(str(row.case)), row.failed, row.passed, row.mean, *rewards])
+        yield escaped_csv_line([escaped_csv_cell(str(row.case)), row.failed, row.passed, row.mean, *rewards])
 
 
 def _text(rows: Sequence[CaseRow], arms: Sequence[str], unit: str | None) -> Iterator[str]:
@@ -332,11 +332,11 @@ def _text(rows: Sequence[CaseRow], arms: Sequence[str], unit: str | None) -> Ite
         ["case", *(_shortened(str(row.case)) for row in rows)],
         ["failed", *(f"{row.failed:,}" for row in rows)],
         ["passed", *(f"{row.passed:,}" for row in rows)],
-        ["mean", *(amount(row.mean, unit) for row in rows)],
+        ["mean", *(amount_text(row.mean, unit) for row in rows)],
     ]
     if any(row.missing_by for row in rows):
         table.append(["missing", *(f"{len(row.missing_by) or ''}" for row in rows)])
-    of_arms = [[visible(arm), *(_reward(row, arm, unit) for row in rows)] for arm in arms]
+    of_arms = [[escaped_visible(arm), *(_reward(row, arm, unit) for row in rows)] for arm in arms]
     if _width([*table, *of_arms]) <= width:
         table += of_arms
         yield from _lines(table)
@@ -346,12 +346,12 @@ def _text(rows: Sequence[CaseRow], arms: Sequence[str], unit: str | None) -> Ite
 
 
 def _reward(row: CaseRow, arm: str, unit: str | None) -> str:
-    return amount(row.rewards[arm], unit) if arm in row.rewards else "missing" if arm in row.missing_by else ""
+    return amount_text(row.rewards[arm], unit) if arm in row.rewards else "missing" if arm in row.missing_by else ""
 
 
 def _failing(row: CaseRow, room: int) -> str:
     """The names of the arms that failed a case, as many as fit."""
-    names = [visible(arm) for arm in row.failed_by]
+    names = [escaped_visible(arm) for arm in row.failed_by]
     text = ", ".join(names)
     while len(text) > room and len(names) > 1:
         names.pop()
@@ -360,7 +360,7 @@ def _failing(row: CaseRow, room: int) -> str:
 
 
 def _shortened(name: str) -> str:
-    text = visible(name)
+    text = escaped_visible(name)
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
@@ -401,7 +401,7 @@ def verify(name: str, scores: tuple[object, ...], storage: str | None, style: st
     store = store_of_option(storage)
     if name not in store.studies():
         study_of_option(name, store)  # raises an error that lists what exists
-    report = verified(chain.from_iterable(log_pages(store, name)))
+    report = verified(chain.from_iterable(read_log_pages(store, name)))
     if style == "json":
         put_output(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))
     elif report.sound:
@@ -411,7 +411,9 @@ def verify(name: str, scores: tuple[object, ...], storage: str | None, style: st
             only = "its decisions can be re-derived on the same machine only"
             put_output(f"its policy, {report.policy}, may use more than + − × ÷ √: {only}")
     else:
-        put_output(f"event {report.wrong}: {one_line(report.reason or '')}; the {report.events:,} before it are right")
+        put_output(
+            f"event {report.wrong}: {masked_line(report.reason or '')}; the {report.events:,} before it are right"
+        )
     return FINISHED if report.sound else NOT_MET
 
 
@@ -446,5 +448,5 @@ def doctor(storage: str | None, style: str) -> int:
         put_output(json.dumps({"format": 1, "sound": is_sound, "found": facts}, indent=2, ensure_ascii=False))
     else:
         for key, value in facts.items():
-            put_output(f"{key:12} {one_line(value)}")
+            put_output(f"{key:12} {masked_line(value)}")
     return FINISHED if is_sound else NOT_MET

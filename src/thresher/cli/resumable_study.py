@@ -11,14 +11,14 @@ from ..core.spec import Spec
 from ..core.state import State
 from ..create import check_policy, check_resumable, create_from_spec, open_study, resume_study
 from ..errors import Conflict, StudyExists, UnknownStudy
-from ..log.journal import storable_reason
+from ..log.journal import storable_journal_reason
 from ..log.store import Store
 from ..run.command.persistent import PersistentEvaluator
 from ..run.command.process import Command
 from ..run.command.reward import codes_text
 from ..study import Study, peek, record_files
 from ..text.masking import masked_words
-from ..text.phrasing import listed, plural
+from ..text.phrasing import listed_phrase, plural
 from ..text.quantities import PERCENT
 from .code_files import CodeFiles
 from .import_export import BaselineResults
@@ -46,7 +46,7 @@ def resumable_evaluator(command: Command | PersistentEvaluator, *, failure: obje
     if here:
         options.append(f"in {Path.cwd()}")
     text = shlex.join(masked_words(list(command.argv)))
-    return storable_reason(f"{text} ({' '.join(options)})" if options else text)
+    return storable_journal_reason(f"{text} ({' '.join(options)})" if options else text)
 
 
 class ResumableStudy:
@@ -135,7 +135,7 @@ class ResumableStudy:
             return None
         told = ledger.own_told
         since = "the study began" if not told else "this reward" if told == 1 else f"these {told:,} rewards"
-        return f"{listed(names)} {'has' if len(names) == 1 else 'have'} changed since {since}"
+        return f"{listed_phrase(names)} {'has' if len(names) == 1 else 'have'} changed since {since}"
 
     def _digests(self, ledger: State) -> Mapping[str, str]:
         """The files to record. Raises if another agent has begun with others."""

@@ -15,7 +15,7 @@ from ..core.named_items import Params
 from ..core.sentences import wording_of
 from ..core.state import State
 from ..errors import InvalidInput, shown
-from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS, fill_template, pull_values
+from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS, command_pull_values, fill_command_template
 from ..run.command.reward import FAILING, MEASURED, PASSING, codes_text
 from ..run.engines.resources import read_resources
 from ..run.loop import Progress
@@ -132,11 +132,11 @@ def _programs(template: str, arms: Mapping[str, Params]) -> list[str]:
     """The programs that a template stands for; none if it depends on more than the arm, such as the case."""
     names = checked_placeholders(template)
     if not names:
-        return [fill_template(template, {})]
-    by_arm = [pull_values(Pull(0, arm, 0, params, 0)) for arm, params in arms.items()]
+        return [fill_command_template(template, {})]
+    by_arm = [command_pull_values(Pull(0, arm, 0, params, 0)) for arm, params in arms.items()]
     if names & {"seed", "number", "pull"} or not all(names <= values.keys() for values in by_arm):
         return []
-    return [fill_template(template, values) for values in by_arm]
+    return [fill_command_template(template, values) for values in by_arm]
 
 
 def check_reader(reward: str) -> str:

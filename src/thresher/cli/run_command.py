@@ -19,9 +19,9 @@ from ..errors import CannotGoOn, InvalidInput, StoreFailed, shown
 from ..run.command.persistent import PersistentEvaluator
 from ..run.command.process import CASE, PULL_FIELDS, Command
 from ..run.command.reward import MEASURED
-from ..run.engines import CHOICES, check_name, check_workers, open_engine
-from ..run.loop import Limits, Progress, run_on
-from ..run.signals import until_stopped
+from ..run.engines import CHOICES, check_engine_name, check_engine_workers, open_engine
+from ..run.loop import Limits, Progress, run_loop_on
+from ..run.signals import until_stop_signal
 from ..study import Study, peek
 from ..text.machine import available_cores
 from ..text.phrasing import only_this_many, plural
@@ -321,8 +321,8 @@ def run(command: tuple[str, ...], **options: Any) -> int:
     check_start(command, needs_arms=not (options["stay"] or options["file"] or options["names"]))
     options["resources"] = check_resources(options["resources"])
     with naming_engine_options_in_errors(options):
-        engine = check_name(options["engine"])
-        check_workers(options["workers"])
+        engine = check_engine_name(options["engine"])
+        check_engine_workers(options["workers"])
     files = CodeFiles(command, options["ignored"])
     elsewhere = ":" in engine  # on a cluster: whether the program exists there cannot be checked from here
     persistent = persistent_run_evaluator(command, options, engine=engine, elsewhere=elsewhere)
@@ -360,7 +360,7 @@ def run(command: tuple[str, ...], **options: Any) -> int:
     job = Job(resumable, evaluate, options, cautions)
     try:
         with naming_engine_options_in_errors(options), suggesting_exit_code_in_errors(options):
-            status = until_stopped(job.run)
+            status = until_stop_signal(job.run)
     except CannotGoOn:
         if job.study and (options["style"] != "table" or peek(job.study, lambda ledger: ledger.told)):
             ran = resumable_pulls(job.study) > resumable.pulls
@@ -419,7 +419,7 @@ class Job:
 
             began = time.monotonic()
             try:
-                run_on(engine, study, limits, on_progress)
+                run_loop_on(engine, study, limits, on_progress)
             finally:
                 self.seconds = time.monotonic() - began
             cautions.at_the_end()

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from ..errors import CannotGoOn, InvalidInput, missing_package
 from ..log.store import MemoryStore
-from ..run.signals import until_stopped
+from ..run.signals import until_stop_signal
 from ..text.files import Kind, check_output_file, replacing_file
 from .options import Whole, name_argument, option, scores_option, storage_option, store_of_option, study_of_option
 from .output import output_log_records, print_lines, put_output, say, say_done, standard_output
@@ -97,7 +97,7 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
         with replacing_file(out, kind, force=force) as partial:
             partial.write_text(text, encoding="utf-8")
 
-    status = until_stopped(work)
+    status = until_stop_signal(work)
     if status:
         say("stopped; nothing was written")
     elif str(out) == "-":

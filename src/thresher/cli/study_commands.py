@@ -11,7 +11,7 @@ from ..create import create_from_spec
 from ..errors import DamagedStudy, InvalidInput, StudyExists, shown
 from ..run.command.reward import MEASURED
 from ..study import Study, peek
-from ..text.masking import one_line
+from ..text.masking import masked_line
 from ..text.phrasing import plural
 from . import FINISHED, NOT_MET
 from .import_export import imported_baseline_results
@@ -58,7 +58,7 @@ def studies(storage: str | None, style: str) -> int:
         say(f"there are no studies in {address_of(store)}")
     for row in rows if style == "text" else ():
         if row["damaged"]:
-            put_output(f"{shown(row['study'])[1:-1]}\t{one_line(row['damaged'])}")
+            put_output(f"{shown(row['study'])[1:-1]}\t{masked_line(row['damaged'])}")
             continue
         state = "done" if row["done"] and not row["waits"] else "open"
         pulls = f"{pulls_in_sentence(row['issued'], row['budget'], None)}, {row['pending']:,} pending"

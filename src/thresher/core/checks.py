@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from ..errors import InvalidInput, UnknownArm, shown
-from ..text.phrasing import listed
+from ..text.phrasing import listed_phrase
 from ..text.quantities import PERCENT, read_quantity
 
 LARGEST = sys.float_info.max  # stands for infinity in a log, because not every store has it
@@ -143,7 +143,7 @@ def unknown_arm(name: object, arms: Sequence[str]) -> UnknownArm:
     >>> str(unknown_arm("terze", ["terse", "long"]))
     "arm 'terze': is not an arm of this study; did you mean 'terse'?"
     """
-    remedy = similar_name_remedy(name, arms) or f"its arms are {listed(list(arms), show=shown)}"
+    remedy = similar_name_remedy(name, arms) or f"its arms are {listed_phrase(list(arms), show=shown)}"
     return UnknownArm("arm", name, "is not an arm of this study", remedy)
 
 
@@ -152,4 +152,4 @@ def similar_name_remedy(name: object, known: Iterable[str]) -> str:
     from difflib import get_close_matches  # here: only mistakes need it
 
     near = get_close_matches(name, list(known)) if isinstance(name, str) else []
-    return f"did you mean {listed(near, show=shown)}?" if near else ""
+    return f"did you mean {listed_phrase(near, show=shown)}?" if near else ""

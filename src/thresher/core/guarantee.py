@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..errors import shown
-from ..text.phrasing import MOST_NAMED, listed, plural
-from ..text.quantities import number, percent
+from ..text.phrasing import MOST_NAMED, listed_phrase, plural
+from ..text.quantities import number_text, percent_text
 from . import certificate
 from .certificate import ABOVE, BELOW, BETS, EITHER, OPEN, commit_next_evidence, mean_capital
 from .error_rate import CERTAIN
@@ -38,11 +38,11 @@ def guarantee(ledger: State, words: Words = USUAL) -> str:
         return f"Nothing is certified: the study was created without {lacking}; {SIDE.format('mean')}."
     assumed = _assumed(ledger, words.rewards)
     if isinstance(spec.failure, float):
-        assumed += f", a failed evaluation counting as {number(spec.failure, exact=True)}"
+        assumed += f", a failed evaluation counting as {number_text(spec.failure, exact=True)}"
     if spec.failure == "ignore":
         assumed += ", and whether a pull is lost does not depend on its reward"
     caveats = _caveats(ledger)
-    sure, risk = percent(spec.confidence, exact=True), percent(round(1 - spec.confidence, 12), exact=True)
+    sure, risk = percent_text(spec.confidence, exact=True), percent_text(round(1 - spec.confidence, 12), exact=True)
     if ledger.cases:
         size = ledger.cases.count
         which = "this one case" if size == 1 else f"these {size:,} cases"
@@ -85,7 +85,7 @@ def _assumed(ledger: State, rewards: str) -> str:
     within = ""
     if spec.bounds is not None:
         low, high = spec.bounds
-        between = f"between {number(low, exact=True)} and {number(high, exact=True)}"
+        between = f"between {number_text(low, exact=True)} and {number_text(high, exact=True)}"
         within = f"counted as the nearest number {between}" if spec.clip else between
     if ledger.cases:
         rest = f" and is {within}" if within else ""
@@ -100,7 +100,7 @@ def _assumed(ledger: State, rewards: str) -> str:
 
 def named_in_guarantee(ledger: State, arms: list[int]) -> str:
     """The first few arms by name, and how many more there are."""
-    return listed([ledger.spec.arms[arm] for arm in arms], show=shown)
+    return listed_phrase([ledger.spec.arms[arm] for arm in arms], show=shown)
 
 
 def _caveats(ledger: State) -> str:
@@ -124,7 +124,7 @@ def _caveats(ledger: State) -> str:
         sentences.append(f"The rewards were measured by {accepted}: {commands}.")
     if ledger.vouched:
         them = "this makes" if len(ledger.vouched) == 1 else "these changes make"
-        names = listed(ledger.vouched, show=shown)
+        names = listed_phrase(ledger.vouched, show=shown)
         sentences.append(f"After rewards were measured, {names} changed; somebody vouched that {them} no difference.")
     if ledger.imported:
         they, were = ("it", "was") if ledger.imported == 1 else ("they", "were")
@@ -262,7 +262,7 @@ def guarantee_hints(ledger: State) -> tuple[str, ...]:
     if lacking:
         why = "without the cases that failed"
         worst = ledger.spec.worst
-        counts = "=" if worst is None else f"={number(worst, exact=True)}"
+        counts = "=" if worst is None else f"={number_text(worst, exact=True)}"
         counts += " says what a failure counts as" if worst is None else f" counts a failure as {counts[1:]}"
         remedy = f"in a new study, failure{counts}; or repair what fails"
         sentences.append(f"{named_in_guarantee(ledger, lacking)} cannot be settled {why}: {remedy}.")

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, shown
-from ..text.escapes import text_of_cell
+from ..text.escapes import unescaped_csv_cell
 from ..text.files import read_csv
-from ..text.phrasing import either
+from ..text.phrasing import either_phrase
 from ..text.quantities import read_json
 from . import checks
 
@@ -212,7 +212,7 @@ def _rows(located: Sequence[tuple[str, object]], kind: Kind) -> Rows:
             raise InvalidInput(location, rule=f"{shown(item)} is neither a name nor parameters", remedy=SHAPES)
         params, key = dict(item), _key(item, kind)
         if key is None and named:
-            rule = f"{shown(item)} has no {either(kind.keys)}, and other rows have"
+            rule = f"{shown(item)} has no {either_phrase(kind.keys)}, and other rows have"
             remedy = f'name each {kind.noun}, as in {{"{kind.keys[0]}": "first", …}}, or none'
             raise InvalidInput(location, rule=rule, remedy=remedy)
         yield location, str(number) if key is None else _name(params.pop(key)), params
@@ -287,7 +287,7 @@ def _from_csv(text: str, where: str, kind: Kind) -> Rows:
         row = dict(zip(columns, (cell.strip() for cell in cells), strict=True))
         if key is None and any(column == cell for column, cell in row.items()):
             raise _no_column(columns, where, kind)
-        yield location, str(number) if key is None else text_of_cell(row.pop(key)), row
+        yield location, str(number) if key is None else unescaped_csv_cell(row.pop(key)), row
 
 
 def _is_header(columns: Sequence[str], kind: Kind) -> bool:
@@ -301,7 +301,7 @@ def _is_header(columns: Sequence[str], kind: Kind) -> bool:
 
 def _no_column(columns: list[str], where: str, kind: Kind) -> InvalidInput:
     """The error for a first line in which no column holds the names."""
-    rule = f"has no column {either(kind.keys)}"
+    rule = f"has no column {either_phrase(kind.keys)}"
     return InvalidInput(f"line 1 of {where}:", ",".join(columns), rule, _how_to_head(columns, kind))
 
 
@@ -309,11 +309,12 @@ def _how_to_head(columns: list[str], kind: Kind) -> str:
     """The remedy for a header in which no column holds the name."""
     for separator, called in SEPARATORS.items():
         if len(columns) == 1 and any(cell.strip().lower() in kind.keys for cell in columns[0].split(separator)[:-1]):
-            return f"separate the columns with commas instead of {called}; names are in a column {either(kind.keys)}"
+            names = f"names are in a column {either_phrase(kind.keys)}"
+            return f"separate the columns with commas instead of {called}; {names}"
     near = next((column for column in columns if column.lower() in kind.keys), None)
     if near is not None:
         return f"write {near.lower()!r} instead of {near!r}: capital letters make another name"
-    named = f"name the column that holds the {kind.noun}s' names {either([repr(key) for key in kind.keys])}"
+    named = f"name the column that holds the {kind.noun}s' names {either_phrase([repr(key) for key in kind.keys])}"
     return f"{named}, or rename the file to .txt if it has one {kind.noun} per line and no header"
 
 

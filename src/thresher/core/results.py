@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, shown
 from ..text import quantities
-from ..text.escapes import text_of_cell
+from ..text.escapes import unescaped_csv_cell
 from ..text.files import read_csv
 from .events import FAILED, ONCE, REPEATABLE, STATES
 
@@ -117,7 +117,7 @@ def _from_csv(text: str, file: str, arm: str | None) -> tuple[bool, Iterator[Cel
     def cells() -> Iterator[Cells]:
         for location, row in rows:
             stripped = dict(zip(columns, (cell.strip() for cell in row), strict=True))
-            names = {name: text_of_cell(row[columns.index(name)]) for name in columns if name in ("arm", "case")}
+            names = {name: unescaped_csv_cell(row[columns.index(name)]) for name in columns if name in ("arm", "case")}
             yield location, {**stripped, **names}  # a name may start with a space
 
     return "state" in columns, cells()

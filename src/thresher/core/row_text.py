@@ -11,9 +11,9 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ..errors import CannotGoOn
-from ..text.escapes import csv_cell, csv_line, csv_remark, visible
-from ..text.escapes import markdown as marked
-from ..text.masking import one_line
+from ..text.escapes import escaped_csv_cell, escaped_csv_line, escaped_csv_remark, escaped_visible
+from ..text.escapes import escaped_markdown as marked
+from ..text.masking import masked_line
 from ..text.phrasing import folded_name, plural
 from .rows import Row, ranked_rows
 from .sentences import SIGNS, Wording, standing_in_sentence
@@ -112,7 +112,7 @@ def _end(name: str) -> Column:
 DETAILS = ("median", "quantile", "mean", "baseline")  # columns that only some questions have
 COUNTS = {"pending": "pending", "failures": "failed", "charged": "charged", "missing": "missing"}
 COLUMNS = {
-    "arm": Column(lambda wording: "arm", lambda row, wording: visible(row.arm)),
+    "arm": Column(lambda wording: "arm", lambda row, wording: escaped_visible(row.arm)),
     "sign": Column(lambda wording: "", lambda row, wording: SIGNS[row.standing], lambda row: row.standing),
     "standing": Column(lambda wording: "", lambda row, wording: standing_in_sentence(row), lambda row: row.standing),
     "estimate": Column(_head_of_estimate, _estimate),
@@ -175,7 +175,10 @@ def row_failures_text(rows: Iterable[Row]) -> Iterator[Line]:
     """Why each retired arm was retired, and one line about failures of the others."""
     arms = ranked_rows(rows)
     retired = [row for row in arms if row.standing == "retired"]
-    lines = [f"{SIGNS['retired']} {visible(row.arm)}: {one_line(row.reason or '')}" for row in retired[:MOST_REASONS]]
+    lines = [
+        f"{SIGNS['retired']} {escaped_visible(row.arm)}: {masked_line(row.reason or '')}"
+        for row in retired[:MOST_REASONS]
+    ]
     if len(retired) > MOST_REASONS:
         lines.append(f"… and {plural(len(retired) - MOST_REASONS, 'more retired arm')}; CSV has all")
     failing = [row for row in arms if row.failures and row.standing != "retired"]
@@ -183,7 +186,9 @@ def row_failures_text(rows: Iterable[Row]) -> Iterator[Line]:
         worst = max(failing, key=lambda row: row.failures)
         count = sum(row.failures for row in failing)
         many = f"of {len(failing):,} arms " if len(failing) > 1 else ""
-        lines.append(f"{plural(count, 'pull')} {many}failed; {visible(worst.arm)}: {one_line(worst.reason or '')}")
+        lines.append(
+            f"{plural(count, 'pull')} {many}failed; {escaped_visible(worst.arm)}: {masked_line(worst.reason or '')}"
+        )
     yield from (((line, "failure"),) for line in lines)
     if lines:
         yield ()
@@ -191,8 +196,13 @@ def row_failures_text(rows: Iterable[Row]) -> Iterator[Line]:
 
 def rows_as_csv(rows: Iterable[Row]) -> str:
     """Rows as CSV, names of columns first."""
-    cells = ({**asdict(row), "arm": csv_cell(row.arm), "reason": csv_remark(row.reason or "")} for row in rows)
-    return "".join([csv_line(field.name for field in fields(Row)), *(csv_line(row.values()) for row in cells)])
+    cells = (
+        {**asdict(row), "arm": escaped_csv_cell(row.arm), "reason": escaped_csv_remark(row.reason or "")}
+        for row in rows
+    )
+    return "".join(
+        [escaped_csv_line(field.name for field in fields(Row)), *(escaped_csv_line(row.values()) for row in cells)]
+    )
 
 
 def rows_as_markdown(rows: Iterable[Row], wording: Wording, first: str, remarks: Iterable[str]) -> str:

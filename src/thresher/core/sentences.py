@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from ..errors import shown
-from ..text.escapes import visible
-from ..text.phrasing import listed, plural
-from ..text.quantities import PERCENT, amount, duration, edges, number, percent, points
+from ..text.escapes import escaped_visible
+from ..text.phrasing import listed_phrase, plural
+from ..text.quantities import PERCENT, amount_text, duration_text, edges_text, number_text, percent_text, points_text
 from .parameters import BARS
 from .question import HALF
 from .rows import Row
@@ -52,7 +52,7 @@ class Wording(NamedTuple):
         >>> Wording(0.95, tolerance=0.02).edges
         (0.93, 0.97)
         """
-        return edges(self.bar, self.tolerance)
+        return edges_text(self.bar, self.tolerance)
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class Wording(NamedTuple):
         >>> Wording(0.05, unit="s").amount(0.0123), Wording(0.5).amount(0.0123), Wording(5, unit="points").amount(12)
         ('12.3 ms', '0.0123', '12 points')
         """
-        return amount(value, self.unit, exact=exact)
+        return amount_text(value, self.unit, exact=exact)
 
     def estimate(self, value: float | None, *, exact: bool = False) -> str:
         """A mean, a share in percent, or a difference with its sign, whichever the question is about.
@@ -88,12 +88,12 @@ class Wording(NamedTuple):
         if value is None or self.asks == "mean":
             return self.amount(value, exact=exact)
         if self.asks == "share":
-            return percent(value, exact=exact)
+            return percent_text(value, exact=exact)
         return f"{'+' if value > 0 else ''}{self.difference(value, exact=exact)}"
 
     def difference(self, value: float, *, exact: bool = False) -> str:
         """A difference between rewards: of percentages, in points."""
-        return points(value, exact=exact) if self.unit == PERCENT else self.amount(value, exact=exact)
+        return points_text(value, exact=exact) if self.unit == PERCENT else self.amount(value, exact=exact)
 
     def distance(self, value: float) -> str:
         """How far something is from the bar.
@@ -101,7 +101,7 @@ class Wording(NamedTuple):
         >>> Wording(0.9, unit="%").distance(0.02), Wording(0.2, unit="s").distance(0.002)
         ('2 points', '2 ms')
         """
-        return points(value, exact=True) if self.asks == "share" else self.difference(value, exact=True)
+        return points_text(value, exact=True) if self.asks == "share" else self.difference(value, exact=True)
 
     def span(self, low: float | None, high: float | None) -> str:
         """An interval of what is asked about.
@@ -128,7 +128,7 @@ class Wording(NamedTuple):
 
     def value(self, value: float | None) -> str:
         """A median or quantile: of rewards, or with a ratio of the arm's reward over the baseline's."""
-        return amount(value, None if self.ratio is not None else self.unit) + ("×" if self.ratio and value else "")
+        return amount_text(value, None if self.ratio is not None else self.unit) + ("×" if self.ratio and value else "")
 
 
 def wording_of(spec: Spec) -> Wording:
@@ -139,7 +139,7 @@ def wording_of(spec: Spec) -> Wording:
 
 def short_in_sentence(name: str) -> str:
     """A name, shortened where it is long."""
-    text = visible(name)
+    text = escaped_visible(name)
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
 
 
@@ -184,17 +184,17 @@ def claim_sentence(wording: Wording) -> Claim:
     if wording.share is not None:
         draws = plural(wording.cases, "case") if wording.cases else "pulls" if base is None else "pairs"
         half = wording.share == HALF and base is not None and not wording.cases
-        rest += f" in at least {'half of the' if half else f'{percent(wording.share, exact=True)} of'} {draws}"
+        rest += f" in at least {'half of the' if half else f'{percent_text(wording.share, exact=True)} of'} {draws}"
     return Claim(*verbs, rest)
 
 
 def _times(wording: Wording, ratio: float, base: str) -> str:
     """How an arm compares with the baseline by a ratio: for times, how much slower or faster."""
     if wording.unit == "s" and wording.lower_is_better and ratio != 1.0:
-        change = percent(round(abs(ratio - 1.0), 12), exact=True)
+        change = percent_text(round(abs(ratio - 1.0), 12), exact=True)
         return f"at most {change} slower than {base}" if ratio > 1.0 else f"at least {change} faster than {base}"
     limit = "at most" if wording.lower_is_better else "at least"
-    return f"{limit} {'as much as' if ratio == 1.0 else f'{number(ratio, exact=True)} times'} {base}"
+    return f"{limit} {'as much as' if ratio == 1.0 else f'{number_text(ratio, exact=True)} times'} {base}"
 
 
 def question_sentence(wording: Wording, arms: int) -> str:
@@ -271,7 +271,7 @@ def found_sentence(names: Sequence[str], find: int, missed: int, others: int, *,
     ("Found 2 of 2: 'a', 'b'.", 'Found 0 of 1 so far, 4 miss it, 36 open.')
     """
     counts = f"Found {len(names):,} of {find:,}"
-    names_found = f": {listed(names, show=shown)}" if names else ""
+    names_found = f": {listed_phrase(names, show=shown)}" if names else ""
     if done:
         return f"{counts}{names_found}."
     return f"{counts} so far{names_found}, {missed:,} {_fails('', missed)}, {others:,} open."
@@ -294,7 +294,7 @@ def spent_sentence(
     >>> spent_sentence(1649, 0, None, 3600, None, seconds=40), spent_sentence(30, 3, 90, None, 1.5)
     ('It took 1,649 of 3,600 pulls (46 %) and 40 s.', 'It took 30 of at most 90 pulls, 3 pending, at a cost of 1.5.')
     """
-    time = "" if seconds is None else f" and {duration(seconds, rounded=True)}"
+    time = "" if seconds is None else f" and {duration_text(seconds, rounded=True)}"
     waits = f", {pending:,} pending" if pending else ""
     at_cost = f", at a cost of {cost_in_sentence(cost, issued, full)}" if cost is not None else ""
     rest = f", {remaining_in_sentence(left, noun=noun)}" if left else ""

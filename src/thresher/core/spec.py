@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal, NoReturn, Unpack
 
 from ..errors import InvalidInput, OutsideBounds, shown
 from ..text.naming import Naming
-from ..text.phrasing import MOST_NAMED, listed, only_this_many, plural
-from ..text.quantities import PERCENT, amount, edges
+from ..text.phrasing import MOST_NAMED, listed_phrase, only_this_many, plural
+from ..text.quantities import PERCENT, amount_text, edges_text
 from . import checks, named_items, parameters, policies, question
 from .named_arguments import named_arguments
 from .named_items import NO_PARAMS, Params
@@ -272,7 +272,7 @@ def _bar_name(spec: Spec, raw: Mapping[str, Any]) -> str:
         raise InvalidInput(names[1], raw[names[1]], rule, "leave one out")
     if spec.baseline is not None:
         if not isinstance(spec.baseline, str) or spec.baseline not in spec.arms:
-            known = f"the arms are {listed(spec.arms, show=shown)}"
+            known = f"the arms are {listed_phrase(spec.arms, show=shown)}"
             raise InvalidInput("baseline", spec.baseline, "is not one of the arms", known)
         if len(spec.arms) == 1:
             raise InvalidInput("baseline", spec.baseline, "is the only arm", "name what is to be compared with it")
@@ -327,7 +327,7 @@ def _edges(spec: Spec, raw: object) -> dict[str, float]:
             needed = "{bounds}" if spec.bounds is None and spec.share is None else "a {confidence}"
             remedy = f"leave it out, or give {needed}; if a slack of the scores is meant, use a policy, apt(slack=…)"
             raise InvalidInput("tolerance", raw, "belongs to certificates", Naming(remedy))
-        low, high = edges(bar, spec.tolerance)
+        low, high = edges_text(bar, spec.tolerance)
         if spec.limits is not None and not _lies_inside(spec.limits, low, high):
             _refuse_tolerance(spec, raw, spec.limits)
     rounding = 0.0
@@ -581,7 +581,7 @@ def _bar(spec: Spec) -> str:
     if spec.baseline is not None:
         return f"the baseline {_in_words(spec.baseline)}"
     unit = None if spec.unit == PERCENT else spec.unit
-    return f"at {'most' if spec.lower_is_better else 'least'} {amount(spec.stated_bar, unit, exact=True)}"
+    return f"at {'most' if spec.lower_is_better else 'least'} {amount_text(spec.stated_bar, unit, exact=True)}"
 
 
 def _field(name: str, spec: Spec) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..core import checks, results
 from ..errors import InvalidInput
-from ..text.escapes import text_of_cell
+from ..text.escapes import unescaped_csv_cell
 from ..text.files import read_csv, read_text
 from .families import Reals
 
@@ -169,7 +169,7 @@ def recorded_cells_in(data: object, text: str, file: str) -> Iterator[Cell]:
     if "reward" in lower:
         results.check_result_columns(lower, ("arm", "case", "reward"), file, SHAPES)
         return _long((location, dict(zip(lower, cells, strict=True))) for location, cells in rows)
-    return _wide([text_of_cell(column) for column in columns], rows, file)
+    return _wide([unescaped_csv_cell(column) for column in columns], rows, file)
 
 
 def recorded_cells_of(rows: Iterable[results.Row]) -> Iterator[Cell]:
@@ -244,7 +244,7 @@ def _wide(columns: Sequence[str], rows: Iterable[tuple[str, list[str]]], file: s
 
 
 def _text(value: object) -> str:
-    return text_of_cell(value).strip() if isinstance(value, str) else "" if value is None else str(value)
+    return unescaped_csv_cell(value).strip() if isinstance(value, str) else "" if value is None else str(value)
 
 
 def _reward(value: object) -> object:

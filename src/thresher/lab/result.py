@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..core.sentences import question_sentence_of, wording_of
-from ..text.escapes import csv_line
+from ..text.escapes import escaped_csv_line
 from .families import Reals
 from .repetition import Measures
 from .setup import Setup
@@ -26,7 +26,7 @@ def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> 
     """
     names = list(columns or rows[0])
     lines = (["nan" if row[name] is None else _short(row[name]) for name in names] for row in rows)
-    return "".join(map(csv_line, [names, *lines]))
+    return "".join(map(escaped_csv_line, [names, *lines]))
 
 
 def _short(value: Any) -> Any:

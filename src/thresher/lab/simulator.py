@@ -16,7 +16,7 @@ from ..core.kernel import Board, Rule
 from ..core.policies import second_policy_rule
 from ..errors import InvalidInput
 from ..text.machine import available_cores
-from ..text.quantities import edges
+from ..text.quantities import edges_text
 from . import compiler, families, scores
 from .delays import NONE, Timing, blank_delay_slots
 from .families import Reals
@@ -308,7 +308,7 @@ def simulated_blank_arms(setup: Setup) -> Arms:
     ranges = (*setup.mean_ranges, *setup.spread_ranges, families.NAMES.index(setup.family), samples)
     low_edge, high_edge = (spec.low_reach, spec.high_reach)
     if not setup.certifies:
-        low_edge, high_edge = edges(spec.reach, setup.within)
+        low_edge, high_edge = edges_text(spec.reach, setup.within)
     scalars = map(float, (*setup.bounds, spec.reach, *spec.span, low_edge, high_edge))
     last = (spec.measure, spec.base, np.zeros(3), np.zeros(3, np.int64), setup.common, np.zeros(setup.arms, np.int64))
     return Arms._make((*ranges, *blank, *scalars, *last))

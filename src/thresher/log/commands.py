@@ -29,8 +29,8 @@ from ..core.spec import Spec
 from ..core.state import State
 from ..errors import AlreadyTold, DamagedStudy, InvalidInput, OutsideBounds
 from ..text.masking import masked
-from .journal import Draft, storable_reason
-from .reader import log_pages
+from .journal import Draft, storable_journal_reason
+from .reader import read_log_pages
 from .store import Store
 
 LOST = "its agent did not renew its lease"  # the reason of a drop
@@ -193,7 +193,7 @@ def _is_same(ledger: State, pull: int, values: Sequence[float]) -> bool:
 
 def _remarks(note: str | None, cost: float | None) -> Remarks:
     """What is said about a reward, without secrets."""
-    words = None if note is None else storable_reason(masked(checks.checked_text("note", note))) or None
+    words = None if note is None else storable_journal_reason(masked(checks.checked_text("note", note))) or None
     return Remarks(note=words, cost=None if cost is None else checks.checked_number("cost", cost, 0.0) + 0.0)  # no −0
 
 
@@ -390,7 +390,7 @@ class Keys:
             self._add(events)
 
     def _read(self, last: Event | None) -> None:
-        for page in log_pages(self._store, self._study, last):
+        for page in read_log_pages(self._store, self._study, last):
             self._add(page)
 
     def _add(self, page: Sequence[Event]) -> None:

@@ -28,7 +28,7 @@ from ..errors import (
 )
 from ..text.masking import masked
 from .locks import renewed_after_fork
-from .reader import damaged_log, event_at, has_event, log_pages, unknown_study
+from .reader import damaged_log, read_event_at, read_has_event, read_log_pages, unknown_study
 from .store import Store, chain_digest
 
 Answer = TypeVar("Answer")
@@ -42,7 +42,7 @@ _ACTING: ContextVar[str | None] = ContextVar("acting", default=None)
 
 
 @contextlib.contextmanager
-def acting_as(agent: str | None) -> Iterator[None]:
+def acting_in_journal(agent: str | None) -> Iterator[None]:
     """Inside the block, events that this thread writes carry that agent's name; None changes nothing."""
     before = _ACTING.set(agent)
     try:
@@ -75,7 +75,7 @@ class Draft:
         """Fold in one more event. An invalid event changes nothing."""
         last = self.ledger.last
         if reason is not None and (kind != "told" or cause == "failed"):  # else it is the baseline's reward
-            reason = storable_reason(masked(reason))
+            reason = storable_journal_reason(masked(reason))
         now, seq = time.time(), last.seq + 1
         fields = (seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, now, self.agent)
         try:
@@ -105,7 +105,7 @@ class Journal:
 
     def _begin(self) -> None:
         """Set what must differ between processes; a forked child calls this again."""
-        self.agent = storable_reason(f"{os.uname().nodename}:{os.getpid()}")
+        self.agent = storable_journal_reason(f"{os.uname().nodename}:{os.getpid()}")
         self._nonce, self._calls = os.urandom(6).hex(), 0
         self._lock = threading.RLock()
         self._deciding = False  # while a plan runs, which may call a user's score
@@ -113,12 +113,12 @@ class Journal:
 
     def pages(self, after: int = 0) -> Iterator[Sequence[Event]]:
         """The log, or what came after that number, a page at a time."""
-        last = event_at(self._store, self.study, after)
+        last = read_event_at(self._store, self.study, after)
         if last is None and after:  # it is not there yet
             last = self.peek(lambda ledger: ledger.last)
             if last.seq > after:  # now it is
-                last = event_at(self._store, self.study, after)
-        for page in log_pages(self._store, self.study, last):
+                last = read_event_at(self._store, self.study, after)
+        for page in read_log_pages(self._store, self.study, last):
             if page[-1].seq > after:
                 yield page if page[0].seq > after else [event for event in page if event.seq > after]
 
@@ -188,7 +188,7 @@ class Journal:
         """The attempt whose events are in the log after all."""
         for written in doubtful:
             last = written[1]  # None: it wrote nothing, so decide again
-            if last is not None and has_event(self._store, self.study, last):
+            if last is not None and read_has_event(self._store, self.study, last):
                 return written
         return None
 
@@ -207,9 +207,9 @@ class Journal:
             return self._read()
         try:
             head = self._store.head(self.study)
-            if head is not None and head.digest == ledger.last.digest:  # as `log_pages` would find, but faster
+            if head is not None and head.digest == ledger.last.digest:  # as `read_log_pages` would find, but faster
                 return ledger
-            for page in log_pages(self._store, self.study, ledger.last):
+            for page in read_log_pages(self._store, self.study, ledger.last):
                 self._ledger = None
                 for event in page:
                     ledgers.apply_to_ledger(ledger, event)
@@ -226,12 +226,12 @@ class Journal:
         """The ledger from the whole log; a log that cannot be folded is damaged, and the error names it."""
         self._ledger = ledger = None
         try:
-            events = chain.from_iterable(log_pages(self._store, self.study))
+            events = chain.from_iterable(read_log_pages(self._store, self.study))
             first = next(events, None)
             if first is None or (self._birth is not None and first.key != self._birth):
                 raise unknown_study(self.study)
             mine = self._acknowledged
-            if mine is not None and not has_event(self._store, self.study, mine):
+            if mine is not None and not read_has_event(self._store, self.study, mine):
                 rule = f"was set back while this agent worked on it: event {mine.seq}, which was acknowledged, is gone"
                 raise StudyDeleted("study", self.study, rule, "open it again to go on with what is there")
             ledger = ledgers.ledger_after_created(first)
@@ -260,15 +260,15 @@ class Journal:
 _JOURNALS = renewed_after_fork(Journal._forked)
 
 
-def storable_reason(text: str) -> str:
-    """A reason or a note as it is kept: cut off after `LONGEST_TEXT` characters, and `storable`."""
-    return storable(text[:LONGEST_TEXT])
+def storable_journal_reason(text: str) -> str:
+    """A reason or a note as it is kept: cut off after `LONGEST_TEXT` characters, and `storable_in_journal`."""
+    return storable_in_journal(text[:LONGEST_TEXT])
 
 
-def storable(text: str) -> str:
+def storable_in_journal(text: str) -> str:
     r"""Text as every store can keep it: no NUL, no lone surrogate.
 
-    >>> storable("a\0b")
+    >>> storable_in_journal("a\0b")
     'a\ufffdb'
     """
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()

@@ -55,11 +55,11 @@ class Patience:
     def next_slice(self, waited_for: str, longest: float = SLICE) -> float:
         """How long to wait before trying again; 0.0 when the time is over.
 
-        A caller that is interrupted, here or while it waits, calls `hurry`.
+        A caller that is interrupted, here or while it waits, calls `hurry_locks`.
         """
         now = time.monotonic()
         left = self._began + self._seconds - now
-        if left <= 0 or in_a_hurry():
+        if left <= 0 or are_locks_in_a_hurry():
             return 0.0
         if now - self._began >= SAID_AFTER:
             self._waited_for = self._waited_for or waited_for
@@ -79,17 +79,17 @@ class Patience:
                 if seconds <= 0:
                     return True
         except BaseException:  # Ctrl-C
-            hurry()
+            hurry_locks()
             raise
         return False
 
 
-def in_a_hurry() -> bool:
+def are_locks_in_a_hurry() -> bool:
     """Whether a wait was interrupted a moment ago."""
     return time.monotonic() < _hurry_until
 
 
-def hurry() -> None:
+def hurry_locks() -> None:
     """A wait was interrupted: later writes must not wait for the same thing, because the user does not want to."""
     global _hurry_until
     _hurry_until = time.monotonic() + HURRY
@@ -256,7 +256,7 @@ class _Waiter(threading.Thread):
                 if came.wait(slice_):
                     return True
         except BaseException:
-            hurry()
+            hurry_locks()
             outcome.acquire(blocking=False)
             raise
         return not outcome.acquire(blocking=False)  # it may have come at the last moment

@@ -23,9 +23,9 @@ from ..core.events import Event
 from ..errors import UNSAID, Interrupted, StoreFailed
 from ..text.masking import masked
 from . import postgres_schema as schema
-from .locks import BUSY_WITHOUT_TURN, HURRY, TURN, Patience, in_a_hurry, leave_to_parent, renewed_after_fork
+from .locks import BUSY_WITHOUT_TURN, HURRY, TURN, Patience, are_locks_in_a_hurry, leave_to_parent, renewed_after_fork
 from .reader import unreadable_log
-from .store import Head, from_row, name_taken, pulls_begun_and_over, race_lost, to_row
+from .store import Head, from_store_row, pulls_begun_and_over, store_name_taken, store_race_lost, to_store_row
 
 Answer = TypeVar("Answer")
 PATIENCE = 60.0  # seconds to wait for a server to come up, or for a lock on its tables
@@ -91,7 +91,7 @@ class PostgresStore:
     # -- the log ------------------------------------------------------------------------------------------------
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
-        return [from_row(row) for row in self._rows(schema.READ, study, after, limit)]
+        return [from_store_row(row) for row in self._rows(schema.READ, study, after, limit)]
 
     def head(self, study: str) -> Head | None:
         rows = self._rows(schema.HEAD, study)
@@ -107,7 +107,7 @@ class PostgresStore:
         """Write all of the events, or raise and write none; in one statement, so in one message."""
         first = events[0].seq
         is_single, (begun, over) = len(events) == 1, pulls_begun_and_over(events)
-        new = to_row(events[0]) if is_single else map(list, zip(*map(to_row, events), strict=True))
+        new = to_store_row(events[0]) if is_single else map(list, zip(*map(to_store_row, events), strict=True))
         values = dict(zip(Event._fields, new, strict=True))
         values |= {"study": study, "before": first - 1, "lease": lease, "begun": begun, "over": over}
         values |= {"end": events[-1].seq, "last": events[-1].digest}
@@ -118,9 +118,9 @@ class PostgresStore:
             try:
                 written = connection.execute(query, values).fetchone()
             except postgres.UniqueViolation:
-                raise race_lost(first) from None
+                raise store_race_lost(first) from None
             if written != (len(events),):
-                raise race_lost(first)
+                raise store_race_lost(first)
             self._end_turn()  # nothing is left to do in it
 
         self._server.do(work, study=study, writes=True)
@@ -136,7 +136,7 @@ class PostgresStore:
         """One queue per study: a transaction with a lock, which the server frees when it ends, in whatever way."""
 
         def take(connection: "psycopg.Connection[Any]") -> None:
-            hopeless = time.monotonic() < self._impatient_until or in_a_hurry()
+            hopeless = time.monotonic() < self._impatient_until or are_locks_in_a_hurry()
             query = schema.TRY_TURN if hopeless else schema.TURN
             try:
                 held = connection.execute(query, (study,)).fetchone() != (False,)
@@ -174,7 +174,7 @@ class PostgresStore:
         def work(connection: "psycopg.Connection[Any]") -> None:
             connection.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
             if name is not None and (name,) in connection.execute(schema.NAMES):
-                raise name_taken(name)
+                raise store_name_taken(name)
             for table in ("heads", "events", "leases", "agents"):
                 connection.execute(query.format(f"thresher_{table}"), {"study": study, "name": name})
             self._end_turn()
@@ -240,7 +240,7 @@ class Server:
                     try:
                         return self._in_transaction(connection, work)
                     except postgres.LockNotAvailable:
-                        self._wait_for_lock(patience, 0.05, blocking_sessions(connection))
+                        self._wait_for_lock(patience, 0.05, blocking_postgres_sessions(connection))
                     except _DAMAGE:
                         raise unreadable_log(UNSAID if study is None else study, self.url) from None
                     except postgres.QueryCanceled as error:  # by an administrator or a time-out
@@ -249,7 +249,7 @@ class Server:
                         if not patience.pause(0.05, f"{self.url}: {self._said(error)}"):
                             raise StoreFailed("storage", self.url, self._said(error), "run thresher doctor") from None
                     except psycopg.Error as error:
-                        if not (connection.closed or is_shutting_down(error)):
+                        if not (connection.closed or is_postgres_shutting_down(error)):
                             raise StoreFailed("storage", self.url, self._said(error), "run thresher doctor") from None
                         self.session = self.turn = None
                         connection.close()
@@ -310,7 +310,7 @@ class Server:
             except postgres.LockNotAvailable:
                 self._wait_for_lock(patience, pause, self._held)
             except (psycopg.Error, OSError, ValueError) as error:  # ValueError: an invalid host name
-                words, waits = self._said(error), self._known or is_temporary(error)
+                words, waits = self._said(error), self._known or is_temporary_in_postgres(error)
                 if not (waits and patience.pause(pause, f"{self.url}: {words}")):
                     waited = f", for {time.monotonic() - began:.0f} s" if waits else ""
                     failed = "reached" if isinstance(error, psycopg.OperationalError | OSError) else "used"
@@ -327,7 +327,7 @@ class Server:
             connection.execute("COMMIT")
         except BaseException as error:
             self.end_turn(connection)
-            self._held = blocking_sessions(connection) if isinstance(error, postgres.LockNotAvailable) else ""
+            self._held = blocking_postgres_sessions(connection) if isinstance(error, postgres.LockNotAvailable) else ""
             connection.close()
             raise
         self.session, self.turn, self._known = connection, None, True
@@ -356,27 +356,27 @@ class Server:
 _SERVERS = renewed_after_fork(Server.begin_in_child)
 
 
-def is_shutting_down(error: psycopg.Error) -> bool:
+def is_postgres_shutting_down(error: psycopg.Error) -> bool:
     """Whether the server, or this session, is being shut down."""
     return (error.sqlstate or "")[:3] in ("57P", "080", "08P")
 
 
-def is_temporary(error: Exception) -> bool:
+def is_temporary_in_postgres(error: Exception) -> bool:
     """Whether a connection that failed with this error may succeed a moment later by itself.
 
     >>> refused = 'connection to server at "127.0.0.1", port 1 failed: Connection refused'
-    >>> is_temporary(psycopg.OperationalError(refused))
+    >>> is_temporary_in_postgres(psycopg.OperationalError(refused))
     True
-    >>> is_temporary(psycopg.OperationalError('FATAL:  database "recovery" does not exist'))
+    >>> is_temporary_in_postgres(psycopg.OperationalError('FATAL:  database "recovery" does not exist'))
     False
     """
     if not isinstance(error, psycopg.OperationalError):
         return False
     words = _NAMES.sub("", str(error))
-    return is_shutting_down(error) or (any(w in words for w in PASSING) and not any(w in words for w in NEVER))
+    return is_postgres_shutting_down(error) or (any(w in words for w in PASSING) and not any(w in words for w in NEVER))
 
 
-def blocking_sessions(connection: "psycopg.Connection[Any]") -> str:
+def blocking_postgres_sessions(connection: "psycopg.Connection[Any]") -> str:
     """The sessions that block all others, in words; empty if none are found."""
     try:
         rows = connection.execute(BLOCKERS).fetchall()

@@ -11,7 +11,7 @@ from psycopg import conninfo, sql
 from ..core.events import Event
 from ..errors import InvalidInput
 from ..text.masking import masked
-from .store import COLUMNS, SCHEMA, check_schema, read_queries
+from .store import COLUMNS, SCHEMA, check_store_schema, store_read_queries
 
 KEY = 0x74687273  # the first half of our advisory locks: other programs use other numbers
 TABLES = """
@@ -40,7 +40,7 @@ _CASTS = {name: _TYPES.get(name, "bigint") for name in Event._fields}
 _ONE = f"(VALUES ({', '.join(f'%({name})s::{cast}' for name, cast in _CASTS.items())}))"
 _MANY = f"unnest({', '.join(f'%({name})s::{cast}[]' for name, cast in _CASTS.items())})"  # a list a column
 
-READ, HEAD, NAMES = read_queries("thresher_", "%s")
+READ, HEAD, NAMES = store_read_queries("thresher_", "%s")
 
 
 @functools.cache
@@ -124,7 +124,7 @@ def create_tables(connection: "psycopg.Connection[Any]") -> None:
         connection.execute(TABLES)  # IF NOT EXISTS: another agent may have made them while we waited
         query = "INSERT INTO thresher_schema SELECT %s WHERE NOT EXISTS (TABLE thresher_schema)"
         connection.execute(query, (SCHEMA,))
-    check_schema(schema_version(connection))
+    check_store_schema(schema_version(connection))
 
 
 def schema_version(connection: "psycopg.Connection[Any]") -> int:

@@ -14,7 +14,9 @@ from .store import START, Head, Store, chain_digest
 PAGE = 4000  # events that are read at once: a long log need not fit into memory
 
 
-def log_pages(store: Store, study: str, last: Event | None = None, *, size: int = PAGE) -> Iterator[Sequence[Event]]:
+def read_log_pages(
+    store: Store, study: str, last: Event | None = None, *, size: int = PAGE
+) -> Iterator[Sequence[Event]]:
     """What follows event ``last``, or the whole log: a page at a time, to the end. Nothing if there is no such study.
 
     Intact events before any damage come first. With ``last``, `DamagedStudy` can also mean that another study has the
@@ -62,7 +64,7 @@ def _missing(seq: int, head: Head | None) -> str:
     return f"event {seq}: is not the log's head, which is event {head.seq}"
 
 
-def has_event(store: Store, study: str, event: Event) -> bool:
+def read_has_event(store: Store, study: str, event: Event) -> bool:
     """Whether the log has exactly this event."""
     events = store.read(study, event.seq - 1, 1)
     return bool(events) and events[0] == event
@@ -93,18 +95,18 @@ def unreadable_log(study: object, where: object) -> DamagedStudy:
     return DamagedStudy("study", study, f"cannot be read: {where} is damaged, at least in parts", remedy)
 
 
-def event_at(store: Store, study: str, seq: int) -> Event | None:
+def read_event_at(store: Store, study: str, seq: int) -> Event | None:
     """The event with that number, to continue from; None if there is none, as before the first."""
     events = store.read(study, seq - 1, 1) if seq else ()
     return events[0] if events else None
 
 
-def log_section(store: Store, study: str, after: int, limit: int) -> Sequence[Event]:
+def read_log_section(store: Store, study: str, after: int, limit: int) -> Sequence[Event]:
     """At most ``limit`` events after a number, all intact; fewer only at the end of the log, none after it."""
-    last = event_at(store, study, after)
+    last = read_event_at(store, study, after)
     if last is None and after:
         head = store.head(study)
         if (head is not None and head.seq >= after) or store.read(study, after, 1):
             raise _damage(store, study, None, f"event {after}: is missing")
         return []
-    return list(islice(chain.from_iterable(log_pages(store, study, last, size=min(limit, PAGE))), limit))
+    return list(islice(chain.from_iterable(read_log_pages(store, study, last, size=min(limit, PAGE))), limit))

@@ -20,8 +20,17 @@ from ..core.events import Event
 from ..errors import StoreFailed
 from .locks import TURN, FileLock, Patience, renewed_after_fork
 from .reader import unreadable_log
-from .sqlite_file import DAMAGED, SQLITE, OpenFile, create_store_file, file_beside, is_store_missing
-from .store import COLUMNS, Head, from_row, name_taken, pulls_begun_and_over, race_lost, read_queries, to_row
+from .sqlite_file import DAMAGED, SQLITE, OpenFile, create_sqlite_file, file_beside_sqlite, is_sqlite_file_missing
+from .store import (
+    COLUMNS,
+    Head,
+    from_store_row,
+    pulls_begun_and_over,
+    store_name_taken,
+    store_race_lost,
+    store_read_queries,
+    to_store_row,
+)
 
 BUSY = 60.0  # seconds to wait for another writer, who usually holds the file for a millisecond
 PAUSES = (0.001, 0.002, 0.005, 0.01, 0.015, 0.02, 0.025, 0.05, 0.1)  # seconds between two tries
@@ -45,7 +54,7 @@ CREATE TABLE agents (
     study TEXT NOT NULL, agent TEXT NOT NULL, command TEXT NOT NULL, time REAL NOT NULL, PRIMARY KEY (study, agent)
 ) STRICT, WITHOUT ROWID;
 """
-_READ, _HEAD, _NAMES = read_queries("", "?")
+_READ, _HEAD, _NAMES = store_read_queries("", "?")
 _BEGIN = """INSERT INTO heads SELECT ?1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM events WHERE study = ?1)
 ON CONFLICT DO NOTHING"""
 _MOVE = "UPDATE heads SET seq = ?2, digest = ?3 WHERE study = ?1 AND seq = ?4"
@@ -60,7 +69,7 @@ class SqliteStore:
     def __init__(self, path: Path, *, durability: str = "full") -> None:
         # the file that links lead to: SQLite keeps its log beside that one, and all agents must queue at one lock
         self.path, self.durability = Path(os.path.realpath(path)), durability
-        self._turns = FileLock(file_beside(self.path, "lock"))
+        self._turns = FileLock(file_beside_sqlite(self.path, "lock"))
         self._failed: tuple[str, str] | None = None  # why nothing more is written, and what to do
         self._identity: tuple[int, int] | None = None  # of the file, once it was opened: another would lack our events
         self._begin()
@@ -75,7 +84,7 @@ class SqliteStore:
     # -- the log ------------------------------------------------------------------------------------------------------
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
-        return [from_row(row) for row in self._rows(_READ, study, after, -1 if limit is None else limit)]
+        return [from_store_row(row) for row in self._rows(_READ, study, after, -1 if limit is None else limit)]
 
     def head(self, study: str) -> Head | None:
         rows = self._rows(_HEAD, study)
@@ -83,7 +92,7 @@ class SqliteStore:
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none: only if the log's head is the event before the first."""
-        rows, first, last = [(study, *to_row(event)) for event in events], events[0].seq, events[-1]
+        rows, first, last = [(study, *to_store_row(event)) for event in events], events[0].seq, events[-1]
         begun, over = pulls_begun_and_over(events)
         with self._write(study) as connection:
             head = (study, last.seq, last.digest)
@@ -92,7 +101,7 @@ class SqliteStore:
             else:
                 connection.execute(_MOVE, (*head, first - 1))
             if not connection.changes():
-                raise race_lost(first)
+                raise store_race_lost(first)
             connection.executemany(_INSERT, rows)
             if lease is not None and begun:
                 leases = [(study, pull, time.time() + lease) for pull in begun]
@@ -142,7 +151,7 @@ class SqliteStore:
     def rename(self, study: str, name: str) -> None:
         with self._write(study) as connection:
             if (name,) in connection.execute(_NAMES).fetchall():
-                raise name_taken(name)
+                raise store_name_taken(name)
             for table in ("heads", "events", "leases", "agents"):
                 connection.execute(f"UPDATE {table} SET study = ? WHERE study = ?", (name, study))  # noqa: S608
         self.flush()
@@ -217,8 +226,8 @@ class SqliteStore:
                 raise _explained(self.path, error) from None
 
     def _open(self) -> OpenFile:
-        if self._identity is None and is_store_missing(self.path):
-            create_store_file(self.path, self._turns, TABLES)
+        if self._identity is None and is_sqlite_file_missing(self.path):
+            create_sqlite_file(self.path, self._turns, TABLES)
         file = OpenFile(self.path, _waiting(self.path), syncs=self.durability == "full")
         if self._identity not in (None, file.identity):
             file.close()
@@ -255,7 +264,7 @@ class SqliteStore:
     def _is_missing(self) -> bool:
         """Whether there is nothing to read yet: reading does not create the file."""
         try:
-            return self._identity is None and is_store_missing(self.path)
+            return self._identity is None and is_sqlite_file_missing(self.path)
         except OSError as error:
             raise _explained(self.path, error) from None
 

@@ -23,7 +23,7 @@ import apsw
 from ..errors import StoreFailed
 from ..text.files import sync_to_disk
 from .locks import BUSY_WITHOUT_TURN, FileLock
-from .store import SCHEMA, check_schema
+from .store import SCHEMA, check_store_schema
 
 APPLICATION = 0x74687273  # "thrs", in the file's header
 PAGE = 4096  # bytes
@@ -35,7 +35,7 @@ Problem = tuple[str, str]  # which rule is broken, and what to do
 DAMAGED = ("is damaged or was truncated", "restore it from a copy; sqlite3 FILE .recover may save what is left")
 
 
-def file_beside(path: Path, what: str) -> Path:
+def file_beside_sqlite(path: Path, what: str) -> Path:
     """A file that belongs to the store's: its log, its lock."""
     return path.with_name(f"{path.name}-{what}")
 
@@ -43,11 +43,11 @@ def file_beside(path: Path, what: str) -> Path:
 # -- creating ---------------------------------------------------------------------------------------------------------
 
 
-def is_store_missing(path: Path) -> bool:
+def is_sqlite_file_missing(path: Path) -> bool:
     """Whether there is no store yet. A log without its file is an error: SQLite would apply it to a new file."""
     if path.exists():
         return False
-    for log in (file_beside(path, "wal"), file_beside(path, "journal")):
+    for log in (file_beside_sqlite(path, "wal"), file_beside_sqlite(path, "journal")):
         if _has_content(log) and not path.exists():  # it was not created meanwhile
             rule = f"is not there, but its log {log.name} is: the file was deleted or moved, and rewards may be in both"
             remedy = "put the file back, or move its log away to start with an empty store"
@@ -59,12 +59,12 @@ def _has_content(file: Path) -> bool:
     return file.exists() and file.stat().st_size > 0
 
 
-def create_store_file(path: Path, lock: FileLock, tables: str) -> None:
+def create_sqlite_file(path: Path, lock: FileLock, tables: str) -> None:
     """Create a store, unless another process was quicker. It gets its name when it is complete."""
     if not path.parent.is_dir():
         raise StoreFailed("storage", str(path), "its folder does not exist", f"make it: mkdir -p {path.parent}")
     with lock.turn(patience=30.0):
-        if not is_store_missing(path):
+        if not is_sqlite_file_missing(path):
             return
         _remove_leftovers(path)
         made = path.with_name(f"{path.name}-new-{os.urandom(6).hex()}")
@@ -73,7 +73,7 @@ def create_store_file(path: Path, lock: FileLock, tables: str) -> None:
             _fill(made, tables)
             _publish(made, path)
         finally:
-            for leftover in (made, *(file_beside(made, what) for what in ("wal", "shm", "journal"))):
+            for leftover in (made, *(file_beside_sqlite(made, what) for what in ("wal", "shm", "journal"))):
                 leftover.unlink(missing_ok=True)
 
 
@@ -128,7 +128,11 @@ class OpenFile:
     """
 
     def __init__(self, path: Path, wait: Callable[[int], bool], *, syncs: bool) -> None:
-        self._path, self._log, self._index = str(path), str(file_beside(path, "wal")), str(file_beside(path, "shm"))
+        self._path, self._log, self._index = (
+            str(path),
+            str(file_beside_sqlite(path, "wal")),
+            str(file_beside_sqlite(path, "shm")),
+        )
         self._wait, self._syncs = wait, syncs
         self._handle: int | None = None  # of the log; None: this connection has none
         self._next_try = 0.0  # when to try again to settle
@@ -159,7 +163,7 @@ class OpenFile:
         has_log = not connection.readonly("main") or _identity(self._log) is not None
         if has_log and connection.pragma("journal_mode", "wal") != "wal":  # another program may have changed it
             raise StoreFailed("storage", self._path, "cannot have a write-ahead log", "move it to a local disk")
-        check_schema(connection.pragma("user_version"), self._path)
+        check_store_schema(connection.pragma("user_version"), self._path)
         connection.execute("PRAGMA synchronous = NORMAL")  # consistent always; `flush` makes it durable
         self.identity = _identity(self._path)
         if not has_log:
@@ -258,7 +262,7 @@ def _check_before_opening(path: Path) -> None:
 
 def _lost_its_log(path: Path) -> bool:
     """Whether there is an index without a log. SQLite makes the log first, and deletes it last."""
-    log, index = file_beside(path, "wal"), file_beside(path, "shm")
+    log, index = file_beside_sqlite(path, "wal"), file_beside_sqlite(path, "shm")
     for _ in range(5):
         if log.exists() or not index.exists():
             return False
@@ -268,7 +272,7 @@ def _lost_its_log(path: Path) -> bool:
 
 def _connected(path: Path) -> apsw.Connection:
     """Connect. On a read-only disk there are no writers, so SQLite reads without the files it would share with them."""
-    if os.statvfs(path).f_flag & os.ST_RDONLY and not file_beside(path, "wal").exists():
+    if os.statvfs(path).f_flag & os.ST_RDONLY and not file_beside_sqlite(path, "wal").exists():
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         return apsw.Connection(f"file:{quote(str(path))}?immutable=1", flags=flags)
     return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)

@@ -93,10 +93,10 @@ def _texts(*texts: str | None) -> str:
     return joined.rstrip("\0")
 
 
-def chained(events: Iterable[Event]) -> list[Event]:
+def chained_in_store(events: Iterable[Event]) -> list[Event]:
     """The events of a whole log, with their digests.
 
-    >>> [event.digest.hex()[:4] for event in chained([Event(1, "created", key="k"), Event(2, "asked", 1, 0)])]
+    >>> [event.digest.hex()[:4] for event in chained_in_store([Event(1, "created", key="k"), Event(2, "asked", 1, 0)])]
     ['3b82', 'a52e']
     """
     log, digest = [], START
@@ -125,7 +125,7 @@ class Store(Protocol):
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
         """The events of a study with ``seq > after``, in order, at most ``limit``; none if there is no such study.
 
-        These are the events that are there. `reader.log_pages` checks whether they are the ones that were written.
+        These are the events that are there. `reader.read_log_pages` checks whether they are the ones that were written.
         """
 
     def head(self, study: str) -> Head | None:
@@ -247,8 +247,8 @@ class MemoryStore:
     There are no leases: the log dies with the process that asks.
 
     >>> store = MemoryStore()
-    >>> from thresher.log.store import chained
-    >>> store.append("s", chained([Event(1, "created")]))
+    >>> from thresher.log.store import chained_in_store
+    >>> store.append("s", chained_in_store([Event(1, "created")]))
     >>> store.read("s"), store.read("s", after=1), store.studies()
     ([Event(seq=1, kind='created', ...)], [], ['s'])
     """
@@ -271,7 +271,7 @@ class MemoryStore:
         with self._lock:
             log = self.logs.get(study, [])
             if events[0].seq != len(log) + 1:
-                raise race_lost(events[0].seq)
+                raise store_race_lost(events[0].seq)
             if events[0].digest is None:
                 raise InvalidInput("event", events[0].seq, "has no digest", "store.chained gives it one")
             log.extend(events)
@@ -302,7 +302,7 @@ class MemoryStore:
     def rename(self, study: str, name: str) -> None:
         with self._lock:
             if name in self.logs:
-                raise name_taken(name)
+                raise store_name_taken(name)
             if study in self.logs:
                 self.logs[name] = self.logs.pop(study)
                 self._notes[name] = self._notes.pop(study, {})
@@ -322,7 +322,7 @@ class MemoryStore:
 # -- events as rows of a table: what the durable stores have in common ----------------------------------------
 
 
-def read_queries(prefix: str, mark: str) -> tuple[str, str, str]:
+def store_read_queries(prefix: str, mark: str) -> tuple[str, str, str]:
     """How to read a log, its head and the names of all studies.
 
     Tables have that prefix, and ``mark`` stands for a parameter.
@@ -333,17 +333,17 @@ def read_queries(prefix: str, mark: str) -> tuple[str, str, str]:
     return read, head, _NAMES.format(events=events, heads=heads)
 
 
-def check_schema(version: int, location: object = UNSAID) -> None:
+def check_store_schema(version: int, location: object = UNSAID) -> None:
     """Raise unless tables of that version can be read."""
     if version != SCHEMA:
         rule = f"has schema {version}, but this thresher knows only schema {SCHEMA}"
         raise StoreFailed("storage", location, rule, "update thresher, or restore the store from a copy")
 
 
-def to_row(event: Event) -> tuple[Any, ...]:
+def to_store_row(event: Event) -> tuple[Any, ...]:
     """An event as values of a database.
 
-    >>> to_row(Event(1, "created", spec={"a": 1}))[:3], to_row(Event(1, "created", spec={"a": 1}))[SPEC]
+    >>> to_store_row(Event(1, "created", spec={"a": 1}))[:3], to_store_row(Event(1, "created", spec={"a": 1}))[SPEC]
     ((1, 'created', None), '{"a": 1}')
     """
     if event.spec is None and event.late is None:
@@ -352,10 +352,10 @@ def to_row(event: Event) -> tuple[Any, ...]:
     return event._replace(spec=spec, late=None if event.late is None else int(event.late))  # type: ignore[arg-type]
 
 
-def from_row(row: Sequence[Any]) -> Event:
-    """The event that `to_row` wrote.
+def from_store_row(row: Sequence[Any]) -> Event:
+    """The event that `to_store_row` wrote.
 
-    >>> from_row(to_row(Event(2, "told", late=True)))
+    >>> from_store_row(to_store_row(Event(2, "told", late=True)))
     Event(seq=2, kind='told', pull=None, arm=None, reward=None, reason=None, cause=None, late=True, ...)
     """
     event = _tuple(Event, row)  # as Event._make does, in a third of the time
@@ -374,11 +374,11 @@ def _parsed(text: str) -> Any:
         return text
 
 
-def name_taken(name: str) -> Conflict:
+def store_name_taken(name: str) -> Conflict:
     return Conflict("study", name, "already exists", "choose another name")
 
 
-def race_lost(seq: int) -> Conflict:
+def store_race_lost(seq: int) -> Conflict:
     """Another agent wrote the event of that number."""
     return Conflict("event", seq, "another agent wrote it first", "read, and decide again")
 

@@ -11,9 +11,9 @@ from ..core.named_arguments import named_arguments
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
 from ..study import Study, peek
-from .engines import check_evaluator
-from .engines.coroutines import WIND_UP, Coroutines, log_left_tasks
-from .evaluators import Sharing, WrappedCoroutine, is_coroutine, read_shared, shared_argument_async
+from .engines import check_engine_evaluator
+from .engines.coroutines import WIND_UP, Coroutines, log_left_coroutines
+from .evaluators import Sharing, WrappedCoroutine, is_coroutine_evaluator, read_shared, shared_argument_async
 from .loop import Limits, Progress, Runner, check_study
 
 OnProgress = Callable[[Progress], object]
@@ -79,11 +79,11 @@ async def arun(
 
 
 def _check(evaluate: object, workers: int, on_progress: object) -> None:
-    check_evaluator(evaluate, workers)
-    if not is_coroutine(evaluate):
+    check_engine_evaluator(evaluate, workers)
+    if not is_coroutine_evaluator(evaluate):
         rule = "must be a coroutine function, because arun calls it in the event loop"
         raise InvalidInput("evaluate", evaluate, rule, "write async def, or use thresher.run in a thread")
-    if is_coroutine(on_progress):
+    if is_coroutine_evaluator(on_progress):
         raise InvalidInput("on_progress", on_progress, "must be a plain function", "let it call asyncio.create_task")
 
 
@@ -102,7 +102,7 @@ class AsyncRun:
         cancelled = await _all_done([running], on_cancel=self._stop)
         tasks = self._engine.cancel_all()
         cancelled = await _all_done(tasks, timeout=WIND_UP) or cancelled
-        log_left_tasks(tasks)
+        log_left_coroutines(tasks)
         verdict = running.result()
         if self._progress_error is not None:
             raise self._progress_error

@@ -70,11 +70,11 @@ class WrappedCoroutine(Wrapped):
         return pair.both()
 
 
-def is_coroutine(function: object) -> bool:
+def is_coroutine_evaluator(function: object) -> bool:
     """Whether calling it gives a coroutine. It may also be a partial function, or an object with ``__call__``.
 
     >>> async def evaluate(pull): ...
-    >>> is_coroutine(functools.partial(evaluate)), is_coroutine(len)
+    >>> is_coroutine_evaluator(functools.partial(evaluate)), is_coroutine_evaluator(len)
     (True, False)
     """
     while isinstance(function, functools.partial):
@@ -107,7 +107,7 @@ def read_shared(sharing: object, *, awaits: bool) -> Shared | None:
         return None
     kind = type(sharing)
     if isinstance(sharing, tuple | list) and len(sharing) == 2 and all(map(callable, sharing)):
-        shared = Shared(sharing[0], sharing[1], is_pair=True, is_async=any(map(is_coroutine, sharing)))
+        shared = Shared(sharing[0], sharing[1], is_pair=True, is_async=any(map(is_coroutine_evaluator, sharing)))
     elif hasattr(kind, "__aenter__") and (awaits or not hasattr(kind, "__enter__")):
         manager: Any = sharing
         shared = Shared(manager.__aenter__, lambda _: manager.__aexit__(None, None, None), is_async=True)

@@ -22,7 +22,7 @@ from ..errors import AlreadyTold, CannotGoOn, EvaluationFailed, error_line, show
 from ..study import Pull, Study, give_up, peek
 from ..text.logs import log
 from ..text.naming import Naming
-from ..text.quantities import duration
+from ..text.quantities import duration_text
 from .evaluator_errors import error_identity
 
 BASELINE = "the baseline failed: "  # the reason and the kind of a baseline's failure begin with this
@@ -220,7 +220,7 @@ class Watch:
         self.since, self.next_try, self._control = now, now + self.pause, None
         failed = f"the last {len(self.held)} evaluations all failed, the last with: {failure.reason}"
         limit = math.isfinite(self.give_up)
-        how_long = f", for at most {duration(self.give_up, rounded=True)} ({{give_up}})" if limit else ""
+        how_long = f", for at most {duration_text(self.give_up, rounded=True)} ({{give_up}})" if limit else ""
         more = "all of them timed out: they may need a larger {timeout}; " if self._only_timeouts else ""
         text = (
             f"{{failed}}; {more}the run is paused: one pull is tried from time to time until one succeeds{how_long}; "

@@ -24,13 +24,13 @@ from ..errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds,
 from ..log.commands import Telling
 from ..study import SWEEP, Pull, Study, count_pulls_of_others, give_up, peek, tell_together
 from ..text.logs import log
-from ..text.phrasing import listed, plural
+from ..text.phrasing import listed_phrase, plural
 from . import signals
-from .command.protocol import Noted, remarks_of
+from .command.protocol import Noted, protocol_remarks
 from .command.reward import TimedOut
 from .engines import AnyExecutor, open_engine
 from .engines.local import Engine, Evaluate, EvaluateSharing
-from .evaluator_errors import error_identity, is_refused, is_transient, log_first_traceback
+from .evaluator_errors import error_identity, is_refused_error, is_transient_error, log_first_traceback
 from .evaluators import Sharing
 from .failures import OUTSIDE, WINDOW, Failure, NoWorkers, Suspects, Watch, WorkerLost
 from .pairs import check_pair
@@ -91,7 +91,7 @@ def run(
     check_study(study, "run")
     peek(study, lambda ledger: ledger.seq)  # fail before an engine is started if the study cannot be read
     engine = open_engine(evaluate, workers=workers, executor=executor, resources=resources, shared=shared)
-    run_on(engine, study, limits, on_progress)
+    run_loop_on(engine, study, limits, on_progress)
     return study.verdict()
 
 
@@ -119,7 +119,7 @@ class Limits:
             checks.checked_whole("in_flight", self.in_flight, least=1)
 
 
-def run_on(engine: Engine, study: Study, limits: Limits, on_progress: Callable[[Progress], object] | None) -> None:
+def run_loop_on(engine: Engine, study: Study, limits: Limits, on_progress: Callable[[Progress], object] | None) -> None:
     """Do what `run` does, on an open engine, which is closed at the end."""
     try:
         try:
@@ -326,7 +326,7 @@ class Rewards:
         if len(names) == len(self._retired):
             log.warning(self._outside.of(names).text)
         else:
-            who = f"arm {shown(names[0])} is" if len(names) == 1 else f"arms {listed(names, show=shown)} are"
+            who = f"arm {shown(names[0])} is" if len(names) == 1 else f"arms {listed_phrase(names, show=shown)} are"
             log.warning(f"{who} retired for a reward outside the bounds, too")
         self._retired = dict.fromkeys(self._retired, True)
 
@@ -338,7 +338,7 @@ class Rewards:
 
 
 def _telling(evaluation: Evaluation, value: object) -> Telling:
-    note, cost = remarks_of(value) if isinstance(value, Noted | tuple) else (None, None)
+    note, cost = protocol_remarks(value) if isinstance(value, Noted | tuple) else (None, None)
     return Telling(evaluation.pull, value, evaluation.was_busy, note, cost)
 
 
@@ -507,7 +507,7 @@ class Runner:
             self._watch.failure(Failure(pull, str(error), cause, kind), time.monotonic())
         except BaseException as error:
             log_first_traceback(pull.arm, error, self._logged)
-            kind = None if is_transient(error) else error_identity(error)
+            kind = None if is_transient_error(error) else error_identity(error)
             failure = Failure(pull, error_line(error), self._cause(error), kind, error, isinstance(error, TimedOut))
             self._watch.failure(failure, time.monotonic())
         else:
@@ -553,7 +553,7 @@ class Runner:
         """The cause of the drop after this error. A case may be tried again if its evaluation never began."""
         spec = self.study.spec
         counts_as_reward = isinstance(spec.failure, float)
-        return "refused" if spec.cases is not None and not counts_as_reward and is_refused(error) else "failed"
+        return "refused" if spec.cases is not None and not counts_as_reward and is_refused_error(error) else "failed"
 
     def _end_overdue(self) -> None:
         if self.limits.timeout is None:

@@ -5,7 +5,7 @@ from ..errors import Busy, EvaluationFailed, InvalidInput, NoReward, OutsideBoun
 from ..log.commands import both_rewards
 from ..study import Pull
 from .command.reward import TimedOut
-from .evaluator_errors import error_identity, is_transient
+from .evaluator_errors import error_identity, is_transient_error
 from .failures import BASELINE, EvaluatorLost, EvaluatorRefused
 
 
@@ -43,7 +43,7 @@ def baseline_error(error: BaseException) -> EvaluationFailed:
     return (NoReward if isinstance(error, NoReward) else EvaluationFailed)(
         f"{BASELINE}{error_line(error)}",
         kind=f"{BASELINE}{error_identity(error)}",
-        transient=is_transient(error),
+        transient=is_transient_error(error),
         output=error.output if isinstance(error, EvaluationFailed) else "",
         traceback=error.traceback if isinstance(error, EvaluationFailed) else "",  # else the cause has one
     )

@@ -13,7 +13,7 @@ from ..log.locks import INTERRUPTS
 
 CAUGHT = (signal.SIGINT, signal.SIGTERM)
 
-_HUNG_UP: list[int] = []  # not empty if the terminal was closed during `until_stopped`
+_HUNG_UP: list[int] = []  # not empty if the terminal was closed during `until_stop_signal`
 _HANDLED_BEFORE: list[Any] = []  # how SIGTERM was handled outside each block of `queue_signals`, outermost first
 
 
@@ -82,7 +82,7 @@ class Terminated(BaseException):
     """SIGTERM came, or SIGHUP."""
 
 
-def until_stopped(job: Callable[[], object]) -> int:
+def until_stop_signal(job: Callable[[], object]) -> int:
     """Do a job. Returns 0, or the exit status for the signal that stopped it: the caller can still print results."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     _HUNG_UP.clear()

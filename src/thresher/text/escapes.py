@@ -21,10 +21,10 @@ _LIST = re.compile(r"\A(\s*)(?:([-+])|(\d{1,9})(?=[.)]))(?=[.)]?(?:\s|$))")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "\\@&#8203;"}
 
 
-def visible(text: str) -> str:
+def escaped_visible(text: str) -> str:
     r"""Text for a terminal: control characters are shown as codes; line ends and tabs stay.
 
-    >>> print(visible("a\x1b[31mb\r\u202e"))
+    >>> print(escaped_visible("a\x1b[31mb\r\u202e"))
     a\x1b[31mb\r\u202e
     """
     if text.isprintable():
@@ -32,37 +32,41 @@ def visible(text: str) -> str:
     return "".join(char if char.isprintable() or char in KEPT else repr(char)[1:-1] for char in text)
 
 
-def csv_cell(text: str) -> str:
-    """Text for CSV that a spreadsheet takes for text, not for a formula; `text_of_cell` reads it back.
+def escaped_csv_cell(text: str) -> str:
+    """Text for CSV that a spreadsheet takes for text, not for a formula; `unescaped_csv_cell` reads it back.
 
-    >>> csv_cell("=1+1"), csv_cell("'=1+1"), csv_cell("-0.5"), csv_cell("it's"), csv_cell("a;=1")
-    ("'=1+1", "''=1+1", '-0.5', "it's", "a;'=1")
+    >>> escaped_csv_cell("=1+1"), escaped_csv_cell("'=1+1"), escaped_csv_cell("-0.5")
+    ("'=1+1", "''=1+1", '-0.5')
+    >>> escaped_csv_cell("it's"), escaped_csv_cell("a;=1")
+    ("it's", "a;'=1")
     """
     return _EVALUATED.sub("'", text)
 
 
-def text_of_cell(cell: str) -> str:
-    """The text that `csv_cell` wrote.
+def unescaped_csv_cell(cell: str) -> str:
+    """The text that `escaped_csv_cell` wrote.
 
-    >>> text_of_cell("'=1+1"), text_of_cell("''=1+1"), text_of_cell("-0.5"), text_of_cell("it's")
-    ('=1+1', "'=1+1", '-0.5', "it's")
+    >>> unescaped_csv_cell("'=1+1"), unescaped_csv_cell("''=1+1")
+    ('=1+1', "'=1+1")
+    >>> unescaped_csv_cell("-0.5"), unescaped_csv_cell("it's")
+    ('-0.5', "it's")
     """
     return _QUOTED.sub("", cell)
 
 
-def csv_remark(text: str) -> str:
-    r"""A note or a reason for CSV, which nothing reads back: as `csv_cell`, with the commands of a terminal as codes.
+def escaped_csv_remark(text: str) -> str:
+    r"""A note or a reason for CSV, which nothing reads back: as `escaped_csv_cell`, with terminal commands as codes.
 
-    >>> print(csv_remark("a\x1b[31mb"), csv_remark("=1+1"))
+    >>> print(escaped_csv_remark("a\x1b[31mb"), escaped_csv_remark("=1+1"))
     a\x1b[31mb '=1+1
     """
-    return csv_cell(_COMMANDS.sub(lambda match: repr(match[0])[1:-1], text))
+    return escaped_csv_cell(_COMMANDS.sub(lambda match: repr(match[0])[1:-1], text))
 
 
-def csv_line(cells: Iterable[object]) -> str:
+def escaped_csv_line(cells: Iterable[object]) -> str:
     r"""A line of CSV; a carriage return within a cell does not end it.
 
-    >>> csv_line(["a\rb", 0.5, None])
+    >>> escaped_csv_line(["a\rb", 0.5, None])
     '"a\rb",0.5,\n'
     """
     line = io.StringIO()
@@ -70,10 +74,10 @@ def csv_line(cells: Iterable[object]) -> str:
     return f"{line.getvalue()[:-2]}\n"
 
 
-def markdown(text: str) -> str:
+def escaped_markdown(text: str) -> str:
     r"""Text for Markdown that is shown as it is: no link, picture, emphasis, list, HTML or mention.
 
-    >>> print(markdown("[a](http://b) *c* <d> zlib-6"), markdown("1. e"))
+    >>> print(escaped_markdown("[a](http://b) *c* <d> zlib-6"), escaped_markdown("1. e"))
     \[a\]\(http\://b\) \*c\* &lt;d&gt; zlib-6 1\. e
     """
     text = _MARKS.sub(lambda match: _ENTITIES.get(match[0], f"\\{match[0]}"), " ".join(text.splitlines()))

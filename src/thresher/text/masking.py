@@ -10,7 +10,7 @@ Each pattern looks at a character a bounded number of times: the time grows with
 
 import re
 
-from .escapes import visible
+from .escapes import escaped_visible
 
 MASK = "***"
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -101,23 +101,23 @@ def means_secret(name: str) -> bool:
     return _SECRET_NAME.search(plain) is not None and not _OTHER_NAME.search(plain)
 
 
-def one_line(text: str) -> str:
+def masked_line(text: str) -> str:
     r"""Other people's text on one line for people: what a failing program printed may hold anything.
 
-    >>> print(one_line("out of\n memory\x1b[31m, password=secret"))
+    >>> print(masked_line("out of\n memory\x1b[31m, password=secret"))
     out of memory\x1b[31m, password=***
     """
-    return visible(" ".join(masked(text).split()))
+    return escaped_visible(" ".join(masked(text).split()))
 
 
-def printable(text: str) -> str:
+def masked_printable(text: str) -> str:
     r"""Other people's text, safe to show: without secrets, colours and control characters.
 
-    >>> print(printable("\x1b[31muser=me password=secret \a\x1b[0m"))
+    >>> print(masked_printable("\x1b[31muser=me password=secret \a\x1b[0m"))
     user=me password=*** \x07
     """
     lines = masked(COLOURS.sub("", text)).replace("\t", " ").splitlines()  # masked as a whole: a key has many lines
-    return "\n".join(visible(line).rstrip() for line in lines)
+    return "\n".join(escaped_visible(line).rstrip() for line in lines)
 
 
 def _without_named(text: str) -> str:

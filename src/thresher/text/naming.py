@@ -16,7 +16,7 @@ class Naming(str):
     >>> naming = Naming("{why}; give a larger {budget}, or {clip=True}", why="{arm} is out")
     >>> str(naming)
     '{arm} is out; give a larger budget, or clip=True'
-    >>> worded(naming, lambda name, value: f"--{name}")
+    >>> worded_naming(naming, lambda name, value: f"--{name}")
     '{arm} is out; give a larger --budget, or --clip'
     """
 
@@ -32,7 +32,7 @@ class Naming(str):
         return (self.template,), self.texts
 
 
-def worded(text: str, spell: Spell) -> str:
+def worded_naming(text: str, spell: Spell) -> str:
     """The text in the words of another surface. Only a `Naming` has placeholders."""
     return _filled(text.template, text.texts, spell) if isinstance(text, Naming) else text
 
@@ -40,7 +40,7 @@ def worded(text: str, spell: Spell) -> str:
 def _filled(template: str, texts: Mapping[str, str], spell: Spell) -> str:
     def fill(placeholder: re.Match[str]) -> str:
         name, value = placeholder.groups()
-        return worded(texts[name], spell) if name in texts else spell(name, value)
+        return worded_naming(texts[name], spell) if name in texts else spell(name, value)
 
     return PLACEHOLDER.sub(fill, template)
 

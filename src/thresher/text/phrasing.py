@@ -68,10 +68,10 @@ def only_this_many(count: int, noun: str) -> str:
     return f"there {'is' if count == 1 else 'are'} only {plural(count, noun)}"
 
 
-def listed(names: Sequence[str], most: int = MOST_NAMED, *, show: Callable[[str], str] = str) -> str:
+def listed_phrase(names: Sequence[str], most: int = MOST_NAMED, *, show: Callable[[str], str] = str) -> str:
     """Names in a sentence; beyond the first few, only how many more there are, unless that is one.
 
-    >>> listed(["a"]), listed(["a", "b", "c"], 2), listed(["a", "b", "c", "d"], 2)
+    >>> listed_phrase(["a"]), listed_phrase(["a", "b", "c"], 2), listed_phrase(["a", "b", "c", "d"], 2)
     ('a', 'a, b, c', 'a, b and 2 more')
     """
     if len(names) <= most + 1:
@@ -79,10 +79,10 @@ def listed(names: Sequence[str], most: int = MOST_NAMED, *, show: Callable[[str]
     return f"{', '.join(map(show, names[:most]))} and {len(names) - most:,} more"
 
 
-def either(words: Sequence[str]) -> str:
+def either_phrase(words: Sequence[str]) -> str:
     """Alternatives, as a sentence lists them.
 
-    >>> either(["a", "b", "c"])
+    >>> either_phrase(["a", "b", "c"])
     'a, b or c'
     """
     return f"{', '.join(words[:-1])} or {words[-1]}"

@@ -104,72 +104,74 @@ def read_seconds(text: str, *, most: float) -> float | None:
     return float(length)
 
 
-def number(value: float, *, exact: bool = False) -> str:
+def number_text(value: float, *, exact: bool = False) -> str:
     """A number to four digits; ``exact``, as somebody wrote it: a bar of 0.99995 must not read as 1.
 
-    >>> number(0.99995), number(0.99995, exact=True), number(12345.6, exact=True), number(0.1 + 0.2, exact=True)
-    ('1', '0.99995', '12345.6', '0.3')
+    >>> number_text(0.99995), number_text(0.99995, exact=True)
+    ('1', '0.99995')
+    >>> number_text(12345.6, exact=True), number_text(0.1 + 0.2, exact=True)
+    ('12345.6', '0.3')
     """
     return f"{value:.12g}" if exact else f"{value:.4g}"
 
 
-def amount(value: float | None, unit: str | None = None, *, exact: bool = False) -> str:
-    """A number as `number` writes it, with its unit; seconds in the unit that reads best.
+def amount_text(value: float | None, unit: str | None = None, *, exact: bool = False) -> str:
+    """A number as `number_text` writes it, with its unit; seconds in the unit that reads best.
 
-    >>> amount(0.00005, "s"), amount(0.2, "s"), amount(90, "s"), amount(0.9, "%"), amount(None)
+    >>> amount_text(0.00005, "s"), amount_text(0.2, "s"), amount_text(90, "s"), amount_text(0.9, "%"), amount_text(None)
     ('50 µs', '200 ms', '90 s', '90 %', '–')
     """
     if value is None:
         return "–"
     if unit == PERCENT:
-        return percent(value, exact=exact)
+        return percent_text(value, exact=exact)
     if unit == "s" and 0.0 < abs(value) < 1.0:
         small = abs(value) < 0.00099995
-        return f"{number(value * (1e6 if small else 1e3), exact=exact)} {'µs' if small else 'ms'}"
-    return f"{number(value, exact=exact)}{f' {unit}' if unit else ''}"
+        return f"{number_text(value * (1e6 if small else 1e3), exact=exact)} {'µs' if small else 'ms'}"
+    return f"{number_text(value, exact=exact)}{f' {unit}' if unit else ''}"
 
 
-def edges(value: float, distance: float) -> tuple[float, float]:
+def edges_text(value: float, distance: float) -> tuple[float, float]:
     """A number less and plus another, both as they are written in decimal: in floats 0.95 − 0.02 is 0.9299999999999999.
 
-    >>> edges(0.95, 0.02)
+    >>> edges_text(0.95, 0.02)
     (0.93, 0.97)
     """
     exact, far = Decimal(repr(float(value))), Decimal(repr(float(distance)))
     return float(exact - far), float(exact + far)
 
 
-def percent(share: float, *, exact: bool = False) -> str:
+def percent_text(share: float, *, exact: bool = False) -> str:
     """A share in a sentence; tables have no room for the blank.
 
-    >>> percent(0.95), percent(1 / 3), percent(0.99999, exact=True)
+    >>> percent_text(0.95), percent_text(1 / 3), percent_text(0.99999, exact=True)
     ('95 %', '33.33 %', '99.999 %')
     """
-    return f"{number(100 * share, exact=exact)} %"
+    return f"{number_text(100 * share, exact=exact)} %"
 
 
-def points(share: float, *, exact: bool = False) -> str:
+def points_text(share: float, *, exact: bool = False) -> str:
     """A difference between two percentages.
 
-    >>> points(0.02), points(-0.01)
+    >>> points_text(0.02), points_text(-0.01)
     ('2 points', '-1 point')
     """
-    count = number(100 * share, exact=exact)
+    count = number_text(100 * share, exact=exact)
     return f"{count} point{'' if count in ('1', '-1') else 's'}"
 
 
-def duration(seconds: float | None, *, rounded: bool = False) -> str:
+def duration_text(seconds: float | None, *, rounded: bool = False) -> str:
     """A length of time, to two units; a ``rounded`` one without what is zero.
 
-    >>> duration(0.42), duration(75), duration(7300), duration(None)
+    >>> duration_text(0.42), duration_text(75), duration_text(7300), duration_text(None)
     ('0.4 s', '1 min 15 s', '2 h 1 min', '?')
-    >>> duration(600), duration(600, rounded=True), duration(2, rounded=True)
+    >>> duration_text(600), duration_text(600, rounded=True), duration_text(2, rounded=True)
     ('10 min 0 s', '10 min', '2 s')
     """
     if seconds is None:
         return "?"
     if rounded:
-        return re.sub(r"(?<=\D) 0 \w+$|\.0(?= s$)", "", duration(seconds))
+        return re.sub(r"(?<=\D) 0 \w+$|\.0(?= s$)", "", duration_text(seconds))
     if seconds < 9.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -181,10 +183,10 @@ def duration(seconds: float | None, *, rounded: bool = False) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def speed(rate: float) -> str:
+def speed_text(rate: float) -> str:
     """A rate per second, or in the unit that makes it a number one can picture.
 
-    >>> speed(1234.5), speed(2.345), speed(0.05)
+    >>> speed_text(1234.5), speed_text(2.345), speed_text(0.05)
     ('1,234 a second', '2.3 a second', '3 a minute')
     """
     for unit, seconds in (("second", 1), ("minute", 60), ("hour", 3600)):

@@ -15,13 +15,13 @@ from ..core import checks
 from ..core.checks import checked_finite
 from ..core.pulls import pull_id_in, pull_json
 from ..create import create_from_spec
-from ..log.reader import log_section
+from ..log.reader import read_log_section
 from ..study import ask_for_reply, peek, tell_for_reply
 from . import models
-from .event_stream import in_pieces
+from .event_stream import in_stream_pieces
 from .json_shapes import event_json
-from .live_study import arm_json
-from .refusals import Refusal, only_known_parameters
+from .live_study import live_arm_json
+from .refusals import Refusal, refuse_unknown_parameters
 from .request_checks import unescape_slashes
 from .served_studies import ServedStudies
 
@@ -69,8 +69,8 @@ def agent_name(
 Agent = Annotated[str | None, Depends(agent_name)]
 
 
-def router(served: ServedStudies) -> APIRouter:
-    api = APIRouter(prefix="/api", responses=_problems(), dependencies=[Depends(only_known_parameters)])
+def api_router(served: ServedStudies) -> APIRouter:
+    api = APIRouter(prefix="/api", responses=_problems(), dependencies=[Depends(refuse_unknown_parameters)])
     _add_readers(api, served)
     _add_writers(api, served)
     return api
@@ -100,7 +100,7 @@ def _add_readers(api: APIRouter, served: ServedStudies) -> None:
     ) -> Any:
         """The log after an event, oldest first."""
         arms = served.live_study(study).arms
-        page = log_section(served.reader, study, after, limit)
+        page = read_log_section(served.reader, study, after, limit)
         last = page[-1].seq if page else after
         return AsciiJson({"format": 1, "events": [event_json(event, arms) for event in page], "next": last})
 
@@ -109,12 +109,12 @@ def _add_readers(api: APIRouter, served: ServedStudies) -> None:
         """All arms as columns, the history and the last events: what a live page starts with."""
         table = served.live_study(study).table()
         length = {"Content-Length": str(len(table))}
-        return StreamingResponse(in_pieces(table), media_type="application/json", headers=length)
+        return StreamingResponse(in_stream_pieces(table), media_type="application/json", headers=length)
 
     @api.get("/studies/{study}/arms/{arm}")
     def arm(study: Name, arm: Arm) -> Any:
         """One arm: its row, its last rewards, and how its evidence grew."""
-        return AsciiJson(arm_json(served.live_study(study), arm))
+        return AsciiJson(live_arm_json(served.live_study(study), arm))
 
     @api.get("/studies/{study}/cases", response_model=models.CasesOut)
     def cases(study: Name, limit: Annotated[int, Query(ge=1, le=MOST_CASES)] = 100) -> Any:

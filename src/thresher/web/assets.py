@@ -17,7 +17,7 @@ _PAGES = {file.stem: file.read_text(encoding="utf-8") for file in STATIC.glob("*
 _TEMPLATES = {name: string.Template(text.replace("$head\n", _PAGES["head"])) for name, text in _PAGES.items()}
 
 
-def fill_template(name: str, markup: dict[str, str] | None = None, /, **values: Any) -> str:
+def fill_asset_template(name: str, markup: dict[str, str] | None = None, /, **values: Any) -> str:
     """A template with its values. Values are text and escaped; only ``markup`` is already HTML.
 
     ``$study_name`` and ``$arm_name`` are the names of a study and an arm in a form that a browser may break into lines.

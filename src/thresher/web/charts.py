@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 from ..study import Study
 from ..text.phrasing import folded_name
 from .assets import STATIC
-from .json_shapes import axis_of, hover_of, lines_of, short, ticks_of
+from .json_shapes import axis_json, bar_lines_json, hover_json, short_json, ticks_json
 from .log_follower import LogFollower, Point
 
 MANY = 500  # arms; with more, whiskers are thin and points are small
@@ -67,7 +67,7 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
     waiting = [(rank, row.estimate) for rank, row in ranked if row.pending and row.estimate is not None]
     ranks, seen = [rank for rank, _ in ranked], [row.seen for row in rows]
     traces = [
-        *(_points_of(standing, ranked, 4 if is_many else 7, hover_of(wording)) for standing in ORDER[1:]),
+        *(_points_of(standing, ranked, 4 if is_many else 7, hover_json(wording)) for standing in ORDER[1:]),
         _styled_part("ring", x=[rank for rank, _ in waiting], y=[value for _, value in waiting]),
         _styled_part("pulls", x=ranks, y=seen, hovertemplate="%{y:,} rewards<extra></extra>"),
         _styled_part("pending", x=ranks, y=[row.seen + row.pending for row in rows]),
@@ -79,9 +79,9 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
         "margin": {"t": 40},
         "title": title,
         "xaxis": _styled_part("axis", **across, **_ticks([row.arm for row in rows])),
-        "yaxis": _styled_part("axis", domain=[0.3, 1], **axis_of(wording)),
+        "yaxis": _styled_part("axis", domain=[0.3, 1], **axis_json(wording)),
         "yaxis2": _styled_part("axis", domain=[0, 0.2], title={"text": "pulls"}, rangemode="tozero"),
-        "shapes": [*filter(None, whiskers), *(_styled_part(kind, **line) for kind, line in lines_of(wording))],
+        "shapes": [*filter(None, whiskers), *(_styled_part(kind, **line) for kind, line in bar_lines_json(wording))],
     }
     return _figure_of(traces, layout, theme)
 
@@ -111,7 +111,7 @@ def history_figure(points: Sequence[Point], *, theme: str = "light") -> Figure:
 
 def _ticks(names: list[str]) -> dict[str, Any]:
     """The axis under the arms: their names if there are few, otherwise their ranks."""
-    ticks = ticks_of(names)
+    ticks = ticks_json(names)
     if ticks is None:
         return {"title": {"text": "rank"}}
     texts = ["<br>".join(html.escape(line, quote=False) for line in tick.split("\n")) for tick in ticks]
@@ -125,7 +125,7 @@ def _rows_with(standing: Standing, ranked: list[tuple[int, Row]]) -> list[tuple[
 def _whiskers(standing: Standing, ranked: list[tuple[int, Row]], width: float) -> dict[str, Any]:
     """All intervals of a colour as one path, because plotly makes a node for every piece of a line with gaps."""
     rows = [(rank, row) for rank, row in _rows_with(standing, ranked) if row.low is not None]
-    path = "".join(f"M{rank},{short(row.low)}V{short(row.high)}" for rank, row in rows)
+    path = "".join(f"M{rank},{short_json(row.low)}V{short_json(row.high)}" for rank, row in rows)
     return _styled_part("whisker", path=path, line={"color": f"@{standing}", "width": width}) if path else {}
 
 

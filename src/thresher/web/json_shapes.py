@@ -16,9 +16,9 @@ from ..core.sentences import SIGNS, Wording, wording_of
 from ..core.sentences import short_in_sentence as short_name
 from ..core.spec import Spec
 from ..core.state import State
-from ..text.escapes import visible
+from ..text.escapes import escaped_visible
 from ..text.phrasing import distinct_names
-from ..text.quantities import PERCENT, number, percent
+from ..text.quantities import PERCENT, number_text, percent_text
 
 LONGEST_NAME = 20  # characters of the baseline's name on an axis
 NAMED = 30  # arms; with more, an axis has their ranks
@@ -39,15 +39,15 @@ CODES = {standing: code for code, standing in enumerate(ORDER)}
 TEXTS = ("estimate", *DETAILS)  # columns of the table that go over the wire as people read them
 
 
-def encoded(data: object) -> bytes:
+def encoded_json(data: object) -> bytes:
     """Data as JSON without blanks."""
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
-def short(value: float | None) -> float | None:
+def short_json(value: float | None) -> float | None:
     """A number for a chart: six digits are plenty.
 
-    >>> short(1 / 3)
+    >>> short_json(1 / 3)
     0.333333
     """
     return None if value is None or not math.isfinite(value) else float(f"{value:.6g}")
@@ -66,14 +66,14 @@ def asked_json(wording: Wording) -> dict[str, Any]:
         "edges": wording.edges,
         "estimate_head": OF_ARMS["estimate"].head(wording),
         "details": row_detail_headings(wording),
-        "failing": failing(wording),
-        "axis": axis_of(wording),
-        "hover": hover_of(wording),
-        "lines": lines_of(wording),
+        "failing": failing_json(wording),
+        "axis": axis_json(wording),
+        "hover": hover_json(wording),
+        "lines": bar_lines_json(wording),
     }
 
 
-def failing(wording: Wording) -> str:
+def failing_json(wording: Wording) -> str:
     """When an arm failed a case, in a sentence."""
     if wording.asks != "difference":
         return "An arm failed a case if its reward there, by itself, does not reach the bar."
@@ -81,68 +81,70 @@ def failing(wording: Wording) -> str:
     return f"An arm failed a case if its reward there is worse than the baseline's{margin}."
 
 
-def title_of(wording: Wording) -> str:
+def title_json(wording: Wording) -> str:
     """What arms are compared by.
 
-    >>> title_of(Wording(0.2, lower_is_better=True, share=0.95, unit="s")), title_of(Wording(0.0, baseline="current"))
-    ('share within 200 ms', 'difference from current')
+    >>> title_json(Wording(0.2, lower_is_better=True, share=0.95, unit="s"))
+    'share within 200 ms'
+    >>> title_json(Wording(0.0, baseline="current"))
+    'difference from current'
     """
     if wording.asks == "mean":
         return "mean"
-    base = "" if wording.baseline is None else visible(wording.baseline)
+    base = "" if wording.baseline is None else escaped_visible(wording.baseline)
     base = base if len(base) <= LONGEST_NAME else "the baseline"
     if wording.asks == "difference":
         return f"difference from {base}"
     if base and wording.ratio is None:
         return f"share better by {wording.amount(wording.stated_bar, exact=True)}"
     limit = (
-        f"{number(wording.ratio or 0.0, exact=True)} × {base}"
+        f"{number_text(wording.ratio or 0.0, exact=True)} × {base}"
         if base
         else wording.amount(wording.stated_bar, exact=True)
     )
     return f"share {'within' if wording.lower_is_better else 'of at least'} {limit}"
 
 
-def axis_of(wording: Wording) -> dict[str, Any]:
+def axis_json(wording: Wording) -> dict[str, Any]:
     """Plotly's axis for what is compared with the bar."""
-    title = html.escape(title_of(wording), quote=False)  # plotly takes < for markup
+    title = html.escape(title_json(wording), quote=False)  # plotly takes < for markup
     if wording.asks == "share":
         return {"title": {"text": title}, "tickformat": "~%"}
-    return {"title": {"text": title}, **amounts_of(wording)}
+    return {"title": {"text": title}, **amounts_json(wording)}
 
 
-def ticks_of(names: Sequence[str]) -> list[str] | None:
+def ticks_json(names: Sequence[str]) -> list[str] | None:
     """The names of the arms as an axis has room for them; None: there are too many.
 
-    >>> ticks_of(["terse", "tests/test_run.py::test_a_reward_is_read"]), ticks_of(["arm"] * 31)
+    >>> ticks_json(["terse", "tests/test_run.py::test_a_reward_is_read"]), ticks_json(["arm"] * 31)
     (['terse', 'tests…ward_is_read'], None)
     """
     if len(names) > NAMED:
         return None
-    shown = [visible(name) for name in names]
+    shown = [escaped_visible(name) for name in names]
     shortened = distinct_names(tuple(shown), LONGEST_TICK)
     return [shortened[name] for name in shown]
 
 
-def intervals_of(spec: Spec) -> str:
+def intervals_json(spec: Spec) -> str:
     """With which probability the intervals that a chart shows are right, and what its band is."""
     wording = wording_of(spec)
     low, high = (wording.estimate(edge, exact=True) for edge in wording.edges)
     band = f" In the band, from {low} to {high}, either answer is right." if wording.tolerance else ""
     if spec.confidence is None:
         return band.strip()
-    sure, both = percent(spec.confidence, exact=True), round(2 * spec.confidence - 1, 12)
+    sure, both = percent_text(spec.confidence, exact=True), round(2 * spec.confidence - 1, 12)
     if spec.guarantee == "rate":
         start = f"With a probability of at least {sure}, all intervals are right together"
         return f"{start}; answers may be wrong, and do not cut them.{band}"
     where = "an edge of the band" if wording.tolerance else "the bar"
     start = f"With a probability of at least {sure}, all intervals are right before an answer cuts them at {where}"
     if both > 0:
-        start += f"; with {percent(both, exact=True)}, intervals and answers are all right together"
+        start += f"; with {percent_text(both, exact=True)}, intervals and answers are all right together"
     return f"{start}.{band}"
 
 
-def lines_of(wording: Wording) -> list[tuple[str, dict[str, Any]]]:
+def bar_lines_json(wording: Wording) -> list[tuple[str, dict[str, Any]]]:
     """Plotly's shapes at the bar, at the tolerance around it and, where differences are drawn, at the baseline.
 
     Each has the name of its style in figures.json.
@@ -165,7 +167,7 @@ def lines_of(wording: Wording) -> list[tuple[str, dict[str, Any]]]:
     return [line("band", low, high), *lines, *edges, line("bar", wording.bar, wording.bar)]
 
 
-def amounts_of(wording: Wording) -> dict[str, Any]:
+def amounts_json(wording: Wording) -> dict[str, Any]:
     """How plotly's axes write rewards: seconds as ms or µs where they are short."""
     if wording.unit == PERCENT:
         return {"tickformat": "~%"}
@@ -174,7 +176,7 @@ def amounts_of(wording: Wording) -> dict[str, Any]:
     return {"ticksuffix": f" {html.escape(wording.unit, quote=False)}", "automargin": True} if wording.unit else {}
 
 
-def hover_of(wording: Wording) -> str:
+def hover_json(wording: Wording) -> str:
     """How plotly writes what is compared with the bar when the pointer is over it."""
     sign = "+" if wording.asks == "difference" else ""
     if wording.asks == "share" or wording.unit == PERCENT:
@@ -187,18 +189,18 @@ def hover_of(wording: Wording) -> str:
 # -- rows, cases and events --------------------------------------------------------------------------------------
 
 
-def columns_of(row: Row, wording: Wording, *, outside: bool) -> tuple[Any, ...]:
+def columns_json(row: Row, wording: Wording, *, outside: bool) -> tuple[Any, ...]:
     """One arm in the order of COLUMNS; a standing is its index in ORDER. ``outside``: a reward lay outside the bounds.
 
     The texts are what is compared with the bar and the further numbers, as people read them.
     """
     reached = None if row.reached is None else int(row.reached)
-    answer = (CODES[row.standing], reached, int(row.certified), *map(short, (row.mean, row.low, row.high)))
+    answer = (CODES[row.standing], reached, int(row.certified), *map(short_json, (row.mean, row.low, row.high)))
     counts = (row.seen, row.pending, row.failures, row.left, int(outside))
     is_base = row.standing == "baseline"  # it is compared with nothing
     shown = row_text_cells([row], wording, TEXTS, keep=TEXTS, none="" if is_base else "–")
     estimate = None if is_base and wording.asks != "mean" else row.estimate
-    numbers = map(short, (estimate, row.median, row.quantile, row.baseline))
+    numbers = map(short_json, (estimate, row.median, row.quantile, row.baseline))
     return (*answer, *counts, *numbers, [text for [(text, _)] in shown.values()], row.qualifier)
 
 
@@ -209,7 +211,7 @@ def cases_json(ledger: State, limit: int) -> dict[str, Any]:
         failed, index = set(row.failed_by), ledger.spec.index
         worst = heapq.nsmallest(
             MOST_REWARDS,
-            ((arm not in failed, sign * reward, index[arm], short(reward)) for arm, reward in row.rewards.items()),
+            ((arm not in failed, sign * reward, index[arm], short_json(reward)) for arm, reward in row.rewards.items()),
         )
         rewards = [(arm, reward) for *_, arm, reward in worst]
         failing = [arm for passed, _, arm, _ in worst if not passed]
@@ -218,7 +220,7 @@ def cases_json(ledger: State, limit: int) -> dict[str, Any]:
             "mean_text": wording.amount(row.mean),
             "texts": [wording.amount(each) for _, each in rewards[:MOST_SHOWN]],
         }
-        rows.append({**row.to_dict(), "mean": short(row.mean), "rewards": rewards, **numbers, **texts})
+        rows.append({**row.to_dict(), "mean": short_json(row.mean), "rewards": rewards, **numbers, **texts})
     count = ledger.spec.case_count
     return {"format": 1, "seq": ledger.seq, "cases": count, "seen": seen_cases(ledger), "rows": rows}
 
@@ -238,13 +240,13 @@ def line_json(event: Event, arms: tuple[str, ...], wording: Wording) -> dict[str
         data.pop(name, None)
     if "reason" in data:
         data["reason"] = data["reason"][:LONGEST]
-    return {**data, "text": said(event, wording)}
+    return {**data, "text": event_words_json(event, wording)}
 
 
-def said(event: Event, wording: Wording) -> str:
+def event_words_json(event: Event, wording: Wording) -> str:
     """What happened, in words.
 
-    >>> said(Event(5, "told", 1, 0, 0.02, reason="0.03"), Wording(0.0, baseline="grep", unit="s"))
+    >>> event_words_json(Event(5, "told", 1, 0, 0.02, reason="0.03"), Wording(0.0, baseline="grep", unit="s"))
     'reward 20 ms, grep 30 ms'
     """
     text, reason = WORDS.get(event.kind, event.kind), event.reason
@@ -264,7 +266,7 @@ def said(event: Event, wording: Wording) -> str:
     return f"{text} · {reason[:LONGEST]}" if reason else text
 
 
-def troubles(ledger: State) -> list[dict[str, Any]]:
+def troubles_json(ledger: State) -> list[dict[str, Any]]:
     """Arms that were retired or failed, with reasons; retired arms first, then those with the most failures."""
     arms = sorted(
         {*ledger.retired, *ledger.complaint}, key=lambda arm: (arm not in ledger.retired, -ledger.failures[arm])

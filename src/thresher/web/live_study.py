@@ -22,20 +22,20 @@ from ..core.sentences import Wording
 from ..core.spec import Spec
 from ..core.state import State
 from ..core.verdict import Verdict, verdict_full_run, verdict_of
-from ..log.reader import log_section
+from ..log.reader import read_log_section
 from ..log.store import Store
-from ..text.quantities import duration, speed
+from ..text.quantities import duration_text, speed_text
 from .json_shapes import (
     COLUMNS,
-    amounts_of,
+    amounts_json,
     asked_json,
     cases_json,
-    columns_of,
-    encoded,
+    columns_json,
+    encoded_json,
     line_json,
-    short,
-    ticks_of,
-    troubles,
+    short_json,
+    ticks_json,
+    troubles_json,
 )
 from .log_follower import LogFollower
 
@@ -64,7 +64,7 @@ class LiveStudy:
         self._earlier = follower.ledger.own_told
         self._table: tuple[int, bytes] = (0, b"")
         self._cases: dict[int, tuple[float, bytes]] = {}  # by limit: the time until which they are fresh, and the JSON
-        self._remember(log_section(store, name, max(1, follower.seq - 2000), 2000))
+        self._remember(read_log_section(store, name, max(1, follower.seq - 2000), 2000))
         self._update_rows()
 
     def catch_up(self) -> int:
@@ -112,7 +112,7 @@ class LiveStudy:
                 "find": spec.find,
                 **self._counts(),
                 "guarantee": self._guarantee,
-                "troubles": troubles(self.follower.ledger),
+                "troubles": troubles_json(self.follower.ledger),
             }
 
     def _counts(self) -> dict[str, Any]:
@@ -143,13 +143,13 @@ class LiveStudy:
             **{name: getattr(ledger, name) for name in ("budget", "issued", "told", "pending", "done", "cost")},
             "full_run": full,
             "left": left,
-            "rate": short(rate),
-            "seconds_left": short(seconds_left),
+            "rate": short_json(rate),
+            "seconds_left": short_json(seconds_left),
             "facts": {
                 "pulls": sentences.pulls_in_sentence(ledger.issued, ledger.budget, full).replace(" pulls", ""),
                 "cost": None if ledger.cost is None else sentences.cost_in_sentence(ledger.cost, ledger.issued, full),
-                "rate": speed(rate) if rate else "–",
-                "left": "nothing" if is_over else left_text(left, ledger.pending, seconds_left),
+                "rate": speed_text(rate) if rate else "–",
+                "left": "nothing" if is_over else live_left_text(left, ledger.pending, seconds_left),
             },
             "origin": f"Rewards since {sentences.time_in_sentence(self.follower.created)}." if ledger.told else None,
             "head": ledger.head and ledger.head[:SHORT],
@@ -174,8 +174,11 @@ class LiveStudy:
                 columns = dict(zip(COLUMNS, map(list, zip(*self._rows, strict=True)), strict=True))
                 history = {"step": self.follower.history.step, "points": self.follower.points}
                 head = {"format": 1, "seq": seq, "standings": ORDER, "columns": COLUMNS, "names": self.arms}
-                head["ticks"] = ticks_of(self.arms)
-                self._table = seq, encoded({**head, **columns, "history": history, "events": list(self._last_events)})
+                head["ticks"] = ticks_json(self.arms)
+                self._table = (
+                    seq,
+                    encoded_json({**head, **columns, "history": history, "events": list(self._last_events)}),
+                )
             return self._table[1]
 
     def cases(self, limit: int) -> bytes:
@@ -184,7 +187,7 @@ class LiveStudy:
             began = time.monotonic()
             fresh_until, text = self._cases.get(limit, (0.0, b""))
             if not text or began >= fresh_until:
-                text = encoded(self.read(lambda ledger: cases_json(ledger, limit)))
+                text = encoded_json(self.read(lambda ledger: cases_json(ledger, limit)))
                 ended = time.monotonic()
                 self._cases[limit] = (ended + SHARE * (ended - began), text)
             return text
@@ -195,7 +198,7 @@ class LiveStudy:
             self._update_rows()
             head, follower = self._counts(), self.follower
             if self._failures_at > after:
-                head["troubles"] = troubles(follower.ledger)
+                head["troubles"] = troubles_json(follower.ledger)
             if self._guarantee_at > after:
                 head["guarantee"] = self._guarantee
             return {
@@ -211,21 +214,21 @@ class LiveStudy:
         ledger = self.follower.ledger
         for arm in self.follower.arms_since(self._rows_at):
             row = row_of(ledger, arm)
-            self._rows[arm] = columns_of(row, self._look, outside=ledger.is_outside(arm))
+            self._rows[arm] = columns_json(row, self._look, outside=ledger.is_outside(arm))
             self._left[arm] = row.left
         self._rows_at = ledger.seq
 
 
-def left_text(left: int | None, pending: int, seconds: float | None) -> str:
+def live_left_text(left: int | None, pending: int, seconds: float | None) -> str:
     """About what is left, as people read it.
 
-    >>> left_text(341, 8, 40.0), left_text(0, 8, None), left_text(None, 8, None)
+    >>> live_left_text(341, 8, 40.0), live_left_text(0, 8, None), live_left_text(None, 8, None)
     ('about 340 pulls, 40 s', '8 pending', '–')
     """
     if left is None:
         return "–"
     pulls = sentences.remaining_in_sentence(left).removesuffix(" left") if left else f"{pending:,} pending"
-    return pulls if seconds is None else f"{pulls}, {duration(seconds)}"
+    return pulls if seconds is None else f"{pulls}, {duration_text(seconds)}"
 
 
 # One arm: its rewards, and how its evidence grew.
@@ -235,7 +238,7 @@ MOST_REPLAYED = 20_000  # commits for which the evidence is computed again
 MOST_POINTS = 400
 
 
-def arm_json(live: LiveStudy, name: str) -> dict[str, Any]:
+def live_arm_json(live: LiveStudy, name: str) -> dict[str, Any]:
     """The data of an arm's page. The evidence is computed outside the lock."""
     data, commits, stakes, spec = live.read(lambda ledger: _copy_arm(ledger, ledger.spec.arm(name)))
     points = list(_evidence(commits, stakes, spec))
@@ -257,12 +260,12 @@ def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], St
         "question": sentences.question_sentence_of(spec),
         "answer": sentences.standing_sentence(row, outside=ledger.is_outside(arm)),
         **asked_json(wording),
-        "facts": arm_facts(row, wording),
-        "amounts": {} if wording.ratio is not None else amounts_of(wording),
+        "facts": live_arm_facts(row, wording),
+        "amounts": {} if wording.ratio is not None else amounts_json(wording),
         "bounds": spec.bounds,
         "confidence": spec.confidence,
         "cases": spec.case_count or None,
-        "level": short(ledger.stakes.level) if ledger.certifies else None,
+        "level": short_json(ledger.stakes.level) if ledger.certifies else None,
         "row": {field: getattr(row, field) for field in row.__dataclass_fields__},
         "params": dict(spec.params[arm]) if spec.params else {},
         "outside": ledger.is_outside(arm),
@@ -273,7 +276,7 @@ def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], St
     return data, commits, ledger.stakes, spec
 
 
-def arm_facts(row: Row, wording: Wording) -> list[tuple[str, str]]:
+def live_arm_facts(row: Row, wording: Wording) -> list[tuple[str, str]]:
     """The numbers of an arm with their headings, as people read them."""
     if row.standing == "baseline":
         return [("mean", wording.amount(row.mean))]
@@ -324,6 +327,6 @@ def _evidence(commits: list[Commit], stakes: Stakes, spec: Spec) -> Iterator[dic
         certificate.bet_capital(capital, stakes, commit.low, commit.high, commit.low_bar, commit.high_bar)
         interval.feed(commit)
         ends = sorted(spec.shown(spec.unscale(side.end)) for side in (interval.low, interval.high))
-        reaching, missing = (short(min(mean_capital(capital, start), MOST)) for start in (0, BETS))
-        span = {"low": short(ends[0]), "high": short(ends[1])}
+        reaching, missing = (short_json(min(mean_capital(capital, start), MOST)) for start in (0, BETS))
+        span = {"low": short_json(ends[0]), "high": short_json(ends[1])}
         yield {"number": commit.pull, "reaching": reaching, "missing": missing, **span}

@@ -15,7 +15,7 @@ from ..core.events import NO_EVENT, Event, event_time_text
 from ..core.rows import Standing, row_reaches, row_standing
 from ..core.state import State
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy
-from ..log.reader import damaged_log, log_pages, log_section, unknown_study
+from ..log.reader import damaged_log, read_log_pages, read_log_section, unknown_study
 from ..log.store import Store
 
 MOST = 500  # points; when there are more, every other one is removed
@@ -88,7 +88,7 @@ class LogFollower:
     def __init__(self, name: str, store: Store) -> None:
         self.name, self.store = name, store
         try:
-            first = next(iter(log_section(store, name, 0, 1)), None)
+            first = next(iter(read_log_section(store, name, 0, 1)), None)
             if first is None:
                 raise unknown_study(name)
             self.ledger: State = ledgers.ledger_after_created(first)
@@ -101,7 +101,7 @@ class LogFollower:
         self.history = History(self.tally.point(0))
         self.changed = array("q", [1]) * len(self.ledger.spec.arms)  # the last event of each arm
         self.created = event_time_text(first.time)
-        for page in log_pages(store, name, first):
+        for page in read_log_pages(store, name, first):
             self._fold(page)
 
     @property
@@ -125,7 +125,7 @@ class LogFollower:
     def catch_up(self) -> Iterator[Sequence[Event]]:
         """Fold the new events of the log, and yield them page by page."""
         try:
-            for page in log_pages(self.store, self.name, self.ledger.last):
+            for page in read_log_pages(self.store, self.name, self.ledger.last):
                 self._fold(page)
                 yield page
         except (DamagedStudy, UnknownStudy):  # another study, an end lost in a crash, or damage

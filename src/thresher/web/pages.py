@@ -9,11 +9,11 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 from ..core import sentences
 from ..core.spec import Spec, spec_from_json
 from ..errors import DamagedStudy, InvalidInput
-from ..log.reader import log_section
+from ..log.reader import read_log_section
 from ..log.store import Store
 from .api import Arm, Name
-from .assets import PLOTLY, PLOTLY_VERSION, STATIC, fill_template
-from .json_shapes import intervals_of
+from .assets import PLOTLY, PLOTLY_VERSION, STATIC, fill_asset_template
+from .json_shapes import intervals_json
 from .refusals import Refusal
 from .served_studies import ServedStudies
 
@@ -27,18 +27,18 @@ FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
 def _spec(store: Store, name: str) -> Spec | None:
     """The specification of a study, from its first event. None if there is none, or it is invalid."""
     try:
-        events = log_section(store, name, 0, 1)
+        events = read_log_section(store, name, 0, 1)
         return spec_from_json(events[0].spec) if events and events[0].spec else None
     except (InvalidInput, DamagedStudy):
         return None
 
 
-def router(served: ServedStudies, *, write: bool) -> APIRouter:
+def pages_router(served: ServedStudies, *, write: bool) -> APIRouter:
     pages = APIRouter(include_in_schema=False)
 
     def page(name: str, **values: Any) -> HTMLResponse:
         mode = "agents may write" if write else "read-only"
-        return HTMLResponse(fill_template(name, mode=mode, plotly=SCRIPT, **values))
+        return HTMLResponse(fill_asset_template(name, mode=mode, plotly=SCRIPT, **values))
 
     @pages.get("/")
     def studies() -> Response:
@@ -52,7 +52,7 @@ def router(served: ServedStudies, *, write: bool) -> APIRouter:
             live = served.live_study(study)
             spec, head = live.follower.ledger.spec, live.head()
             texts = {"answer": head["answer"], "spent": head["spent"], "origin": head["origin"] or ""}
-        texts |= {"question": sentences.question_sentence_of(spec), "intervals": intervals_of(spec)}
+        texts |= {"question": sentences.question_sentence_of(spec), "intervals": intervals_json(spec)}
         return page("study", study=study, address=quote(study, safe=""), **texts)
 
     @pages.get("/study/{study}/arm/{arm}")

@@ -15,8 +15,8 @@ from ..core.checks import similar_name_remedy
 from ..core.events import NO_CAUSE
 from ..errors import ThresherError, shown
 from ..text.masking import masked
-from ..text.naming import worded
-from .assets import fill_template
+from ..text.naming import worded_naming
+from .assets import fill_asset_template
 
 STATUS: dict[type[ThresherError], int] = {  # the first class that fits counts
     errors.DamagedStudy: 500,
@@ -51,8 +51,8 @@ class Refusal(Exception):
         return headers | ({"WWW-Authenticate": 'Bearer realm="thresher"'} if self.status == 401 else {})
 
     def to_json(self) -> dict[str, Any]:
-        texts = {"rule": printable(self.rule), "remedy": printable(self.remedy)}
-        return {"error": printable(self.what), "value": json_value(self.value), **texts}
+        texts = {"rule": printable_in_refusal(self.rule), "remedy": printable_in_refusal(self.remedy)}
+        return {"error": printable_in_refusal(self.what), "value": refused_json_value(self.value), **texts}
 
 
 SURPRISE = Refusal(500, "server", None, "something went wrong", "its log says more; try again")
@@ -61,7 +61,7 @@ SURPRISE = Refusal(500, "server", None, "something went wrong", "its log says mo
 def refusal_of(error: ThresherError) -> Refusal:
     """An error of the library as a client sees it."""
     status = next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
-    rule = worded(error.rule, _field_name)
+    rule = worded_naming(error.rule, _field_name)
     if status >= 500 and "/" in rule:
         rule = "is damaged; the server's log says more"
     if isinstance(error, errors.DamagedStudy):
@@ -77,7 +77,7 @@ def _remedy_of(error: ThresherError) -> str:
         return SEE_LIST
     if isinstance(error, errors.StudyExists) and error.rule == "already exists":
         return JOIN
-    return worded(error.remedy, _field_name) or DOCS
+    return worded_naming(error.remedy, _field_name) or DOCS
 
 
 def _field_name(name: str, value: str | None) -> str:
@@ -91,7 +91,7 @@ def _field_name(name: str, value: str | None) -> str:
     return name if value is None else f"{json.dumps(name)}: {json.dumps(literal_eval(value))}"
 
 
-def json_value(value: object) -> object:
+def refused_json_value(value: object) -> object:
     """A value as JSON, shortened if it is long."""
     if value is None or (isinstance(value, int) and abs(value) < LARGE):
         return value
@@ -99,27 +99,27 @@ def json_value(value: object) -> object:
         return value if abs(value) < float("inf") else repr(value)  # NaN and infinity are not JSON
     if isinstance(value, str):
         text = masked(value)
-        return printable(text if len(text) <= 200 else f"{text[:199]}…")
-    return printable(shown(value, 200))
+        return printable_in_refusal(text if len(text) <= 200 else f"{text[:199]}…")
+    return printable_in_refusal(shown(value, 200))
 
 
-def printable(text: str) -> str:
+def printable_in_refusal(text: str) -> str:
     r"""Text without secrets and without lone surrogates, which JSON can hold and UTF-8 cannot.
 
-    >>> printable("a\ud800")
+    >>> printable_in_refusal("a\ud800")
     'a\\ud800'
     """
     return masked(text).encode("utf-8", "backslashreplace").decode()
 
 
-def reply(refusal: Refusal, scope: Mapping[str, Any], *, is_page: bool = True) -> Response:
+def refusal_reply(refusal: Refusal, scope: Mapping[str, Any], *, is_page: bool = True) -> Response:
     """The reply to a request that is refused: a page for a browser that asks for one, otherwise JSON."""
     accepts = b",".join(value for name, value in scope["headers"] if name.lower() == b"accept")
     if is_page and scope["method"] == "GET" and b"text/html" in accepts:
-        value = f" “{json_value(refusal.value)}”" if isinstance(refusal.value, str) else ""
-        problem = printable(f"{refusal.what}{value}: {refusal.rule}")
-        remedy = printable(refusal.remedy[:1].upper() + refusal.remedy[1:])
-        page = fill_template("refused", status=refusal.status, problem=problem, remedy=remedy)
+        value = f" “{refused_json_value(refusal.value)}”" if isinstance(refusal.value, str) else ""
+        problem = printable_in_refusal(f"{refusal.what}{value}: {refusal.rule}")
+        remedy = printable_in_refusal(refusal.remedy[:1].upper() + refusal.remedy[1:])
+        page = fill_asset_template("refused", status=refusal.status, problem=problem, remedy=remedy)
         return HTMLResponse(page, refusal.status, refusal.headers)
     body = json.dumps(refusal.to_json(), separators=(",", ":"))
     return Response(body, refusal.status, refusal.headers, "application/json")
@@ -166,7 +166,7 @@ def refusal_of_malformed(request: Request, error: RequestValidationError) -> Ref
     return Refusal(422, ".".join(map(str, path)) or "body", value, rule[:1].lower() + rule[1:], DOCS)
 
 
-async def only_known_parameters(request: Request) -> None:
+async def refuse_unknown_parameters(request: Request) -> None:
     """Refuse query parameters that the address does not take: a misspelt one must not be ignored."""
     known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
     for name in request.query_params:

@@ -15,10 +15,10 @@ from ..core.sentences import Wording, standing_in_sentence
 from ..core.state import State
 from ..core.verdict import verdict_of
 from ..study import Study
-from ..text.phrasing import breakable_name, listed
-from .assets import PLOTLY, STATIC, fill_template
+from ..text.phrasing import breakable_name, listed_phrase
+from .assets import PLOTLY, STATIC, fill_asset_template
 from .charts import arms_figure, history_figure
-from .json_shapes import failing, intervals_of
+from .json_shapes import failing_json, intervals_json
 from .log_follower import LogFollower
 
 MARK = b"<!-- thresher report -->"  # in the first lines of report.html; only files with this mark are overwritten
@@ -52,8 +52,8 @@ def report(study: Study) -> str:
         "script": (STATIC / "report.js").read_text(),
     }
     texts = {name: getattr(verdict, name) for name in ("question", "answer", "spent", "guarantee")}
-    texts["intervals"] = intervals_of(ledger.spec)
-    return fill_template("report", markup, study=verdict.study, when=time.strftime("%Y-%m-%d %H:%M %Z"), **texts)
+    texts["intervals"] = intervals_json(ledger.spec)
+    return fill_asset_template("report", markup, study=verdict.study, when=time.strftime("%Y-%m-%d %H:%M %Z"), **texts)
 
 
 def _specification(ledger: State) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _cases(ledger: State) -> str:
     wording = sentences.wording_of(ledger.spec)
     body = "\n".join(_case(row, wording) for row in rows)
     table = f"<table class='cards'><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
-    note = f"<p class='note'>{title}. {html.escape(failing(wording))}</p>"
+    note = f"<p class='note'>{title}. {html.escape(failing_json(wording))}</p>"
     return f"<section class='card'><h2>Cases</h2>{note}<div class='scroll'>{table}</div></section>"
 
 
@@ -111,7 +111,7 @@ def _case(row: CaseRow, wording: Wording) -> str:
     shown = max(1, sum(count <= MOST_LETTERS for count in islice(letters, MOST_ARMS)))
     numbers = {"failed": f"{row.failed:,}", "passed": f"{row.passed:,}", "mean": wording.amount(row.mean)}
     cells = "".join(_number(head, text) for head, text in numbers.items())
-    names = listed(failed, shown, show=breakable_name)
+    names = listed_phrase(failed, shown, show=breakable_name)
     by = f"<td class='wrap' data-head='failed by'>{names}</td>" if failed else "<td></td>"
     return f"<tr><td class='name'>{breakable_name(str(row.case))}</td>{cells}{by}</tr>"
 

@@ -26,7 +26,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..text.logs import log
-from .refusals import SURPRISE, Refusal, reply
+from .refusals import SURPRISE, Refusal, refusal_reply
 
 Role = Literal["read", "write"]
 SESSION_SECONDS = 12 * 3600
@@ -105,7 +105,7 @@ class Access:
         return hmac.digest(self._key, text.encode("utf-8", "replace"), "sha256").hex()
 
 
-def ip_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def request_ip(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """A numeric address, or None for a name."""
     try:
         return ipaddress.ip_address(text.partition("%")[0])
@@ -113,13 +113,13 @@ def ip_of(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def caller_of(text: str) -> str:
+def request_caller(text: str) -> str:
     """The caller behind an address. With IPv6, a household has a /64 of addresses.
 
-    >>> caller_of("10.0.0.5"), caller_of("::ffff:10.0.0.5"), caller_of("2001:db8::1:2:3:4")
+    >>> request_caller("10.0.0.5"), request_caller("::ffff:10.0.0.5"), request_caller("2001:db8::1:2:3:4")
     ('10.0.0.5', '10.0.0.5', '2001:db8::/64')
     """
-    address = ip_of(text)
+    address = request_ip(text)
     if isinstance(address, ipaddress.IPv6Address):
         return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))
     return str(address or text)
@@ -157,7 +157,7 @@ class Throttle:
         >>> [throttle.count_wrong("10.0.0.5") for _ in range(11)]
         [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 60]
         """
-        caller, now = caller_of(address), time.monotonic()
+        caller, now = request_caller(address), time.monotonic()
         if now >= self._window_ends:
             self._wrong.clear()
             self._window_ends = now + self.WINDOW
@@ -183,7 +183,7 @@ class CheckedApp:
             return
         answer = _Reply(scope, receive, send)
         try:
-            scope = normalise_path(scope)
+            scope = normalise_request_path(scope)
             headers = Headers(raw=[(name.lower(), value) for name, value in scope["headers"]])
             _check_headers(headers, self._access)
             if scope["path"] == "/healthz" and scope["method"] in READING:  # neither a store nor a thread is needed
@@ -270,7 +270,7 @@ class _Reply:
     async def refuse(self, refusal: Refusal) -> None:
         if self._begun:  # a reply that broke off cannot be repaired; the server closes the connection
             return
-        response = reply(refusal, self._scope)
+        response = refusal_reply(refusal, self._scope)
         if refusal.status in CLOSED:
             response.headers["connection"] = "close"
         await self.send(response)
@@ -338,12 +338,12 @@ def _too_large() -> Refusal:
     return Refusal(413, "body", None, f"must not be larger than {MOST_BYTES:,} bytes", "send less at once")
 
 
-def normalise_path(scope: Scope) -> Scope:
+def normalise_request_path(scope: Scope) -> Scope:
     """The request with its path in one form: a check must see the same path as the routes, or it could be evaded.
 
     A study's name may contain a slash: an encoded one stays encoded in ``path``, and `unescape_slashes` decodes it.
 
-    >>> normalise_path({"raw_path": b"/x/../api//studies/a%2Fb", "path": ""})["path"]
+    >>> normalise_request_path({"raw_path": b"/x/../api//studies/a%2Fb", "path": ""})["path"]
     '/api/studies/a%2Fb'
     """
     raw_path = scope.get("raw_path") or quote(scope["path"]).encode()

@@ -15,8 +15,8 @@ from typing import TypeVar
 from starlette.concurrency import run_in_threadpool
 
 from ..errors import StoreFailed, UnknownStudy
-from ..log.journal import acting_as
-from ..log.locks import hurry
+from ..log.journal import acting_in_journal
+from ..log.locks import hurry_locks
 from ..log.store import Store
 from ..study import Study
 from .event_stream import EventStream
@@ -98,7 +98,7 @@ class ServedStudies:
             raise _busy(f"{WRITES} writes are already waiting")
         self._writes += 1
         try:
-            future = self._writers.submit(acting_as(agent)(act))
+            future = self._writers.submit(acting_in_journal(agent)(act))
             result = asyncio.wrap_future(future)
             await asyncio.wait([result], timeout=PATIENCE)
             if future.cancel():  # it has not begun
@@ -115,7 +115,7 @@ class ServedStudies:
         """
         self._ended = True
         self._writers.shutdown(wait=False, cancel_futures=True)
-        hurry()
+        hurry_locks()
 
     def writable_study(self, name: str) -> Study:
         """The study for asking and telling. It has its own ledger, which readers do not need."""

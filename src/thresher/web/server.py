@@ -33,8 +33,8 @@ from ..errors import InvalidInput, StoreFailed, ThresherError, UnknownStudy
 from ..log.store import Store
 from ..text.logs import log
 from . import api, pages
-from .refusals import SURPRISE, Refusal, refusal_of, refusal_of_malformed, reply
-from .request_checks import Access, CheckedApp, RareWarning, ip_of, unescape_slashes
+from .refusals import SURPRISE, Refusal, refusal_of, refusal_of_malformed, refusal_reply
+from .request_checks import Access, CheckedApp, RareWarning, request_ip, unescape_slashes
 from .served_studies import ServedStudies
 
 MOST = 4096  # connections, even if more descriptors are available
@@ -53,7 +53,7 @@ class Connection(H11Protocol):
         self._timeout = self._start_timeout()
         # otherwise, the second write of a reply waits 40 ms for the client's delayed acknowledgement of the first
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if len(self.connections) > most_connections():
+        if len(self.connections) > most_server_connections():
             TOO_MANY.log(f"{len(self.connections):,} connections: idle ones are closed to make room")
             connections: set[Any] = self.connections
             idle = [connection for connection in connections if not connection.is_answering]
@@ -89,7 +89,7 @@ class Connection(H11Protocol):
         return self.loop.call_later(HEAD, self.transport.abort)
 
 
-def most_connections() -> int:
+def most_server_connections() -> int:
     """As many connections as this process may open files, without those that stores, logs and files need."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return MOST if files == resource.RLIM_INFINITY else max(1, min(MOST, files - max(RESERVED, files // 8)))
@@ -118,8 +118,8 @@ def create_app(served: ServedStudies, access: Access) -> CheckedApp:
         docs_url=None,  # FastAPI's pages load scripts from another host
         redoc_url=None,
     )
-    app.include_router(api.router(served))
-    app.include_router(pages.router(served, write=access.may_write))
+    app.include_router(api.api_router(served))
+    app.include_router(pages.pages_router(served, write=access.may_write))
 
     @app.exception_handler(ThresherError)
     def library_error(request: Request, error: ThresherError) -> Response:
@@ -156,7 +156,7 @@ def create_app(served: ServedStudies, access: Access) -> CheckedApp:
 
 
 def _error_reply(request: Request, refusal: Refusal) -> Response:
-    return reply(refusal, request.scope, is_page=not request.url.path.startswith("/api/"))
+    return refusal_reply(refusal, request.scope, is_page=not request.url.path.startswith("/api/"))
 
 
 # Starting the server.
@@ -185,7 +185,7 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
     With ``write`` it then gets the address with the write token. ``reader`` is the same store, opened a second time, so
     that no reader waits for a writer.
     """
-    token, write_token = checked_tokens(options)
+    token, write_token = checked_server_tokens(options)
     names = [checked_host_name(name) for name in options.allowed]
     family, address = resolve_host(options.host)
     if is_any_address(address) and not names:
@@ -194,7 +194,7 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
     tls = tls_context(options)
     with _listening_socket(family, options.host, address, options.port) as listener:
         bound = listener.getsockname()[1]
-        hosts = host_headers(options.host, bound, names) | host_headers(address, bound, names)
+        hosts = server_host_headers(options.host, bound, names) | server_host_headers(address, bound, names)
         cookie, served = f"thresher-{bound}", ServedStudies(store, reader)
         app = create_app(served, Access(token, hosts, write_token, cookie, secure=tls is not None))
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # it would log every stream that it ends when it stops
@@ -253,19 +253,19 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def checked_tokens(options: Options) -> tuple[str, str | None]:
+def checked_server_tokens(options: Options) -> tuple[str, str | None]:
     """The read token and, with ``write``, the write token. Tokens that were not chosen are random."""
-    token = checked_token(options.token)
+    token = checked_server_token(options.token)
     if not options.write:
         return token, None
-    write_token = checked_token(options.write_token, "--write-token")
+    write_token = checked_server_token(options.write_token, "--write-token")
     if write_token == token:
         remedy = "choose another --write-token; without it, a random one is made"
         raise InvalidInput("the two tokens", rule="must differ", remedy=remedy)
     return token, write_token
 
 
-def checked_token(token: str | None, option: str = "--token") -> str:
+def checked_server_token(token: str | None, option: str = "--token") -> str:
     """Check a chosen token, or make a random one."""
     if token is None:
         return secrets.token_urlsafe(24)
@@ -305,30 +305,30 @@ def checked_host_name(name: str) -> str:
     return name
 
 
-def host_headers(host: str, port: int, allowed: Iterable[str]) -> set[str]:
+def server_host_headers(host: str, port: int, allowed: Iterable[str]) -> set[str]:
     """The Host headers that name this server.
 
-    >>> sorted(host_headers("127.0.0.1", 8000, ["box"]))
+    >>> sorted(server_host_headers("127.0.0.1", 8000, ["box"]))
     ['127.0.0.1:8000', '[::1]:8000', 'box', 'box:8000', 'localhost:8000']
-    >>> sorted(host_headers("0.0.0.0", 80, ["Box"]) - host_headers("127.0.0.1", 80, []))
+    >>> sorted(server_host_headers("0.0.0.0", 80, ["Box"]) - server_host_headers("127.0.0.1", 80, []))
     ['box', 'box:80']
-    >>> sorted(host_headers("10.0.0.5", 80, []) - host_headers("127.0.0.1", 80, []))
+    >>> sorted(server_host_headers("10.0.0.5", 80, []) - server_host_headers("127.0.0.1", 80, []))
     ['10.0.0.5', '10.0.0.5:80']
     """
-    own = {"127.0.0.1", "localhost", "[::1]"} | (set() if is_any_address(host) else {url_host(host)})
+    own = {"127.0.0.1", "localhost", "[::1]"} | (set() if is_any_address(host) else {server_url_host(host)})
     headers = {f"{name}:{port}" for name in own} | (own if port == 80 else set())
     for name in allowed:
-        headers |= {name, with_port(name, port)}
+        headers |= {name, server_with_port(name, port)}
     return {header.lower() for header in headers}
 
 
-def url_host(host: str) -> str:
+def server_url_host(host: str) -> str:
     """An address as written in a URL.
 
-    >>> url_host("::1"), url_host("127.0.0.1")
+    >>> server_url_host("::1"), server_url_host("127.0.0.1")
     ('[::1]', '127.0.0.1')
     """
-    ip = ip_of(host)
+    ip = request_ip(host)
     return f"[{host}]" if ip and ip.version == 6 else host
 
 
@@ -338,7 +338,7 @@ def is_any_address(address: str) -> bool:
     >>> is_any_address("0.0.0.0"), is_any_address("::"), is_any_address("127.0.0.1"), is_any_address("box")
     (True, True, False, False)
     """
-    ip = ip_of(address)
+    ip = request_ip(address)
     return ip is not None and (getattr(ip, "ipv4_mapped", None) or ip).is_unspecified
 
 
@@ -348,7 +348,7 @@ def is_loopback(address: str) -> bool:
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("10.0.0.5")
     (True, True, False, False)
     """
-    ip = ip_of(address)
+    ip = request_ip(address)
     return ip is not None and ip.is_loopback
 
 
@@ -358,10 +358,10 @@ def printed_host(host: str, address: str, port: int, names: list[str]) -> str:
     >>> printed_host("0", "0.0.0.0", 80, ["box:8000"]), printed_host("::1", "::1", 9000, [])
     ('box:8000', '[::1]:9000')
     """
-    return with_port(names[0] if is_any_address(address) else url_host(host), port)
+    return server_with_port(names[0] if is_any_address(address) else server_url_host(host), port)
 
 
-def with_port(name: str, port: int) -> str:
+def server_with_port(name: str, port: int) -> str:
     """A name with this port, unless it already has one."""
     return name if re.search(r":\d+$", name) else f"{name}:{port}"
 
@@ -384,4 +384,4 @@ def _listening_socket(family: socket.AddressFamily, host: str, address: str, por
         remedy = "choose another --port, or 0 for any free one"
         if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
             remedy = "give --host an address of this machine"
-        raise InvalidInput("address", f"{url_host(host)}:{port}", rule, remedy) from None
+        raise InvalidInput("address", f"{server_url_host(host)}:{port}", rule, remedy) from None

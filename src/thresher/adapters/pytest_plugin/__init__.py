@@ -40,9 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARK)
     if any(config.getoption(name) is not None for name in ("thresher", "thresher_seed")):
-        from .plugin import start
+        from .plugin import start_plugin
 
-        start(config)
+        start_plugin(config)
         return
     for name in (*OPTIONS, "study-seed"):
         if config.getoption(f"--thresher-{name}") is not None:
@@ -55,6 +55,6 @@ def thresher_pull(request: pytest.FixtureRequest) -> "ThresherPull":
 
     Without --thresher, the test runs once, with a seed drawn at random.
     """
-    from .repeating import pull_of
+    from .repeating import repeated_pull
 
-    return pull_of(request.node)
+    return repeated_pull(request.node)

@@ -17,24 +17,24 @@ from _pytest.terminal import TerminalReporter
 from ...core.verdict import Verdict
 from ...errors import StoreFailed, ThresherError
 from ...text.phrasing import plural
-from ...text.quantities import percent
+from ...text.quantities import percent_text
 from . import repeating, reports
-from .repeating import interruption, run_once, tear_down
+from .repeating import repeat_once, repeated_interruption, tear_down_repeated
 from .reports import Progress
-from .session_options import Bar, Options, bars, options_of, seed_of
+from .session_options import Bar, Options, session_bars, session_options, session_seed
 from .studies import Ask, Result, SessionStudies
 
 OPEN_LEFT = 8  # the exit code if tests are left open and --thresher-open is fail
 SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
-def start(config: pytest.Config) -> None:
+def start_plugin(config: pytest.Config) -> None:
     """Register the hooks that the options ask for."""
-    seed = seed_of(config)
+    seed = session_seed(config)
     if seed is not None and config.getoption("thresher") is not None:
         rule = "runs tests once, so it cannot be used with --thresher; leave one out"
         raise pytest.UsageError(f"--thresher-seed: {rule}")
-    loop = _loop(config, options_of(config)) if seed is None else SeededOnce(seed)
+    loop = _loop(config, session_options(config)) if seed is None else SeededOnce(seed)
     config.pluginmanager.register(repeating.RunHooks(), "thresher-runs")
     config.pluginmanager.register(loop, "thresher-loop")
 
@@ -63,7 +63,7 @@ class SeededOnce:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        with repeating.seeded(item.config, self.seed):
+        with repeating.seeded_run(item.config, self.seed):
             return (yield)
 
 
@@ -102,7 +102,7 @@ class StudySession:
             hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
 
     def pytest_report_header(self) -> str:
-        confidence = percent(self.options.confidence, exact=True)
+        confidence = percent_text(self.options.confidence, exact=True)
         return f"thresher: which tests reach {self.options.bar}? Confidence {confidence}"
 
     @pytest.hookimpl(tryfirst=True)
@@ -111,14 +111,14 @@ class StudySession:
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        reports.add_to_junit(self.config, report)
+        reports.add_report_to_junit(self.config, report)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         are_open = any(result.status == "open" for result in self.results)
         if are_open and self.options.open_fails and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = OPEN_LEFT
         if self.results and os.environ.get(SUMMARY):
-            text = reports.to_markdown(self.results, self.verdicts, self.options)
+            text = reports.report_to_markdown(self.results, self.verdicts, self.options)
             try:
                 with Path(os.environ[SUMMARY]).open("a", encoding="utf-8") as file:
                     file.write(text)
@@ -128,7 +128,7 @@ class StudySession:
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         if self.results:
-            reports.write(terminalreporter, self.results, self.verdicts, self.options)
+            reports.write_report(terminalreporter, self.results, self.verdicts, self.options)
 
     def pytest_unconfigure(self) -> None:
         if self.studies is not None:
@@ -153,29 +153,29 @@ class SingleProcess:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._bars = bars(session.items, self._study_session.options)
+        self._bars = session_bars(session.items, self._study_session.options)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
         option = session.config.option
         if option.collectonly or getattr(option, "setuponly", False):
             return None
-        refuse_errors(session)
+        refuse_collection_errors(session)
         ordinary, arms = ordinary_and_arms(session.items)
         # the version is computed before tests load more modules
-        version = fingerprint(session.config, session.items) if self._study_session.options.storage else ""
+        version = plugin_fingerprint(session.config, session.items) if self._study_session.options.storage else ""
         run_ordinary(session, ordinary)
         studies = self._study_session.begin({nodeid: self._bars[item] for nodeid, item in arms.items()}, version)
-        with store_explained():
+        with plugin_store_explained():
             try:
-                run_arms(session, arms, studies)
+                run_plugin_arms(session, arms, studies)
             finally:
                 self._study_session.report(arms)
         stop_if_asked(session)
         return True
 
 
-def run_arms(session: pytest.Session, items: dict[str, pytest.Item], studies: SessionStudies) -> None:
+def run_plugin_arms(session: pytest.Session, items: dict[str, pytest.Item], studies: SessionStudies) -> None:
     """Run tests until the studies are done, the time is over or pytest is to stop."""
     order = {nodeid: position for position, nodeid in enumerate(items)}
     try:
@@ -184,7 +184,7 @@ def run_arms(session: pytest.Session, items: dict[str, pytest.Item], studies: Se
             if studies.failed_enough:
                 break
     finally:
-        studies.note_teardown_error(tear_down(session, None))
+        studies.note_teardown_error(tear_down_repeated(session, None))
 
 
 def _is_over(session: pytest.Session, studies: SessionStudies) -> bool:
@@ -209,9 +209,9 @@ def _run_batch(
             begun += 1
             try:
                 item, isolation = items[ask.nodeid], studies.options.isolation
-                outcome = run_once(item, seed=ask.seed, number=ask.number, isolation=isolation)
+                outcome = repeat_once(item, seed=ask.seed, number=ask.number, isolation=isolation)
             except BaseException as error:  # Ctrl-C or pytest.exit: the run has begun
-                studies.drop_lost(ask, interruption(error))
+                studies.drop_lost(ask, repeated_interruption(error))
                 raise
             studies.tell(ask, outcome)
     finally:
@@ -222,7 +222,7 @@ def _run_batch(
 
 
 @contextlib.contextmanager
-def store_explained() -> Iterator[None]:
+def plugin_store_explained() -> Iterator[None]:
     """If the store fails, end pytest with one line, because rewards that cannot be written do not count."""
     try:
         yield
@@ -230,7 +230,7 @@ def store_explained() -> Iterator[None]:
         pytest.exit(f"--thresher-storage: {error}", returncode=pytest.ExitCode.INTERNAL_ERROR)
 
 
-def refuse_errors(session: pytest.Session) -> None:
+def refuse_collection_errors(session: pytest.Session) -> None:
     """Stop, as pytest does, if some tests could not be collected."""
     if session.testsfailed and not session.config.option.continue_on_collection_errors:
         raise session.Interrupted(f"{plural(session.testsfailed, 'error')} during collection")
@@ -273,7 +273,7 @@ def stop_if_asked(session: pytest.Session) -> None:
         raise session.Interrupted(session.shouldstop)
 
 
-def fingerprint(config: pytest.Config, items: Iterable[pytest.Item]) -> str:
+def plugin_fingerprint(config: pytest.Config, items: Iterable[pytest.Item]) -> str:
     """A digest of the code under test, because runs of different code are never counted together.
 
     It covers the files of the tests and of all modules below the root directory that are loaded after collection, and

@@ -21,7 +21,7 @@ from _pytest.runner import runtestprotocol
 
 from ...errors import InvalidInput, error_line
 from ...text.masking import masked
-from .session_options import Isolation, seed_of
+from .session_options import Isolation, session_seed
 
 # Seeds: each run draws different random numbers, and a run with the same seed draws the same numbers.
 
@@ -30,7 +30,7 @@ SEED = pytest.StashKey[int]()
 
 
 @contextmanager
-def seeded(config: pytest.Config, seed: int) -> Iterator[None]:
+def seeded_run(config: pytest.Config, seed: int) -> Iterator[None]:
     """Use this seed within the block."""
     config.stash[SEED] = seed
     randomly, hypothesis = _randomly_seed(config), _hypothesis_seed()
@@ -93,7 +93,7 @@ KEPT = pytest.StashKey[bool]()  # whether a folder of this test was kept
 WAITING = pytest.StashKey[deque[Path]]()
 
 
-def remove_old_folders(item: pytest.Item, *, failed: bool) -> None:
+def remove_repeated_folders(item: pytest.Item, *, failed: bool) -> None:
     """Remove the folders of runs that ended some time ago, but keep that of a test's first failed run."""
     folder = item.stash.get(FOLDER, None)
     if folder is None:
@@ -186,17 +186,17 @@ RUN = pytest.StashKey[Run]()
 FIRST = pytest.StashKey[dict[str, Any]]()
 
 
-def pull_of(item: pytest.Item) -> ThresherPull:
+def repeated_pull(item: pytest.Item) -> ThresherPull:
     """The item's current run; without --thresher, its only one."""
     pull = item.stash.get(PULL, None)
     if pull is None:
-        seed = seed_of(item.config)
+        seed = session_seed(item.config)
         pull = ThresherPull(item.nodeid, random.SystemRandom().getrandbits(32) if seed is None else seed, 1)
         item.stash[PULL] = pull
     return pull
 
 
-def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation) -> Outcome:
+def repeat_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation) -> Outcome:
     """Run the item once in this process. Reports are not logged.
 
     With isolation "function", the fixtures of its class, module and session stay set up; with "module", those of the
@@ -204,12 +204,12 @@ def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation)
 
     KeyboardInterrupt and `pytest.exit` pass through, and the caller drops the pull.
     """
-    earlier_error, is_first, run = tear_down(item.session, item), FIRST not in item.stash, Run()
+    earlier_error, is_first, run = tear_down_repeated(item.session, item), FIRST not in item.stash, Run()
     _reset(item)
     item.stash[PULL], item.stash[RUN] = ThresherPull(item.nodeid, seed, number, run), run
     began, process = time.perf_counter(), os.getpid()
     try:
-        with collected_reports(item.config, run, is_first=is_first), seeded(item.config, seed):
+        with collect_repeated_reports(item.config, run, is_first=is_first), seeded_run(item.config, seed):
             item.ihook.pytest_runtest_protocol(item=item, nextitem=_next_node(item, isolation))
     finally:
         if os.getpid() != process:  # the test forked, and this is the child, which must not run the other tests
@@ -219,9 +219,9 @@ def run_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation)
     outcome = _outcome(run)._replace(seconds=time.perf_counter() - began, earlier_error=earlier_error)
     if any(report.when == "setup" and report.failed for report in run.reports):
         # pytest keeps the error of a shared fixture: tear it down, so that the next run sets it up again
-        error = tear_down(item.session, None)
+        error = tear_down_repeated(item.session, None)
         outcome = outcome if error is None else outcome._replace(failure=f"{outcome.failure}; in teardown: {error}")
-    remove_old_folders(item, failed=outcome.traceback is not None)
+    remove_repeated_folders(item, failed=outcome.traceback is not None)
     return outcome
 
 
@@ -283,7 +283,7 @@ class RunHooks:
                 numpy.set_state(numpy_state)
 
 
-def tear_down(session: pytest.Session, item: pytest.Item | None) -> str | None:
+def tear_down_repeated(session: pytest.Session, item: pytest.Item | None) -> str | None:
     """Tear down the fixtures that the item does not need, or all of them. Returns the error, if there is one."""
     try:
         getattr(session, SETUP_STATE).teardown_exact(item)
@@ -294,7 +294,7 @@ def tear_down(session: pytest.Session, item: pytest.Item | None) -> str | None:
     return None
 
 
-def interruption(error: BaseException) -> str:
+def repeated_interruption(error: BaseException) -> str:
     """Why a run that raised this error has no outcome."""
     return f"interrupted by {type(error).__name__}"
 
@@ -328,7 +328,7 @@ def _reset(item: pytest.Item) -> None:
 
 
 @contextmanager
-def collected_reports(config: pytest.Config, run: Run, *, is_first: bool) -> Iterator[None]:
+def collect_repeated_reports(config: pytest.Config, run: Run, *, is_first: bool) -> Iterator[None]:
     """Collect the reports that subtests log, and ignore warnings except those of a test's first run."""
     hook = config.hook
     logging = _replaced(hook.pytest_runtest_logreport, lambda arguments: run.subtests.append(arguments["report"]))

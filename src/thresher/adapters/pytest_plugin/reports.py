@@ -16,9 +16,9 @@ from _pytest.terminal import TerminalReporter
 
 from ...core.sentences import claim_sentence, origin_sentence, remaining_in_sentence, spent_sentence
 from ...core.verdict import Verdict
-from ...text.escapes import markdown, visible
+from ...text.escapes import escaped_markdown, escaped_visible
 from ...text.phrasing import plural
-from ...text.quantities import duration, number, percent
+from ...text.quantities import duration_text, number_text, percent_text
 from .session_options import Bar, Options
 from .studies import SKIPPED, Result, SessionStudies
 
@@ -57,8 +57,8 @@ class Longrepr(TerminalRepr):
     """The first traceback of a test, and a sentence about all its runs."""
 
     def __init__(self, result: Result, path: str, line: int | None) -> None:
-        self.text = traceback(result)
-        self.reprcrash = ReprFileLocation(path, line or 0, sentence(result))
+        self.text = report_traceback(result)
+        self.reprcrash = ReprFileLocation(path, line or 0, report_sentence(result))
 
     def toterminal(self, tw: TerminalWriter) -> None:
         for line in self.text.splitlines():
@@ -100,7 +100,7 @@ def status_of(report: pytest.TestReport) -> tuple[str, str, str] | None:
     return FLAKY.get(result.status, WORDS[result.status]) if result.flaky else WORDS[result.status]
 
 
-def add_to_junit(config: pytest.Config, report: pytest.TestReport) -> None:
+def add_report_to_junit(config: pytest.Config, report: pytest.TestReport) -> None:
     """Add ``<flakyFailure>`` to the test case of a test that had both outcomes and did not fail."""
     result: Result | None = getattr(report, "thresher", None)
     if result is None or not result.flaky or result.status in BAD:
@@ -112,33 +112,33 @@ def add_to_junit(config: pytest.Config, report: pytest.TestReport) -> None:
         return
     first = result.tally.first
     kind = (first.raised if first is not None else None) or "failed"
-    flaky = ET.Element("flakyFailure", message=bin_xml_escape(sentence(result)), type=bin_xml_escape(kind))
-    ET.SubElement(flaky, "stackTrace").text = bin_xml_escape(traceback(result))
+    flaky = ET.Element("flakyFailure", message=bin_xml_escape(report_sentence(result)), type=bin_xml_escape(kind))
+    ET.SubElement(flaky, "stackTrace").text = bin_xml_escape(report_traceback(result))
     xml.node_reporter(report).append(flaky)
 
 
-def sentence(result: Result) -> str:
+def report_sentence(result: Result) -> str:
     """The result of a test in one sentence."""
     first, row = result.tally.first, result.row
     if result.status == "error":
         return row.reason or (result.tally.errors[0] if result.tally.errors else "no reward")
-    rate = "no result" if row.mean is None else f"pass rate {percent(row.mean)}"
+    rate = "no result" if row.mean is None else f"pass rate {percent_text(row.mean)}"
     message = "" if first is None or not first.message else f": {first.message}"
     return f"{rate} in {plural(row.seen, 'run')}; the bar is {result.bar}{message}"
 
 
-def traceback(result: Result) -> str:
+def report_traceback(result: Result) -> str:
     """The first traceback of a test, and the command that runs it again."""
     tally, parts = result.tally, list[str]()
     if tally.first is not None and tally.first.traceback:
         parts.append(tally.first.traceback.rstrip())
-    parts += tally.errors or ([sentence(result)] if result.status == "error" else [])
-    if (command := rerun(result)) is not None:
+    parts += tally.errors or ([report_sentence(result)] if result.status == "error" else [])
+    if (command := report_rerun(result)) is not None:
         parts.append(f"Run it again with the seed that failed:\n    {command}")
-    return "\n\n".join(parts) or sentence(result)
+    return "\n\n".join(parts) or report_sentence(result)
 
 
-def rerun(result: Result) -> str | None:
+def report_rerun(result: Result) -> str | None:
     """The command that runs a test with the seed with which it first failed."""
     seed = result.tally.seed
     return None if seed is None else f"pytest {shlex.quote(result.nodeid)} --thresher-seed {seed}"
@@ -153,8 +153,8 @@ def _properties(result: Result) -> list[tuple[str, object]]:
         "runs": result.runs,
         "status": result.status,
         "flaky": str(result.flaky).lower(),
-        "at_least": number(result.bar.at_least, exact=True),
-        "tolerance": number(result.bar.tolerance, exact=True),
+        "at_least": number_text(result.bar.at_least, exact=True),
+        "tolerance": number_text(result.bar.tolerance, exact=True),
         "certified": str(row.certified).lower(),
         "seed": result.tally.seed,
     }
@@ -173,36 +173,36 @@ MOST = 100  # tracebacks in Markdown, because CI services limit the size of a pa
 ORDER = list(WORDS)
 
 
-def state(result: Result) -> str:
+def report_state(result: Result) -> str:
     """A test's status in words."""
     flaky = {"reaches": ", but flaky", "open": ", flaky"}.get(result.status, "") if result.flaky else ""
     return f"{result.status}{flaky}"
 
 
-def notable(results: Sequence[Result]) -> list[Result]:
+def notable_reports(results: Sequence[Result]) -> list[Result]:
     """The tests that do not plainly reach the bar, the worst first, and flaky ones before others."""
     doubtful = [result for result in results if result.status != "reaches" or result.flaky]
     return sorted(doubtful, key=lambda result: (ORDER.index(result.status), not result.flaky, result.row.mean or 0.0))
 
 
-def abridged(results: Sequence[Result]) -> tuple[list[Result], int]:
+def abridged_reports(results: Sequence[Result]) -> tuple[list[Result], int]:
     """The notable tests, with only a few of the open ones that never failed, and how many of these are left out."""
-    rows = notable(results)
+    rows = notable_reports(results)
     plain = [result for result in rows if result.status == "open" and not (result.tally.first or result.tally.failures)]
     hidden = {result.nodeid for result in plain[FEW:]}
     return [result for result in rows if result.nodeid not in hidden], len(hidden)
 
 
-def cells(result: Result) -> tuple[str, ...]:
+def report_cells(result: Result) -> tuple[str, ...]:
     """A row of the table."""
     row = result.row
     wording = result.bar.wording
     mean = "" if row.mean is None else wording.estimate(row.mean)
-    words = ", ".join(filter(None, [state(result), row.qualifier if row.certified else ""]))
+    words = ", ".join(filter(None, [report_state(result), row.qualifier if row.certified else ""]))
     return words, mean, wording.span(row.low, row.high), f"{result.runs:,}", result.nodeid
 
 
-def answer(results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> str:
+def report_answer(results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> str:
     """How many tests reach the bar, miss it and are open, and how many runs that took."""
     count = Counter[str](result.status for result in results)
     flaky = Counter[str](result.status for result in results if result.flaky)
@@ -222,12 +222,12 @@ def _missed(count: Counter[str]) -> str:
     return f"{count['misses']:,} {'misses' if count['misses'] == 1 else 'miss'} it"
 
 
-def left_out(hidden: int) -> str:
+def report_left_out(hidden: int) -> str:
     """The note about tests that the table does not show."""
     return f"and {plural(hidden, 'more test')} that {'is' if hidden == 1 else 'are'} open and never failed"
 
 
-def guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
+def report_guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
     """The guarantees, the origin of the outcomes, and what would help open tests."""
     for verdict in verdicts:
         certified = any(row.certified for row in verdict.rows)
@@ -237,39 +237,41 @@ def guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
             yield text
         yield from verdict.hints
     if len(verdicts) > 1 and options.guarantee == "all":
-        yield f"Together, they hold with a probability of at least {percent(options.confidence, exact=True)}."
+        yield f"Together, they hold with a probability of at least {percent_text(options.confidence, exact=True)}."
 
 
-def write(tr: TerminalReporter, results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> None:
+def write_report(
+    tr: TerminalReporter, results: Sequence[Result], verdicts: Sequence[Verdict], options: Options
+) -> None:
     """The summary on the terminal: quiet with -q, every test in the table with -v."""
     verbosity, style = tr.verbosity, tr.config.getoption("tbstyle", "auto")
-    rows, hidden = (list(results), 0) if verbosity > 0 else abridged(results)
+    rows, hidden = (list(results), 0) if verbosity > 0 else abridged_reports(results)
     tr.ensure_newline()  # end the line of progress here, not below our title
     if verbosity >= -1:
         if style != "no":
             _tracebacks(tr, results)
         tr.section("thresher", sep="=")
         if rows:
-            _table(tr, [HEADS, *map(cells, rows)])
+            _table(tr, [HEADS, *map(report_cells, rows)])
         if hidden:
-            tr.write_line(f"{left_out(hidden)}; -v shows them")
-        for result in notable(results):
-            if style == "no" and result.status != "skipped" and (command := rerun(result)) is not None:
-                tr.write_line(f"rerun: {visible(command)}")
-    tr.write_line(answer(results, verdicts, options), bold=True)
+            tr.write_line(f"{report_left_out(hidden)}; -v shows them")
+        for result in notable_reports(results):
+            if style == "no" and result.status != "skipped" and (command := report_rerun(result)) is not None:
+                tr.write_line(f"rerun: {escaped_visible(command)}")
+    tr.write_line(report_answer(results, verdicts, options), bold=True)
     if verbosity >= -1:
-        for line in guarantees(verdicts, options):
-            tr.write_line(visible(line))
+        for line in report_guarantees(verdicts, options):
+            tr.write_line(escaped_visible(line))
 
 
 def _tracebacks(tr: TerminalReporter, results: Sequence[Result]) -> None:
     """The first traceback of each flaky test. pytest itself shows those of tests that failed."""
-    flaky = [result for result in notable(results) if result.flaky and result.status not in BAD]
+    flaky = [result for result in notable_reports(results) if result.flaky and result.status not in BAD]
     if flaky:
         tr.section("FLAKY", sep="=")
     for result in flaky:
         tr.section(result.nodeid, sep="_", red=True)
-        tr.write_line(traceback(result))
+        tr.write_line(report_traceback(result))
         for title, text in result.tally.first.sections if result.tally.first is not None else []:
             tr.section(title, sep="-")
             tr.write_line(text.rstrip())
@@ -279,27 +281,31 @@ def _table(tr: TerminalReporter, lines: list[tuple[str, ...]]) -> None:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for words, *numbers, name in lines:  # names are long, so they come last, as in pytest's own --durations
         middle = "  ".join(text.rjust(width) for text, width in zip(numbers, widths[1:-1], strict=True))
-        tr.write_line(visible(f"{words.ljust(widths[0])}  {middle}  {name}"))
+        tr.write_line(escaped_visible(f"{words.ljust(widths[0])}  {middle}  {name}"))
 
 
-def to_markdown(results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> str:
+def report_to_markdown(results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> str:
     """The summary for the page of a CI service."""
     lines = [f"### thresher: which tests reach {options.bar}?", ""]
-    rows, hidden = abridged(results)
+    rows, hidden = abridged_reports(results)
     if rows:
         lines += [f"| {' | '.join(HEADS)} |", "|---|---:|---|---:|---|"]
-        lines += [f"| {' | '.join(map(markdown, cells(result)))} |" for result in rows]
+        lines += [f"| {' | '.join(map(escaped_markdown, report_cells(result)))} |" for result in rows]
         lines.append("")
     if hidden:
-        lines += [f"{left_out(hidden)}.", ""]
+        lines += [f"{report_left_out(hidden)}.", ""]
     failed = [result for result in rows if result.tally.first is not None and result.status != "skipped"]
     for result in failed[:MOST]:
-        fence = max(re.findall("`+", traceback(result)), default="") + "```"
-        summary = f"<summary>{markdown(f'{result.nodeid}: {sentence(result)}')}</summary>"
-        lines += ["<details>", summary, "", fence, traceback(result), fence, "", "</details>", ""]
+        fence = max(re.findall("`+", report_traceback(result)), default="") + "```"
+        summary = f"<summary>{escaped_markdown(f'{result.nodeid}: {report_sentence(result)}')}</summary>"
+        lines += ["<details>", summary, "", fence, report_traceback(result), fence, "", "</details>", ""]
     if len(failed) > MOST:
         lines += [f"Tracebacks of {len(failed) - MOST:,} more tests are in the log.", ""]
-    lines += [f"**{answer(results, verdicts, options)}**", "", *map(markdown, guarantees(verdicts, options))]
+    lines += [
+        f"**{report_answer(results, verdicts, options)}**",
+        "",
+        *map(escaped_markdown, report_guarantees(verdicts, options)),
+    ]
     return "\n".join([*lines, "", ""])
 
 
@@ -327,11 +333,11 @@ class Progress:
         reach = f"{count['reaches']:,} {'reaches' if count['reaches'] == 1 else 'reach'} the bar"
         states = f"{reach}, {_missed(count)}, {count['open']:,} open"
         elapsed, left = now - self._began, studies.left
-        line = f"thresher: {plural(studies.runs, 'run')}, {states}, {duration(elapsed)}"
+        line = f"thresher: {plural(studies.runs, 'run')}, {states}, {duration_text(elapsed)}"
         if left:
             pace = elapsed / studies.runs
             left = math.ceil(min(left, max(0.0, studies.until - now) / pace))
-            line += f"; {remaining_in_sentence(left, noun='run')}, {duration(left * pace)}"
+            line += f"; {remaining_in_sentence(left, noun='run')}, {duration_text(left * pace)}"
         if self._live:
             self._tr.rewrite(line, erase=True)
         else:

@@ -26,10 +26,16 @@ from typing import Any, NamedTuple
 import pytest
 from xdist.scheduler import LoadScheduling
 
-from .plugin import StudySession, fingerprint, ordinary_and_arms, refuse_errors, store_explained
-from .repeating import Outcome, interruption, run_once, tear_down
+from .plugin import (
+    StudySession,
+    ordinary_and_arms,
+    plugin_fingerprint,
+    plugin_store_explained,
+    refuse_collection_errors,
+)
+from .repeating import Outcome, repeat_once, repeated_interruption, tear_down_repeated
 from .reports import Collected
-from .session_options import Bar, Options, bars
+from .session_options import Bar, Options, session_bars
 from .studies import Ask, SessionStudies
 
 HELLO, LAST = -1, -2  # serial numbers of two other answers: the collected tests, and an error in the last teardown
@@ -48,8 +54,8 @@ class Worker:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Run what the controller asks for, until it ends this worker."""
         for item in session.items:
-            setattr(item, "_nodeid", nodeid_of(item))  # noqa: B010 - pytest declares it nowhere
-        self._send(HELLO, describe(session, self._options))
+            setattr(item, "_nodeid", scheduled_nodeid(item))  # noqa: B010 - pytest declares it nowhere
+        self._send(HELLO, describe_for_scheduler(session, self._options))
         self._interactor.channel.setcallback(self._receive, endmarker=("shutdown", {}))
         try:
             while (run := self._runs.get()) is not None:
@@ -60,7 +66,7 @@ class Worker:
             self._stopped = True
             while not self._runs.empty() and (run := self._runs.get()) is not None:
                 self._send(run[0], None)
-        self._send(LAST, tear_down(session, None))
+        self._send(LAST, tear_down_repeated(session, None))
         return True
 
     def _receive(self, command: tuple[str, dict[str, Any]]) -> None:
@@ -85,31 +91,31 @@ class Worker:
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
             return Outcome()
         try:
-            return run_once(item, seed=seed, number=number, isolation=self._options.isolation)
+            return repeat_once(item, seed=seed, number=number, isolation=self._options.isolation)
         except BaseException as error:  # Ctrl-C or pytest.exit: the run has begun
-            self._send(serial, interruption(error))
+            self._send(serial, repeated_interruption(error))
             raise
 
     def _send(self, serial: int, answer: object) -> None:
         self._interactor.sendevent("runtest_protocol_complete", item_index=serial, duration=json.dumps(answer))
 
 
-def nodeid_of(item: pytest.Item) -> str:
+def scheduled_nodeid(item: pytest.Item) -> str:
     """The node id without the group that ``--dist loadgroup`` appends to it before pytest 9.2."""
-    return item.nodeid.removesuffix(f"@{group_of(item)}")
+    return item.nodeid.removesuffix(f"@{scheduled_group(item)}")
 
 
-def group_of(item: pytest.Item) -> str | None:
+def scheduled_group(item: pytest.Item) -> str | None:
     """The group that the test's markers name, read as xdist reads them. It is for ``--dist loadgroup``."""
     marks = list(item.iter_markers("xdist_group")) if item.config.getoption("loadgroup", False) else []
     names = {str(mark.args[0] if mark.args else mark.kwargs.get("name", "default")) for mark in marks}
     return "_".join(sorted(names)) or None
 
 
-def describe(session: pytest.Session, options: Options) -> dict[str, Any]:
+def describe_for_scheduler(session: pytest.Session, options: Options) -> dict[str, Any]:
     """The tests as the controller needs to know them, ready for JSON."""
     try:
-        bar_of = bars(session.items, options)
+        bar_of = session_bars(session.items, options)
     except pytest.UsageError as error:
         return {"error": str(error), "tests": [], "ordinary": []}
     ordinary, arms = ordinary_and_arms(session.items)
@@ -117,12 +123,12 @@ def describe(session: pytest.Session, options: Options) -> dict[str, Any]:
 
     def collected(item: pytest.Item) -> Collected:
         place = (*item.location, str(item.path), list(item.keywords))
-        return Collected(item.nodeid, positions[item], bar_of[item], group_of(item), *place)
+        return Collected(item.nodeid, positions[item], bar_of[item], scheduled_group(item), *place)
 
     return {
         "tests": [collected(item) for item in arms.values()],
         "ordinary": [(item.nodeid, positions[item]) for item in ordinary],
-        "version": fingerprint(session.config, session.items) if options.storage else "",
+        "version": plugin_fingerprint(session.config, session.items) if options.storage else "",
     }
 
 
@@ -253,7 +259,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
         self.studies = self._start(hello)
         self._begun = True
         for test in hello["tests"]:
-            scope = scope_of(test.nodeid, test.group, dist=self.config.getvalue("dist"))
+            scope = scheduled_scope(test.nodeid, test.group, dist=self.config.getvalue("dist"))
             self._runs[test.nodeid] = WorkerRun(test.nodeid, test.position, scope)
         self._waiting.extend(WorkerRun(nodeid, position) for nodeid, position in hello["ordinary"])
 
@@ -368,12 +374,14 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
         self._waiting.clear()
 
 
-def scope_of(nodeid: str, group: str | None, *, dist: str) -> str | None:
+def scheduled_scope(nodeid: str, group: str | None, *, dist: str) -> str | None:
     """The test's scope with ``--dist loadfile``, ``loadscope`` or ``loadgroup``. One worker at a time runs its tests.
 
-    >>> scope_of("a.py::Test::one", None, dist="loadfile"), scope_of("a.py::Test::one", None, dist="loadscope")
-    ('a.py', 'a.py::Test')
-    >>> scope_of("a.py::one", "database", dist="loadgroup"), scope_of("a.py::one", None, dist="load")
+    >>> scheduled_scope("a.py::Test::one", None, dist="loadfile")
+    'a.py'
+    >>> scheduled_scope("a.py::Test::one", None, dist="loadscope")
+    'a.py::Test'
+    >>> scheduled_scope("a.py::one", "database", dist="loadgroup"), scheduled_scope("a.py::one", None, dist="load")
     ('database', None)
     """
     if dist == "loadfile":
@@ -404,7 +412,7 @@ class Controller:
     @pytest.hookimpl(wrapper=True, trylast=True)  # within the terminal's, which ends the line of results
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, Any, Any]:
         """Log one report for each test, whatever ends the loop of xdist."""
-        with store_explained():
+        with plugin_store_explained():
             try:
                 result = yield
             except BaseException:
@@ -421,7 +429,7 @@ class Controller:
     def _start(self, hello: dict[str, Any]) -> SessionStudies:
         """Create the studies."""
         session: Any = self._study_session.config.pluginmanager.get_plugin("session")
-        refuse_errors(session)
+        refuse_collection_errors(session)
         if hello.get("error"):
             raise pytest.UsageError(hello["error"])
         self._tests = {test.nodeid: test for test in hello["tests"]}

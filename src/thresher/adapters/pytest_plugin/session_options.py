@@ -10,7 +10,7 @@ from ...core.checks import MAX_SECONDS
 from ...core.parameters import MAX_SEED, Guarantee
 from ...core.sentences import Wording, tolerance_in_sentence
 from ...errors import shown
-from ...text.phrasing import either
+from ...text.phrasing import either_phrase
 from ...text.quantities import DURATIONS, PERCENT, read_quantity, read_seconds
 
 Isolation = Literal["function", "module", "session"]
@@ -51,16 +51,16 @@ class Options(NamedTuple):
     maxfail: int = 0  # pytest's own option; 0: no limit
 
 
-def options_of(config: pytest.Config) -> Options:
+def session_options(config: pytest.Config) -> Options:
     """Read and check the options; raise `pytest.UsageError` if one is wrong."""
     return Options(
-        bar=bar_of(
+        bar=session_bar(
             "--thresher", config.getoption("thresher"), "--thresher-tolerance", _text(config, "tolerance") or 0.0
         ),
         budget=_read(config, "budget", _whole, None),
         seconds=_read(config, "for", _seconds, None),
         guarantee=_choice(config, "guarantee", "all", "rate"),
-        confidence=_read(config, "confidence", share, 0.95),
+        confidence=_read(config, "confidence", session_share, 0.95),
         isolation=_choice(config, "isolation", *get_args(Isolation)),
         open_fails=_choice(config, "open", "pass", "fail") == "fail",
         storage=_text(config, "storage"),
@@ -69,12 +69,12 @@ def options_of(config: pytest.Config) -> Options:
     )
 
 
-def seed_of(config: pytest.Config) -> int | None:
+def session_seed(config: pytest.Config) -> int | None:
     """The seed of --thresher-seed."""
     return _seed(config, "--thresher-seed", MAX_RUN_SEED, "2³²")
 
 
-def bars(items: Iterable[pytest.Item], options: Options) -> dict[pytest.Item, Bar]:
+def session_bars(items: Iterable[pytest.Item], options: Options) -> dict[pytest.Item, Bar]:
     """The bar of every test, from its closest mark or from the command line."""
     return {item: _bar(item, options.bar) for item in items}
 
@@ -90,30 +90,30 @@ def _bar(item: pytest.Item, default: Bar) -> Bar:
         rule = "must name at_least or tolerance, as in thresher(0.9, tolerance=0.02)"
         raise pytest.UsageError(f"{item.nodeid}: the mark {written} {rule}")
     at_least, tolerance = ({**default._asdict(), **values}[name] for name in Bar._fields)
-    return bar_of(f"{item.nodeid}: at_least", at_least, f"{item.nodeid}: tolerance", tolerance)
+    return session_bar(f"{item.nodeid}: at_least", at_least, f"{item.nodeid}: tolerance", tolerance)
 
 
-def bar_of(name: str, at_least: object, tolerance_name: str, tolerance: object) -> Bar:
+def session_bar(name: str, at_least: object, tolerance_name: str, tolerance: object) -> Bar:
     """The bar, if both of its edges lie strictly between 0 and 1."""
-    bar = Bar(share(name, at_least), _number(tolerance_name, tolerance, "0.02 or 2%"))
+    bar = Bar(session_share(name, at_least), _number(tolerance_name, tolerance, "0.02 or 2%"))
     if not bar.tolerance >= 0:
-        refuse(tolerance_name, tolerance, "must not be negative")
+        refuse_session_option(tolerance_name, tolerance, "must not be negative")
     low, high = bar.wording.edges
     if not 0 < low <= high < 1:
         around = f"{bar.wording.amount(bar.at_least, exact=True)} ± {bar.wording.distance(bar.tolerance)}"
         room = min(bar.at_least, 1 - bar.at_least)
         is_in_points = 1 <= bar.tolerance < 100 * room
         remedy = f"write {bar.tolerance:g}%" if is_in_points else f"give less than {bar.wording.distance(room)}"
-        refuse(tolerance_name, tolerance, f"{around} must lie strictly between 0 and 100 %; {remedy}")
+        refuse_session_option(tolerance_name, tolerance, f"{around} must lie strictly between 0 and 100 %; {remedy}")
     return bar
 
 
-def share(name: str, value: object) -> float:
+def session_share(name: str, value: object) -> float:
     """A share strictly between 0 and 1."""
     parsed = _number(name, value, "0.95 or 95%")
     if not 0 < parsed < 1:
         remedy = "no number of runs can prove that a test always passes" if parsed == 1 else "write 0.95 or 95%"
-        refuse(name, value, f"must lie strictly between 0 and 1; {remedy}")
+        refuse_session_option(name, value, f"must lie strictly between 0 and 1; {remedy}")
     return parsed
 
 
@@ -122,11 +122,11 @@ def _number(name: str, value: object, example: str) -> float:
     parsed = read_quantity(value) if isinstance(value, str) else value
     is_number = isinstance(parsed, int | float) and not isinstance(parsed, bool) and math.isfinite(parsed)
     if not is_number or getattr(parsed, "unit", PERCENT) != PERCENT:
-        refuse(name, value, f"is not a number; write {example}")
+        refuse_session_option(name, value, f"is not a number; write {example}")
     return float(cast("float", parsed))
 
 
-def refuse(name: str, value: object, rule: str) -> NoReturn:
+def refuse_session_option(name: str, value: object, rule: str) -> NoReturn:
     """Raise a usage error of one line."""
     raise pytest.UsageError(f"{name} {shown(value)}: {rule}")
 
@@ -146,23 +146,23 @@ def _seed(config: pytest.Config, option: str, most: int, end: str) -> int | None
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most):
-        refuse(option, text, f"must be a whole number of at least 0 and below {end}")
+        refuse_session_option(option, text, f"must be a whole number of at least 0 and below {end}")
     return int(text)
 
 
 def _choice(config: pytest.Config, name: str, *words: str) -> Any:
     value = _text(config, name)
     if value is not None and value not in words:
-        refuse(f"--thresher-{name}", value, f"must be {either(words)}")
+        refuse_session_option(f"--thresher-{name}", value, f"must be {either_phrase(words)}")
     return value or words[0]
 
 
 def _whole(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < len(text) < 16 and int(text)):
-        refuse(name, text, "must be a whole number of at least 1")
+        refuse_session_option(name, text, "must be a whole number of at least 1")
     return int(text)
 
 
 def _seconds(name: str, text: str) -> float:
     duration = read_seconds(text, most=MAX_SECONDS)
-    return refuse(name, text, DURATIONS) if duration is None else duration
+    return refuse_session_option(name, text, DURATIONS) if duration is None else duration

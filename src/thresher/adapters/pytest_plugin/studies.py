@@ -103,7 +103,7 @@ class SessionStudies:
         self._on_run = on_run
         self._told: list[tuple[Ask, float]] = []  # rewards that are not written yet
         self._flush_at = 0.0
-        self._names = {nodeid: arm_of(nodeid) for nodeid in tests}
+        self._names = {nodeid: study_arm(nodeid) for nodeid in tests}
         self._nodeids = {name: nodeid for nodeid, name in self._names.items()}
         if len(self._nodeids) < len(tests):
             raise InvalidInput("tests", rule="two have the same name", remedy="give each test its own name")
@@ -301,7 +301,7 @@ def _shown(bar: Bar, show: Callable[[float], str]) -> str:
     return "±".join(map(show, bar if bar.tolerance else bar[:1]))
 
 
-def arm_of(nodeid: str) -> str:
+def study_arm(nodeid: str) -> str:
     """The name of a test's arm: printable, and not too long."""
     plain = "".join(char if char.isprintable() else repr(char)[1:-1] for char in nodeid)
     if plain == nodeid and len(nodeid) <= LONGEST:

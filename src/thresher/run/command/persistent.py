@@ -25,12 +25,12 @@ from ...errors import CannotGoOn, InvalidInput, shown
 from ...log.locks import renewed_after_fork
 from ...study import Pull
 from ...text.logs import evaluators, log
-from ...text.masking import printable
-from ...text.phrasing import listed
+from ...text.masking import masked_printable
+from ...text.phrasing import listed_phrase
 from .. import forks
 from ..failures import EvaluatorLost, EvaluatorRefused
 from . import guard
-from .process import TAIL, kill_group
+from .process import TAIL, kill_process_group
 from .protocol import (
     LONGEST,
     PROTOCOL,
@@ -38,10 +38,10 @@ from .protocol import (
     Answer,
     Greeting,
     NotAnAnswer,
-    pull_line,
-    quoted_line,
-    read_line,
-    reward_in,
+    protocol_pull_line,
+    protocol_reward,
+    quoted_protocol_line,
+    read_protocol_line,
 )
 from .reward import CommandFailed, TimedOut, exit_in_words, last_output_lines, last_words_of_output, start_failure
 
@@ -271,7 +271,7 @@ def _check_greeting(greeting: Greeting, arms: frozenset[str] | None) -> None:
         raise EvaluatorRefused("arms", rule=str(error)) from None
     if names != arms:
         differing = sorted(names ^ arms)
-        rule = f"COMMAND names other arms than the study has: they differ in {listed(differing, show=shown)}"
+        rule = f"COMMAND names other arms than the study has: they differ in {listed_phrase(differing, show=shown)}"
         raise EvaluatorRefused("arms", len(names), rule, "leave --arms and --arm out, or name the same")
 
 
@@ -307,7 +307,7 @@ class Waiter:
         assert self.outcome is not None
         if isinstance(self.outcome, BaseException):
             raise self.outcome
-        return reward_in(self.outcome)
+        return protocol_reward(self.outcome)
 
 
 class PersistentProcess:
@@ -341,7 +341,7 @@ class PersistentProcess:
 
     def evaluate(self, pull: Pull, key: int, timeout: float | None) -> float:
         """Evaluate a pull, which has the id ``key`` here. Raises `Gone` if the pull has not begun."""
-        line, waiter = pull_line(pull, key), Waiter(pull, timeout)
+        line, waiter = protocol_pull_line(pull, key), Waiter(pull, timeout)
         with self._lock:
             while self._pending and not (self.spoke or self.gone) and (left := self._open_at - time.monotonic()) > 0:
                 self._may_enter.wait(left)
@@ -464,7 +464,7 @@ class PersistentProcess:
 
     def _handle_line(self, line: bytes) -> None:
         try:
-            message = read_line(line)
+            message = read_protocol_line(line)
             if isinstance(message, Greeting):
                 self._handle_greeting(message, line)
                 return
@@ -481,15 +481,15 @@ class PersistentProcess:
             waiter.wake()
         elif abs(message.pull) > self._last:
             fault = "answered a pull that it was not given"
-            self._lose(f"{fault}: {quoted_line(line)}", fault)
+            self._lose(f"{fault}: {quoted_protocol_line(line)}", fault)
         elif not self._warned:
             self._warned = True
             words = "answered a pull that was not pending, which is ignored: the first answer counts"
-            log.warning(f"the evaluator {words}: {quoted_line(line)}")
+            log.warning(f"the evaluator {words}: {quoted_protocol_line(line)}")
 
     def _handle_greeting(self, greeting: Greeting, line: bytes) -> None:
         if self.spoke:
-            raise NotAnAnswer(f"printed a greeting after its first line: {quoted_line(line)}")
+            raise NotAnAnswer(f"printed a greeting after its first line: {quoted_protocol_line(line)}")
         try:
             self._on_greeting(greeting)
         except BaseException as error:
@@ -628,7 +628,7 @@ class Program:
                 return
             if not at_once:
                 self.exits_within(LAST_BREATH)
-            kill_group(self._process.pid)  # before it is reaped, because then its pid may be reused
+            kill_process_group(self._process.pid)  # before it is reaped, because then its pid may be reused
             self._process.wait()
             guard.GUARD.forget(self._process.pid)
         self._pump.join(LAST_BREATH)
@@ -669,9 +669,9 @@ class Program:
             if len(rest) > CHUNK:
                 lines, rest = [*lines, rest], b""
             for line in lines:
-                evaluators.warning(printable(line.decode("utf-8", "replace")))
+                evaluators.warning(masked_printable(line.decode("utf-8", "replace")))
         if rest:
-            evaluators.warning(printable(rest.decode("utf-8", "replace")))
+            evaluators.warning(masked_printable(rest.decode("utf-8", "replace")))
         self._stderr.close()
 
     def _forked(self) -> None:

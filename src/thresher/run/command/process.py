@@ -57,8 +57,8 @@ class Command:
 
     def __call__(self, pull: Pull) -> float:
         """Run the program. Returns the reward."""
-        values = pull_values(pull)
-        argv = [fill_template(part, values) for part in self.argv]
+        values = command_pull_values(pull)
+        argv = [fill_command_template(part, values) for part in self.argv]
         fields = PULL_FIELDS if pull.case is None else (*PULL_FIELDS, CASE)
         environment = {**os.environ, **{f"THRESHER_{name.upper()}": values[name] for name in fields}}
         try:
@@ -170,7 +170,7 @@ class Runs:
         """Whether the program has exited. Its children may keep running, unless the program was killed."""
         with self._lock:
             if run.pid in self._running and _was_killed(run.pid):
-                kill_group(run.pid)  # before the program is reaped, because then its pid may be reused
+                kill_process_group(run.pid)  # before the program is reaped, because then its pid may be reused
             if not run.is_over(noticed):
                 return False
             self._running.discard(run.pid)
@@ -181,7 +181,7 @@ class Runs:
         """Kill a program and its process group."""
         with self._lock:
             if run.pid in self._running:
-                kill_group(run.pid)
+                kill_process_group(run.pid)
         while not self.over(run):  # without the lock, so that a program that does not die yet blocks no other run
             time.sleep(POLL)
 
@@ -189,13 +189,13 @@ class Runs:
         with self._lock:
             self._stopped = True
             for group in self._running:
-                kill_group(group)
+                kill_process_group(group)
 
 
 _RUNS = renewed_after_fork(Runs._reset)
 
 
-def kill_group(group: int) -> None:
+def kill_process_group(group: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):  # it has ended, or belongs to another user
         os.killpg(group, signal.SIGKILL)
 
@@ -261,7 +261,7 @@ def _read(pipe: object, tail: bytearray) -> int | None:
 # -- Arguments --------------------------------------------------------------------------------------------------------
 
 
-def pull_values(pull: Pull) -> dict[str, str]:
+def command_pull_values(pull: Pull) -> dict[str, str]:
     """The values of placeholders: the pull's fields, the arm's parameters, its case and the case's parameters."""
     fields = {"arm": pull.arm, "seed": str(pull.seed), "number": str(pull.number), "pull": str(pull.id)}
     values = {**_texts(pull.params), **fields}
@@ -275,13 +275,15 @@ def _texts(params: Mapping[str, object]) -> dict[str, str]:
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in params.items()}
 
 
-def fill_template(template: str, values: Mapping[str, str]) -> str:
+def fill_command_template(template: str, values: Mapping[str, str]) -> str:
     """The template with its placeholders filled in, and ``{{`` and ``}}`` made single.
 
     A template without any ``{{`` keeps its ``}}``: it closes two braces there, as in JSON, and escapes nothing.
 
-    >>> fill_template('{arm} {{arm}}', {"arm": "a"}), fill_template('{"model": {"seed": {seed}}}', {"seed": "5"})
-    ('a {arm}', '{"model": {"seed": 5}}')
+    >>> fill_command_template('{arm} {{arm}}', {"arm": "a"})
+    'a {arm}'
+    >>> fill_command_template('{"model": {"seed": {seed}}}', {"seed": "5"})
+    '{"model": {"seed": 5}}'
     """
     escapes = "{{" in template
     return PLACEHOLDER.sub(lambda match: values[match[1]] if match[1] else match[0][escapes:], template)

@@ -7,7 +7,7 @@ from ...core import checks
 from ...core.events import total_event_cost
 from ...errors import Busy, EvaluationFailed, NoReward, shown
 from ...study import Pull
-from ..evaluator_errors import TRANSIENT_NAMES, names_refusal
+from ..evaluator_errors import TRANSIENT_NAMES, names_refused_error
 
 PROTOCOL = 1
 VARIABLE = "THRESHER_PROTOCOL"  # in the environment of evaluators
@@ -33,7 +33,7 @@ class Noted(float):
         return Noted, (float(self), self.note, self.cost)
 
 
-def remarks_of(value: object) -> tuple[str | None, float | None]:
+def protocol_remarks(value: object) -> tuple[str | None, float | None]:
     """The note and the cost of an evaluation's value; if it is a pair, of both sides."""
     sides = value if isinstance(value, tuple) else (value,)
     noted = [side for side in sides if isinstance(side, Noted)]
@@ -46,7 +46,7 @@ class NotAnAnswer(Exception):
 
 
 class Answer(NamedTuple):
-    """An answer to one pull, which `reward_in` reads."""
+    """An answer to one pull, which `protocol_reward` reads."""
 
     pull: int
     data: dict[str, Any]
@@ -60,10 +60,10 @@ class Greeting(NamedTuple):
     arms: object  # None: it names none
 
 
-def pull_line(pull: Pull, key: int) -> bytes:
+def protocol_pull_line(pull: Pull, key: int) -> bytes:
     """The line that gives an evaluator a pull, under the id ``key``.
 
-    >>> pull_line(Pull(7, "terse", 1, {"depth": 2}, 5), 7).decode()[:45]
+    >>> protocol_pull_line(Pull(7, "terse", 1, {"depth": 2}, 5), 7).decode()[:45]
     '{"pull":7,"arm":"terse","params":{"depth":2},'
     """
     data = {
@@ -81,28 +81,28 @@ def pull_line(pull: Pull, key: int) -> bytes:
 _ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def read_line(line: bytes) -> Answer | Greeting:
+def read_protocol_line(line: bytes) -> Answer | Greeting:
     """Parse a line. Raises `NotAnAnswer` if it is neither an answer nor a greeting.
 
-    >>> read_line(b'{"pull": 7, "reward": 0.5}').pull, read_line(b'{"protocol": 1}').protocol
+    >>> read_protocol_line(b'{"pull": 7, "reward": 0.5}').pull, read_protocol_line(b'{"protocol": 1}').protocol
     (7, 1)
     """
     try:
         data = json.loads(line)
     except RecursionError:
-        raise NotAnAnswer(f"printed JSON that is nested too deeply: {quoted_line(line)}") from None
+        raise NotAnAnswer(f"printed JSON that is nested too deeply: {quoted_protocol_line(line)}") from None
     except ValueError:  # also text that is not UTF-8
-        raise NotAnAnswer(f"printed a line that is not JSON: {quoted_line(line)}") from None
+        raise NotAnAnswer(f"printed a line that is not JSON: {quoted_protocol_line(line)}") from None
     if isinstance(data, dict):
         pull = data.get("pull")
         if type(pull) is int:
             return Answer(pull, data, line)
         if pull is None and ("protocol" in data or "arms" in data):
             return Greeting(data.get("protocol", PROTOCOL), data.get("arms"))
-    raise NotAnAnswer(f'printed JSON that does not answer a "pull": {quoted_line(line)}')
+    raise NotAnAnswer(f'printed JSON that does not answer a "pull": {quoted_protocol_line(line)}')
 
 
-def reward_in(answer: Answer) -> float:
+def protocol_reward(answer: Answer) -> float:
     """The reward of an answer. Raises the error if the answer has one, and `Busy` if the evaluator is busy."""
     data = answer.data
     kinds = [kind for kind in ("reward", "error", "busy") if kind in data]
@@ -127,7 +127,7 @@ def reward_in(answer: Answer) -> float:
     name = text.partition(":")[0].lower()
     is_name = " " not in name
     transient = is_name and any(part in name for part in TRANSIENT_NAMES)
-    refused = is_name and names_refusal(name)
+    refused = is_name and names_refused_error(name)
     raise EvaluationFailed(f"{text}{remarks}", kind=f"error: {text}", transient=transient or refused, refused=refused)
 
 
@@ -147,9 +147,9 @@ def _cost(answer: Answer) -> float | None:
 
 
 def _wrong(problem: str, answer: Answer) -> NoReward:
-    return NoReward(f"its answer {problem}: {quoted_line(answer.line)}", kind=f"its answer {problem}")
+    return NoReward(f"its answer {problem}: {quoted_protocol_line(answer.line)}", kind=f"its answer {problem}")
 
 
-def quoted_line(line: bytes) -> str:
+def quoted_protocol_line(line: bytes) -> str:
     """A line as errors show it."""
     return shown(line.decode("utf-8", "replace").strip(), 200)

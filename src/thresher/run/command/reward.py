@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ...core import checks
 from ...core.question import Measure, count_for_question
 from ...errors import Busy, EvaluationFailed, InvalidInput, NoReward, shown
-from ...text.masking import COLOURS, printable
+from ...text.masking import COLOURS, masked_printable
 from ...text.quantities import read_json
 
 LINES, WIDTH = 10, 500  # lines of the output that a failure keeps for people, and the characters of each
@@ -263,7 +263,7 @@ def _signal(number: int) -> str:
 
 def _lines(data: bytes) -> list[str]:
     """The last lines that are not blank."""
-    lines = printable(data.decode("utf-8", "replace")).splitlines()[-5 * LINES :]
+    lines = masked_printable(data.decode("utf-8", "replace")).splitlines()[-5 * LINES :]
     return [line[:WIDTH] for line in lines if line.strip()]
 
 

@@ -12,14 +12,14 @@ from ...core import checks
 from ...errors import InvalidInput, missing_package
 from ...text.machine import available_cores
 from ...text.naming import Naming
-from ...text.phrasing import either
-from ..evaluators import Shared, Sharing, Wrapped, WrappedCoroutine, is_coroutine, read_shared
+from ...text.phrasing import either_phrase
+from ..evaluators import Shared, Sharing, Wrapped, WrappedCoroutine, is_coroutine_evaluator, read_shared
 from .local import Engine, Evaluate, EvaluateSharing, Processes, Threads
 from .resources import read_resources
 
 HERE, CLUSTERS = ("threads", "processes"), ("dask", "ray")
 NAMES = (*HERE, *CLUSTERS)
-CHOICES = either([*HERE, *(f"{name}[:ADDRESS]" for name in CLUSTERS)])  # for people
+CHOICES = either_phrase([*HERE, *(f"{name}[:ADDRESS]" for name in CLUSTERS)])  # for people
 
 
 class DaskClient(Protocol):
@@ -51,9 +51,9 @@ def open_engine(
     shared: Sharing | None = None,
 ) -> Engine:
     """The engine for an evaluator and the ``executor`` that the user chose for it."""
-    check_evaluator(evaluate, workers)
+    check_engine_evaluator(evaluate, workers)
     needed = read_resources(resources)
-    awaits = is_coroutine(evaluate)
+    awaits = is_coroutine_evaluator(evaluate)
     sharing = _read_shared(shared, executor, awaits=awaits)
     wrapped = WrappedCoroutine(evaluate) if awaits else Wrapped(evaluate)
     if not awaits and (engine := _cluster_engine(wrapped, executor, workers, needed)) is not None:
@@ -80,13 +80,13 @@ def open_engine(
     raise InvalidInput("executor", executor, "cannot run pulls", remedy)
 
 
-def check_evaluator(evaluate: object, workers: int | None) -> None:
+def check_engine_evaluator(evaluate: object, workers: int | None) -> None:
     if not callable(evaluate):
         raise InvalidInput("evaluate", evaluate, "must be a function that takes a pull")
-    check_workers(workers)
+    check_engine_workers(workers)
 
 
-def check_workers(workers: int | None) -> None:
+def check_engine_workers(workers: int | None) -> None:
     if workers is not None:
         checks.checked_whole("workers", workers, least=1)
 
@@ -106,11 +106,11 @@ def _read_shared(sharing: Sharing | None, executor: AnyExecutor, *, awaits: bool
     return shared
 
 
-def check_name(engine: str) -> str:
+def check_engine_name(engine: str) -> str:
     """Return the name of an engine as the command line takes it. Raises `InvalidInput` for any other text."""
     name, colon, address = engine.partition(":")
     if name not in NAMES or (colon and (not address or name not in CLUSTERS)):
-        rule = f"must be {either(NAMES)}; the last two take :ADDRESS"
+        rule = f"must be {either_phrase(NAMES)}; the last two take :ADDRESS"
         raise InvalidInput("engine", engine, rule)
     return engine
 

@@ -186,7 +186,7 @@ class Loop(Coroutines):
         self._loop.call_soon(self._loop.stop)
 
 
-def log_left_tasks(tasks: Collection["asyncio.Task[None]"]) -> None:
+def log_left_coroutines(tasks: Collection["asyncio.Task[None]"]) -> None:
     """Log evaluations that did not end when they were cancelled."""
     if left := sum(not task.done() for task in tasks):
         log.warning(f"{plural(left, 'evaluation')} did not end within {WIND_UP:g} s of being cancelled")

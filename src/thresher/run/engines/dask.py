@@ -40,7 +40,7 @@ from ...text.phrasing import plural
 from .. import signals
 from ..failures import WorkerLost
 from .local import Engine, Evaluate, evaluate_to_outcome, unpack_outcome
-from .resources import pulls_that_fit, pulls_with_queue, worker_in_words
+from .resources import pulls_that_fit_resources, pulls_with_queue, worker_resources_in_words
 
 LOOK = 0.25  # seconds between two looks at the cluster
 PATIENCE = 20.0  # seconds for an answer of the scheduler
@@ -64,7 +64,7 @@ class Dask(Engine):
             remedy = "start some with: dask worker ADDRESS --resources 'GPU=1'"
             raise InvalidInput("resources", needed, "workers that thresher starts have none", remedy)
         try:
-            self.client, self._own = connected_client(executor, workers or cores, self._closing)
+            self.client, self._own = connected_dask_client(executor, workers or cores, self._closing)
             self._most = None if self._own else workers
             self._room = asyncio.Semaphore(self._most or sys.maxsize)
             self._name = f"thresher-{secrets.token_hex(4)}"
@@ -77,7 +77,7 @@ class Dask(Engine):
             self._hung: set[str] = set()  # pulls that timed out and keep their threads
             self._status: dict[str, Any] = {}
             self._failed: CannotGoOn | None = None
-            self.sought = worker_in_words(self._needed)
+            self.sought = worker_resources_in_words(self._needed)
             super().__init__(workers or cores)
             self._install(evaluate)
         except BaseException:
@@ -282,7 +282,9 @@ def _arrive(arrived: dict[str, bytes], event: Any) -> None:
 # -- clients and clusters -----------------------------------------------------------------------------------------
 
 
-def connected_client(executor: Any, workers: int, closing: contextlib.ExitStack) -> tuple[Client, LocalCluster | None]:
+def connected_dask_client(
+    executor: Any, workers: int, closing: contextlib.ExitStack
+) -> tuple[Client, LocalCluster | None]:
     """The client for the argument ``executor``, and the cluster if it is ours. ``closing`` will close what we make."""
     own = None
     if executor == "dask":
@@ -360,7 +362,7 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
     def status(self) -> dict[str, Any]:
         """How many pulls each worker takes at once, where pulls were begun, and how often Dask reruns a lost task."""
         workers = {
-            address: int(min(state.nthreads, pulls_that_fit(state.resources, self._needed)))
+            address: int(min(state.nthreads, pulls_that_fit_resources(state.resources, self._needed)))
             for address, state in self._scheduler.workers.items()
         }
         return {"workers": workers, "begun": self._begun, "allowed": self._scheduler.allowed_failures}

@@ -20,7 +20,7 @@ from ...study import Pull
 from ...text.logs import log
 from .. import forks
 from ..command.reward import exit_in_words
-from ..evaluator_errors import error_identity, is_refused, is_transient, traceback_text
+from ..evaluator_errors import error_identity, is_refused_error, is_transient_error, traceback_text
 from ..evaluators import Shared, shared_argument
 from ..failures import EvaluatorLost, EvaluatorRefused, WorkerLost, wrap_evaluator_error
 
@@ -184,8 +184,8 @@ def _error_fields(error: BaseException) -> dict[str, Any]:
     return {
         "text": error_line(error),
         "kind": error_identity(error),
-        "transient": is_transient(error),
-        "refused": is_refused(error),
+        "transient": is_transient_error(error),
+        "refused": is_refused_error(error),
         "output": error.output if isinstance(error, EvaluationFailed) else "",
         "traceback": traceback_text(error),
     }

@@ -27,7 +27,7 @@ from ...text.logs import log
 from .. import signals
 from ..failures import WorkerLost
 from .local import Engine, Evaluate, evaluate_to_outcome, unpack_outcome
-from .resources import amounts_in_words, pulls_that_fit, pulls_with_queue, worker_in_words
+from .resources import pulls_that_fit_resources, pulls_with_queue, resources_in_words, worker_resources_in_words
 
 PATIENCE = 20.0  # seconds for an answer
 LOOK = 1.0  # seconds between two looks at the size of the cluster
@@ -60,7 +60,7 @@ class Ray(Engine):
     ) -> None:
         self._needed = {"CPU": 1.0, **(needed or {})}  # resources of each pull
         own = Connection.open(address, workers and math.ceil(workers * self._needed["CPU"]))
-        self.sought = worker_in_words(needed or {})
+        self.sought = worker_resources_in_words(needed or {})
         super().__init__(0)
         self._wanted = workers
         self._lock = threading.RLock()
@@ -87,18 +87,18 @@ class Ray(Engine):
             rule = f"cannot be sent to Ray: {error_line(error)}"
             raise CannotGoOn("evaluate", evaluate, rule, "pass what can be pickled") from None
         resources = ray.cluster_resources()
-        if own and pulls_that_fit(resources, self._needed) < 1:  # a Ray of our own does not grow
+        if own and pulls_that_fit_resources(resources, self._needed) < 1:  # a Ray of our own does not grow
             available = {name: resources.get(name, 0.0) for name in self._needed}
-            rule = f"the Ray of this machine has only {amounts_in_words(available)}"
+            rule = f"the Ray of this machine has only {resources_in_words(available)}"
             raise CannotGoOn(
-                "resources", amounts_in_words(self._needed), rule, "ask for less, or name a cluster that has more"
+                "resources", resources_in_words(self._needed), rule, "ask for less, or name a cluster that has more"
             )
         try:
             self._actor_class = ray.remote(max_restarts=0, max_task_retries=0, **_options(self._needed))(Worker)
             self._start_actors()
         except ValueError as error:
             rule = f"Ray says: {' '.join(map(str, error.args))}"
-            raise InvalidInput("resources", amounts_in_words(self._needed), rule) from None
+            raise InvalidInput("resources", resources_in_words(self._needed), rule) from None
 
     # -- the actors ---------------------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ class Ray(Engine):
 
     def _start_actors(self) -> None:
         """Start as many actors as the user asked for or the cluster can hold. Ray starts each when there is room."""
-        wanted = self._wanted or max(1, int(pulls_that_fit(ray.cluster_resources(), self._needed)))
+        wanted = self._wanted or max(1, int(pulls_that_fit_resources(ray.cluster_resources(), self._needed)))
         while len(self._actors) < wanted and not self._closed.is_set() and self._failed is None:
             actor = self._actor_class.remote([self._evaluator])
             with self._lock:

@@ -26,32 +26,34 @@ def read_resources(resources: Mapping[str, float] | None) -> dict[str, float]:
     return {name: float(amount) for name, amount in resources.items()}
 
 
-def pulls_that_fit(available: Mapping[str, float], needed: Mapping[str, float]) -> float:
+def pulls_that_fit_resources(available: Mapping[str, float], needed: Mapping[str, float]) -> float:
     """How many pulls can run at once with the available resources; infinitely many if they need none.
 
-    >>> pulls_that_fit({"CPU": 8.0, "GPU": 2.0}, {"GPU": 0.5}), pulls_that_fit({}, {"GPU": 1}), pulls_that_fit({}, {})
-    (4.0, 0.0, inf)
+    >>> pulls_that_fit_resources({"CPU": 8.0, "GPU": 2.0}, {"GPU": 0.5}), pulls_that_fit_resources({}, {"GPU": 1})
+    (4.0, 0.0)
+    >>> pulls_that_fit_resources({}, {})
+    inf
     """
     slots = [(available.get(name, 0.0) + 1e-9) // amount for name, amount in needed.items()]
     return min(slots, default=math.inf)
 
 
-def amounts_in_words(amounts: Mapping[str, float]) -> str:
+def resources_in_words(amounts: Mapping[str, float]) -> str:
     """Amounts as messages show them.
 
-    >>> amounts_in_words({"GPU": 1.0, "licence": 0.5})
+    >>> resources_in_words({"GPU": 1.0, "licence": 0.5})
     'GPU 1, licence 0.5'
     """
     return ", ".join(f"{name} {amount:g}" for name, amount in amounts.items()) or "none"
 
 
-def worker_in_words(needed: Mapping[str, float]) -> str:
+def worker_resources_in_words(needed: Mapping[str, float]) -> str:
     """The kind of worker that is needed, in words.
 
-    >>> worker_in_words({"GPU": 1.0}), worker_in_words({})
+    >>> worker_resources_in_words({"GPU": 1.0}), worker_resources_in_words({})
     ('worker with GPU 1', 'worker')
     """
-    return f"worker with {amounts_in_words(needed)}" if needed else "worker"
+    return f"worker with {resources_in_words(needed)}" if needed else "worker"
 
 
 def pulls_with_queue(workers: int) -> int:
