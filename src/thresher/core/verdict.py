@@ -205,15 +205,17 @@ class Verdict:
 def verdict_full_run(ledger: State) -> int | None:
     """How many pulls the answer would take without choosing: all cases of all arms, or the same number for each arm.
 
-    Without cases, that number is what the hardest of the settled arms took; None: some arms still take pulls.
+    Without cases, that number is what the hardest of the settled arms needed, without the pulls that were pending when
+    it was settled; None: some arms still take pulls.
     """
     arms = len(ledger.spec.arms)
     if ledger.cases is not None:
         return arms * ledger.cases.count
     if not ledger.certifies or ledger.open:
         return None
-    settled = [ledger.asked[arm] for arm in range(arms) if ledger.docket.settled[arm] != OPEN]
-    return ledger.spec.contenders * max(settled) if settled else None
+    docket = ledger.docket
+    needed = [docket.committed[arm] + docket.charged[arm] for arm in range(arms) if docket.settled[arm] != OPEN]
+    return ledger.spec.contenders * max(needed) if needed else None
 
 
 def verdict_of(study: str, ledger: State, words: Words = USUAL) -> Verdict:
