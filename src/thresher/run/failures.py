@@ -358,9 +358,9 @@ class EvaluatorRefused(CannotGoOn):
 
 
 def wrap_evaluator_error(error: BaseException) -> BaseException:
-    """An exception of the evaluator, wrapped if it could be mistaken for one of the engine's own."""
+    """An exception of the evaluator, wrapped if it could be mistaken for one of the engine's own, or for Ctrl-C."""
     is_meant = isinstance(error, EvaluatorLost | EvaluatorRefused)
-    if is_meant or not isinstance(error, WorkerLost | CannotGoOn | CancelledError):
+    if is_meant or not isinstance(error, WorkerLost | CannotGoOn | CancelledError | KeyboardInterrupt):
         return error
     failed = EvaluationFailed(error_line(error), kind=error_identity(error))
     failed.__cause__ = error

@@ -495,7 +495,7 @@ class Runner:
             self._evaluations.try_at(time.monotonic() + max(0.0, busy.after), evaluation)
         except CancelledError:
             self._evaluations.drop(evaluation, "cancelled before it began", "cancelled")
-        except KeyboardInterrupt:  # raised in a worker that handles Ctrl-C itself
+        except KeyboardInterrupt:  # raised in a worker that Ctrl-C reaches, too
             cause: Cause = "lost" if self._signals else "broken-pool"
             self._evaluations.drop(evaluation, "its worker was interrupted", cause)
         except CannotGoOn:

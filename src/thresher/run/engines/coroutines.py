@@ -76,8 +76,9 @@ class Coroutines(Engine):
             try:
                 future.set_result(await self.evaluate(pull))
             except BaseException as error:
-                self._raised(future, wrap_evaluator_error(error))
-                if isinstance(error, self.passed_on):
+                is_passed_on = isinstance(error, self.passed_on)
+                self._raised(future, error if is_passed_on else wrap_evaluator_error(error))
+                if is_passed_on:
                     raise
 
     def _raised(self, future: "Future[object]", error: BaseException) -> None:

@@ -309,7 +309,10 @@ class Process:
             answer = self._received(pipe)
         except (EOFError, OSError):
             raise WorkerLost(self._reap(), (pull,)) from None
-        return unpack_outcome(answer)
+        try:
+            return unpack_outcome(answer)
+        except KeyboardInterrupt as error:  # the evaluator raised it: Ctrl-C does not reach the process
+            raise wrap_evaluator_error(error) from None
 
     def _received(self, pipe: Connection) -> bytes:
         while not pipe.poll(0.5):  # a child of the evaluator may hold the pipe open, so EOF may not come
