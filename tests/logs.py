@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from thresher.core.events import Event
-from thresher.log.store import START, Store, chain_digest
+from thresher.log.store import START, Store, store_chain_digest
 
 
 def append(store: Store, study: str, events: Iterable[Event], *, lease: float | None = None) -> list[Event]:
@@ -11,7 +11,7 @@ def append(store: Store, study: str, events: Iterable[Event], *, lease: float | 
     head, written = store.head(study), []
     digest = START if head is None or head.digest is None else head.digest
     for event in events:
-        digest = chain_digest(digest, event)
+        digest = store_chain_digest(digest, event)
         written.append(event._replace(digest=digest))
     store.append(study, written, lease=lease)
     return written

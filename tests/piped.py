@@ -101,7 +101,7 @@ def piped(monkeypatch: pytest.MonkeyPatch) -> Iterator[Piped]:
         made.append(pipes)
         if not exit_is_told:
             pipes.exit = -1
-        monkeypatch.setattr(persistent, "Program", lambda _: pipes)
+        monkeypatch.setattr(persistent, "PersistentProgram", lambda _: pipes)
         return PersistentProcess(("x",), greeted), pipes
 
     yield begin

@@ -19,7 +19,7 @@ from .core.state import State
 from .core.verdict import Verdict, verdict_of
 from .errors import CannotGoOn, InvalidInput, OutsideBounds, missing_package
 from .log import commands
-from .log.commands import Keys, Telling, event_key
+from .log.commands import CommandKeys, Telling, event_key
 from .log.journal import Answer, Draft, Journal
 from .log.locks import renewed_after_fork
 from .log.store import Store
@@ -48,7 +48,7 @@ class Study(AbstractContextManager["Study"]):
     def __init__(self, name: str, store: Store, *, lease: float = LEASE) -> None:
         self.name, self.store = name, store
         self._journal = Journal(name, store, lease)
-        self._keys: Keys | None = None  # those of repeated calls, once there is one
+        self._keys: CommandKeys | None = None  # those of repeated calls, once there is one
         self._keeper, self._next_sweep = Keeper(store, name, lease), 0.0
         self.spec, self._earlier = peek(self, lambda ledger: (ledger.spec, ledger.own_told))  # rewards from before
 
@@ -97,7 +97,7 @@ class Study(AbstractContextManager["Study"]):
         if key is None:
             return commands.ask(draft, n, host, seconds)
         if self._keys is None:
-            self._keys = Keys(self.name, self.store)
+            self._keys = CommandKeys(self.name, self.store)
             self._journal.on_write = self._keys.follow
         draft.key = event_key(checks.checked_text("key", key))
         known = self._keys.pulls(draft.key, draft.ledger.last)

@@ -10,7 +10,7 @@ import pytest
 from inspecting import model, samples, task
 
 import thresher
-from thresher.adapters.inspect import Stopping, asift, sift, stopping
+from thresher.adapters.inspect import InspectStopping, asift, sift, stopping
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalLog
@@ -288,7 +288,7 @@ def test_a_sample_that_ended_an_eval_with_its_error_has_failed(quiet: dict[str, 
 def test_what_a_cancelled_eval_left_is_dropped_by_close(quiet: dict[str, Any]) -> None:
     calls: list[int] = []
 
-    async def cancelled(stop: Stopping) -> None:
+    async def cancelled(stop: InspectStopping) -> None:
         from inspect_ai import eval_async
 
         fifth = asyncio.Event()

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from chances import most
 
-from thresher.adapters.pytest_plugin.repeating import Outcome
+from thresher.adapters.pytest_plugin.repeating import RepeatedOutcome
 from thresher.adapters.pytest_plugin.reports import Collected
 from thresher.adapters.pytest_plugin.scheduling import HELLO, LEAST, Scheduler
-from thresher.adapters.pytest_plugin.session_options import Bar, Options
+from thresher.adapters.pytest_plugin.session_options import Options, SessionBar
 from thresher.adapters.pytest_plugin.studies import SessionStudies
 
-PASSED, FAILED = Outcome(reward=1.0), Outcome(reward=0.0, traceback="E", message="E")
+PASSED, FAILED = RepeatedOutcome(reward=1.0), RepeatedOutcome(reward=0.0, traceback="E", message="E")
 
 
 class Node:
@@ -64,7 +64,7 @@ class Play:
         self.tests: list[str] = names
         self.made = 0
         arms = [
-            Collected(name, position, Bar(0.9), group or None, "", 0, "", "", [])
+            Collected(name, position, SessionBar(0.9), group or None, "", 0, "", "", [])
             for position, (name, _, group) in enumerate(parts)
         ]
         self.hello: dict[str, Any] = {
@@ -111,7 +111,7 @@ TESTS = [f"t.py::test_{number}" for number in range(4)]
 
 
 def test_every_worker_always_has_two_runs_before_it_until_all_is_settled() -> None:
-    play = Play(TESTS, Options(Bar(0.5)))
+    play = Play(TESTS, Options(SessionBar(0.5)))
     while not play.scheduler.tests_finished:
         assert play.studies.done or all(len(node.runs) >= LEAST for node in play.nodes)
         for node in play.nodes:
@@ -121,20 +121,20 @@ def test_every_worker_always_has_two_runs_before_it_until_all_is_settled() -> No
 
 
 def test_quick_tests_are_sent_in_larger_batches_in_the_order_of_the_collection() -> None:
-    play = Play([f"t.py::test_{number:03}" for number in range(200)], Options(Bar(0.5)))
+    play = Play([f"t.py::test_{number:03}" for number in range(200)], Options(SessionBar(0.5)))
     for _ in range(8):
-        play.run_next(play.nodes[0], Outcome(reward=1.0, seconds=0.001))
+        play.run_next(play.nodes[0], RepeatedOutcome(reward=1.0, seconds=0.001))
     runs = list(play.nodes[0].runs)
     assert len(runs) > 8
     assert len(play.nodes[1].runs) == LEAST, "it has answered nothing yet"
-    slow = Play([f"t.py::test_{number:03}" for number in range(200)], Options(Bar(0.5)))
+    slow = Play([f"t.py::test_{number:03}" for number in range(200)], Options(SessionBar(0.5)))
     for _ in range(8):
-        slow.run_next(slow.nodes[0], Outcome(reward=1.0, seconds=0.5))
+        slow.run_next(slow.nodes[0], RepeatedOutcome(reward=1.0, seconds=0.5))
     assert len(slow.nodes[0].runs) == LEAST
 
 
 def test_the_run_of_a_worker_that_dies_failed_and_the_others_go_to_another_worker_as_they_are() -> None:
-    play = Play(TESTS, Options(Bar(0.9)))
+    play = Play(TESTS, Options(SessionBar(0.9)))
     first, second = play.nodes[0].runs
     assert play.crash(play.nodes[0]) is None, "xdist has nothing to report"
     assert [event.cause for event in play.events("dropped")] == ["failed"]
@@ -144,7 +144,7 @@ def test_the_run_of_a_worker_that_dies_failed_and_the_others_go_to_another_worke
 
 
 def test_a_worker_that_died_unnoticed_is_blamed_for_no_run_that_did_not_reach_it() -> None:
-    play = Play(TESTS, Options(Bar(0.9)))
+    play = Play(TESTS, Options(SessionBar(0.9)))
     dead, other = play.nodes
     dead.dead = True
     while dead.runs:
@@ -161,14 +161,14 @@ def test_a_worker_that_died_unnoticed_is_blamed_for_no_run_that_did_not_reach_it
 
 @pytest.mark.parametrize("spec", [{"popen": False}, {"popen": True, "via": "proxy"}])
 def test_runs_on_another_machine_may_have_begun_when_the_connection_breaks(spec: dict[str, object]) -> None:
-    play = Play(TESTS, Options(Bar(0.9)))
+    play = Play(TESTS, Options(SessionBar(0.9)))
     play.nodes[0].gateway.spec = SimpleNamespace(**spec)
     play.crash(play.nodes[0])
     assert [event.cause for event in play.events("dropped")] == ["lost", "failed"]
 
 
 def test_a_test_that_kills_workers_again_and_again_is_retired() -> None:
-    play = Play(TESTS, Options(Bar(0.6)))
+    play = Play(TESTS, Options(SessionBar(0.6)))
     crashes = 0
     while not play.scheduler.tests_finished:
         for node in list(play.nodes):
@@ -182,7 +182,7 @@ def test_a_test_that_kills_workers_again_and_again_is_retired() -> None:
 
 
 def test_an_ordinary_test_that_kills_its_worker_is_reported_by_xdist() -> None:
-    play = Play(TESTS, Options(Bar(0.5)), ordinary=1)
+    play = Play(TESTS, Options(SessionBar(0.5)), ordinary=1)
     node = next(node for node in play.nodes if node.runs and node.runs[0][1] == 0)
     assert node.runs[0][2] is None, "it has no seed"
     assert play.crash(node) == TESTS[0]
@@ -190,7 +190,7 @@ def test_an_ordinary_test_that_kills_its_worker_is_reported_by_xdist() -> None:
 
 
 def test_an_answer_that_comes_twice_counts_once() -> None:
-    play = Play(TESTS, Options(Bar(0.5)))
+    play = Play(TESTS, Options(SessionBar(0.5)))
     serial = play.nodes[0].runs[0][0]
     play.run_next(play.nodes[0], FAILED)
     play.answer(play.nodes[0], serial, PASSED)
@@ -198,7 +198,7 @@ def test_an_answer_that_comes_twice_counts_once() -> None:
 
 
 def test_runs_that_a_worker_gives_back_are_not_charged_and_it_gets_no_more() -> None:
-    play = Play(TESTS, Options(Bar(0.5)))
+    play = Play(TESTS, Options(SessionBar(0.5)))
     play.run_next(play.nodes[0], "interrupted by Exit")
     while play.nodes[0].runs:
         play.run_next(play.nodes[0], None)
@@ -207,7 +207,7 @@ def test_runs_that_a_worker_gives_back_are_not_charged_and_it_gets_no_more() -> 
 
 
 def test_with_maxfail_no_run_begins_after_a_test_is_certified_to_miss_the_bar() -> None:
-    play = Play(TESTS, Options(Bar(0.9), maxfail=1))
+    play = Play(TESTS, Options(SessionBar(0.9), maxfail=1))
     while not play.nodes[0].stopped:
         node = play.nodes[0]
         play.run_next(node, FAILED if play.tests[node.runs[0][1]] == TESTS[0] else PASSED)
@@ -218,7 +218,7 @@ def test_with_maxfail_no_run_begins_after_a_test_is_certified_to_miss_the_bar() 
 
 
 def test_no_run_begins_when_the_time_is_over() -> None:
-    play = Play(TESTS, Options(Bar(0.9), seconds=60.0))
+    play = Play(TESTS, Options(SessionBar(0.9), seconds=60.0))
     assert 0 < play.nodes[0].left <= 60
     play.studies.until = 0.0
     for node in play.nodes:
@@ -229,7 +229,7 @@ def test_no_run_begins_when_the_time_is_over() -> None:
 
 
 def test_what_a_worker_never_answers_is_charged_at_the_end() -> None:
-    play = Play(TESTS, Options(Bar(0.9)))
+    play = Play(TESTS, Options(SessionBar(0.9)))
     play.scheduler.stop()
     assert play.nodes[0].stopped
     play.run_next(play.nodes[0], None)
@@ -246,7 +246,7 @@ def test_what_a_worker_never_answers_is_charged_at_the_end() -> None:
     ],
 )
 def test_tests_of_a_scope_never_run_on_two_workers_at_once(dist: str, tests: list[str], together: str) -> None:
-    play, draw = Play(tests, Options(Bar(0.7)), dist=dist), random.Random(1)
+    play, draw = Play(tests, Options(SessionBar(0.7)), dist=dist), random.Random(1)
     seen = set[str]()
     while not play.scheduler.tests_finished:
         at = [{play.tests[run[1]].split("::")[0] for run in node.runs} for node in play.nodes]
@@ -261,7 +261,7 @@ def test_a_test_that_kills_its_worker_instead_of_failing_is_not_certified_to_rea
     """Failures kill the worker, and a crash is charged."""
     wrong, simulations = 0, 40
     for seed in range(simulations):
-        draw, play = random.Random(seed), Play(TESTS[:2], Options(Bar(0.8), budget=300, seed=seed))
+        draw, play = random.Random(seed), Play(TESTS[:2], Options(SessionBar(0.8), budget=300, seed=seed))
         while not play.scheduler.tests_finished:
             node = draw.choice([node for node in play.nodes if node.runs])
             if draw.random() < 0.25 and play.tests[node.runs[0][1]] == TESTS[0]:
@@ -273,7 +273,7 @@ def test_a_test_that_kills_its_worker_instead_of_failing_is_not_certified_to_rea
 
 
 def test_new_workers_that_collected_other_tests_get_no_runs_and_are_not_waited_for() -> None:
-    play = Play(TESTS, Options(Bar(0.5)))
+    play = Play(TESTS, Options(SessionBar(0.5)))
     play.collection = TESTS[::-1]
     play.crash(play.nodes[0])
     assert not play.nodes[1].runs

@@ -12,25 +12,25 @@ import pytest
 from chances import most
 
 import thresher
-from thresher.adapters.pytest_plugin.repeating import Outcome
+from thresher.adapters.pytest_plugin.repeating import RepeatedOutcome
 from thresher.adapters.pytest_plugin.reports import report_guarantees
-from thresher.adapters.pytest_plugin.session_options import Bar, Options
+from thresher.adapters.pytest_plugin.session_options import Options, SessionBar
 from thresher.adapters.pytest_plugin.studies import Ask, SessionStudies, study_arm
 
-FAILED = Outcome(reward=0.0, traceback="E   assert 0", message="assert 0")
-PASSED = Outcome(reward=1.0)
+FAILED = RepeatedOutcome(reward=0.0, traceback="E   assert 0", message="assert 0")
+PASSED = RepeatedOutcome(reward=1.0)
 SIMULATIONS = 12
 WAYS: dict[str, Callable[[SessionStudies, Ask], None]] = {  # ways to end a run instead of failing
-    "skip": lambda studies, ask: studies.tell(ask, Outcome(skipped="not now")),
-    "error": lambda studies, ask: studies.tell(ask, Outcome(failure="error in teardown")),
+    "skip": lambda studies, ask: studies.tell(ask, RepeatedOutcome(skipped="not now")),
+    "error": lambda studies, ask: studies.tell(ask, RepeatedOutcome(failure="error in teardown")),
     "die": lambda studies, ask: studies.drop_lost(ask, "worker crashed"),
     "fail": lambda studies, ask: studies.tell(ask, FAILED),
 }
 
 
-@pytest.mark.parametrize("bar", [Bar(0.9), Bar(0.85, 0.04)], ids=str)
+@pytest.mark.parametrize("bar", [SessionBar(0.9), SessionBar(0.85, 0.04)], ids=str)
 @pytest.mark.parametrize("way", WAYS)
-def test_no_way_to_hide_a_failure_makes_a_test_reach_the_bar(way: str, bar: Bar) -> None:
+def test_no_way_to_hide_a_failure_makes_a_test_reach_the_bar(way: str, bar: SessionBar) -> None:
     chance = random.Random(f"hidden {way}")
     wrong = 0
     for at in range(SIMULATIONS):
@@ -47,8 +47,8 @@ def test_no_way_to_hide_a_failure_makes_a_test_reach_the_bar(way: str, bar: Bar)
 
 
 def test_bars_that_differ_in_the_seventh_digit_have_studies_of_their_own(tmp_path: Path) -> None:
-    tests = {"a": Bar(0.9000001), "b": Bar(0.9000002), "c": Bar(0.99)}
-    options = Options(Bar(0.99), storage=f"sqlite:///{tmp_path}/s.db")
+    tests = {"a": SessionBar(0.9000001), "b": SessionBar(0.9000002), "c": SessionBar(0.99)}
+    options = Options(SessionBar(0.99), storage=f"sqlite:///{tmp_path}/s.db")
     for _ in range(2):  # the second resumes
         studies = SessionStudies(tests, options)
         assert [verdict.at_least for verdict in studies.verdicts()] == [0.9000001, 0.9000002, 0.99]
@@ -57,20 +57,23 @@ def test_bars_that_differ_in_the_seventh_digit_have_studies_of_their_own(tmp_pat
 
 
 def test_tests_with_one_bar_and_different_tolerances_have_studies_of_their_own() -> None:
-    bars = {"a": Bar(0.9), "b": Bar(0.9, 0.02), "c": Bar(0.9, 0.05)}
-    verdicts = SessionStudies(bars, Options(Bar(0.9))).verdicts()
+    bars = {"a": SessionBar(0.9), "b": SessionBar(0.9, 0.02), "c": SessionBar(0.9, 0.05)}
+    verdicts = SessionStudies(bars, Options(SessionBar(0.9))).verdicts()
     assert [verdict.study.split()[1] for verdict in verdicts] == ["0.9", "0.9±0.02", "0.9±0.05"]
     assert [verdict.edges for verdict in verdicts] == [(0.9, 0.9), (0.88, 0.92), (0.85, 0.95)]
 
 
 def test_the_name_of_a_stored_study_never_changes() -> None:
-    verdicts = SessionStudies({"a": Bar(0.9), "b": Bar(1 / 3)}, Options(Bar(0.9), confidence=0.99)).verdicts()
+    verdicts = SessionStudies(
+        {"a": SessionBar(0.9), "b": SessionBar(1 / 3)}, Options(SessionBar(0.9), confidence=0.99)
+    ).verdicts()
     assert [verdict.study for verdict in verdicts] == ["pytest 0.333333 412b37920a21", "pytest 0.9 412b37920a21"]
 
 
 def test_all_bars_share_one_confidence() -> None:
     studies = SessionStudies(
-        {"a": Bar(0.9), "b": Bar(0.5), "c": Bar(0.9), "d": Bar(0.9)}, Options(Bar(0.9), budget=80, confidence=0.9)
+        {"a": SessionBar(0.9), "b": SessionBar(0.5), "c": SessionBar(0.9), "d": SessionBar(0.9)},
+        Options(SessionBar(0.9), budget=80, confidence=0.9),
     )
     verdicts = {verdict.at_least: verdict for verdict in studies.verdicts()}
     risks = {bar: 1 - (verdict.confidence or 0) for bar, verdict in verdicts.items()}
@@ -90,13 +93,16 @@ def test_all_bars_share_one_confidence() -> None:
 
 
 def test_runs_that_are_asked_for_one_by_one_are_shared_by_all_bars() -> None:
-    studies = SessionStudies({"a": Bar(0.5), "b": Bar(0.6), "c": Bar(0.7), "d": Bar(0.7)}, Options(Bar(0.5)))
+    studies = SessionStudies(
+        {"a": SessionBar(0.5), "b": SessionBar(0.6), "c": SessionBar(0.7), "d": SessionBar(0.7)},
+        Options(SessionBar(0.5)),
+    )
     asked = Counter(ask.nodeid for _ in range(40) for ask in studies.ask(1))
     assert asked == dict.fromkeys("abcd", 10)
 
 
 def test_runs_that_never_began_are_taken_back() -> None:
-    studies = SessionStudies({"a": Bar(0.5)}, Options(Bar(0.5)))
+    studies = SessionStudies({"a": SessionBar(0.5)}, Options(SessionBar(0.5)))
     asks = studies.ask(3)
     studies.tell(asks[0], PASSED)
     studies.take_back(asks[1:])
@@ -105,7 +111,10 @@ def test_runs_that_never_began_are_taken_back() -> None:
 
 
 def test_the_same_tests_resume_and_flakiness_is_remembered(tmp_path: Path) -> None:
-    tests, options = {"b": Bar(0.9), "a": Bar(0.9)}, Options(Bar(0.9), storage=f"sqlite:///{tmp_path}/runs.db")
+    tests, options = (
+        {"b": SessionBar(0.9), "a": SessionBar(0.9)},
+        Options(SessionBar(0.9), storage=f"sqlite:///{tmp_path}/runs.db"),
+    )
     first = SessionStudies(tests, options)
     failed: dict[str, int] = {}
     for ask in first.ask(20):
@@ -126,7 +135,7 @@ def test_the_same_tests_resume_and_flakiness_is_remembered(tmp_path: Path) -> No
 
 
 def test_a_run_of_the_studies_can_be_verified(tmp_path: Path) -> None:
-    studies = SessionStudies({"a": Bar(0.5)}, Options(Bar(0.5), storage=f"sqlite:///{tmp_path}/runs.db"))
+    studies = SessionStudies({"a": SessionBar(0.5)}, Options(SessionBar(0.5), storage=f"sqlite:///{tmp_path}/runs.db"))
     while asks := studies.ask(4):
         for ask in asks:
             studies.tell(ask, PASSED)
@@ -140,29 +149,29 @@ def test_a_run_of_the_studies_can_be_verified(tmp_path: Path) -> None:
 def test_long_and_unprintable_names_are_arms() -> None:
     names = ["test_a[\x00]", "test_a[x" + "y" * 3000 + "1]", "test_a[x" + "y" * 3000 + "2]", "test_a[ü]"]
     assert len({study_arm(name) for name in names}) == len(names)
-    studies = SessionStudies(dict.fromkeys(names, Bar(0.5)), Options(Bar(0.5)))
+    studies = SessionStudies(dict.fromkeys(names, SessionBar(0.5)), Options(SessionBar(0.5)))
     assert {ask.nodeid for ask in studies.ask(8)} == set(names)
 
 
 def test_a_test_that_skips_after_it_was_certified_stays_certified() -> None:
-    studies = SessionStudies({"a": Bar(0.5)}, Options(Bar(0.5)))
+    studies = SessionStudies({"a": SessionBar(0.5)}, Options(SessionBar(0.5)))
     *asks, last = studies.ask(60)
     for ask in asks:
         studies.tell(ask, PASSED)
     assert studies.counts()["reaches"] == 1
-    studies.tell(last, Outcome(skipped="now"))
+    studies.tell(last, RepeatedOutcome(skipped="now"))
     (result,) = studies.results()
     assert (result.status, result.row.certified) == ("reaches", True)
 
 
 def test_processes_that_start_at_once_share_a_study(tmp_path: Path) -> None:
     """Each process draws a seed. The seed of the first to create the study counts."""
-    options = Options(Bar(0.9), storage=f"sqlite:///{tmp_path / 'runs.db'}")
+    options = Options(SessionBar(0.9), storage=f"sqlite:///{tmp_path / 'runs.db'}")
     start = threading.Barrier(4)
 
     def begin(_: int) -> tuple[str, list[Ask]]:
         start.wait()
-        with closing(SessionStudies({"test": Bar(0.9)}, options)) as studies:
+        with closing(SessionStudies({"test": SessionBar(0.9)}, options)) as studies:
             return studies.verdicts()[0].study, studies.ask(5)
 
     with ThreadPoolExecutor(4) as threads:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from thresher.adapters.pytest_plugin import scheduling
-from thresher.adapters.pytest_plugin.repeating import Outcome
-from thresher.adapters.pytest_plugin.session_options import Bar, Options
+from thresher.adapters.pytest_plugin.repeating import RepeatedOutcome
+from thresher.adapters.pytest_plugin.session_options import Options, SessionBar
 
 Play = Callable[..., dict[int, Any]]
 
@@ -19,7 +19,7 @@ Play = Callable[..., dict[int, Any]]
 def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     """Send runs, each with a function that it calls, and return the answers."""
 
-    def run(*steps: Callable[[Any], Outcome], left: float = math.inf, stop: bool = False) -> dict[int, Any]:
+    def run(*steps: Callable[[Any], RepeatedOutcome], left: float = math.inf, stop: bool = False) -> dict[int, Any]:
         answers: dict[int, Any] = {}
         session: Any = SimpleNamespace(items=[], shouldstop=False, shouldfail=False)
         session.items = [SimpleNamespace(step=step) for step in steps]
@@ -37,7 +37,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
         monkeypatch.setattr(scheduling, "scheduled_nodeid", lambda _: "")
         monkeypatch.setattr(scheduling, "tear_down_repeated", lambda *_: None)
         try:
-            scheduling.Worker(config, Options(Bar(0.9))).pytest_runtestloop(session)
+            scheduling.SchedulingWorker(config, Options(SessionBar(0.9))).pytest_runtestloop(session)
         except KeyboardInterrupt:
             answers[-9] = '"raised"'
         return {serial: json.loads(text) for serial, text in answers.items() if serial >= 0 or serial == -9}
@@ -45,21 +45,21 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
     return run
 
 
-def passes(_: Any) -> Outcome:
-    return Outcome(reward=1.0)
+def passes(_: Any) -> RepeatedOutcome:
+    return RepeatedOutcome(reward=1.0)
 
 
-def stops(session: Any) -> Outcome:
+def stops(session: Any) -> RepeatedOutcome:
     session.shouldstop = "enough"
-    return Outcome(reward=0.0)
+    return RepeatedOutcome(reward=0.0)
 
 
-def interrupts(_: Any) -> Outcome:
+def interrupts(_: Any) -> RepeatedOutcome:
     raise KeyboardInterrupt
 
 
 def test_every_run_is_answered_in_order(play: Play) -> None:
-    assert [Outcome(*answer).reward for answer in play(passes, passes).values()] == [1.0, 1.0]
+    assert [RepeatedOutcome(*answer).reward for answer in play(passes, passes).values()] == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("arguments", [{"left": 0.0}, {"stop": True}])
@@ -69,7 +69,7 @@ def test_runs_that_have_not_begun_when_the_time_is_over_are_given_back(play: Pla
 
 def test_a_test_that_stops_pytest_is_answered_and_the_others_are_given_back(play: Play) -> None:
     answers = play(stops, passes)
-    assert Outcome(*answers[0]).reward == 0.0
+    assert RepeatedOutcome(*answers[0]).reward == 0.0
     assert answers[1] is None
 
 

@@ -8,7 +8,7 @@ import pytest
 import thresher
 from thresher.core.events import Event
 from thresher.log.reader import read_log_pages
-from thresher.log.store import SIZE, START, MemoryStore, chain_digest, chained_in_store
+from thresher.log.store import SIZE, START, MemoryStore, chained_in_store, store_chain_digest
 from thresher.study import peek
 
 FULL = Event(
@@ -51,14 +51,14 @@ def test_a_digest_covers_every_field_but_itself() -> None:
     for base in (FULL, Event(7, "asked", 3, 2, key="k", time=1.0, agent="a"), Event(7, "weighed")):
         for field, values in VALUES.items():
             variants = [base._replace(**{field: value}) for value in values]
-            assert len({chain_digest(START, event) for event in variants}) == len(values), field
-    assert chain_digest(START, FULL._replace(digest=bytes(SIZE))) == chain_digest(START, FULL)
+            assert len({store_chain_digest(START, event) for event in variants}) == len(values), field
+    assert store_chain_digest(START, FULL._replace(digest=bytes(SIZE))) == store_chain_digest(START, FULL)
 
 
 def test_a_text_in_another_field_is_another_event() -> None:
     some = ["", "x", "=", None]
     seen = {
-        chain_digest(START, Event(1, kind, key=key, agent=agent, reason=reason, cause=cause))  # type: ignore[arg-type]
+        store_chain_digest(START, Event(1, kind, key=key, agent=agent, reason=reason, cause=cause))  # type: ignore[arg-type]
         for kind, (key, agent, reason, cause) in itertools.product(["", "x", "="], itertools.product(some, repeat=4))
     }
     assert len(seen) == 3 * 4**4
@@ -75,7 +75,7 @@ def test_a_digest_follows_from_all_events_before() -> None:
 @pytest.mark.parametrize("wrong", [{"pull": "3"}, {"arm": 1.5}, {"reward": "high"}, {"key": b"k"}, {"seq": 2**70}])
 def test_something_that_is_not_an_event_has_no_digest(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="a field is of the wrong type"):
-        chain_digest(START, FULL._replace(**wrong))
+        store_chain_digest(START, FULL._replace(**wrong))
 
 
 def test_a_specification_has_one_digest_however_it_is_written() -> None:
@@ -83,7 +83,7 @@ def test_a_specification_has_one_digest_however_it_is_written() -> None:
         FULL._replace(spec={"a": (1, 2), "b": {"c": 1, "d": 2}}),
         FULL._replace(spec={"b": {"d": 2, "c": 1}, "a": [1, 2]}),
     )
-    assert chain_digest(START, one) == chain_digest(START, two)
+    assert store_chain_digest(START, one) == store_chain_digest(START, two)
 
 
 def test_every_event_of_a_study_is_chained_and_the_verdict_names_the_head() -> None:

@@ -61,12 +61,12 @@ def test_a_wait_that_is_interrupted_is_not_begun_again(monkeypatch: pytest.Monke
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() - 10.0, sleep=lambda _: None)  # so it is over afterwards
     monkeypatch.setattr(locks, "time", clock)
     monkeypatch.setattr(locks, "HURRY", 5.0)
-    assert locks.Patience(5.0).pause(0.001, "a lock")
+    assert locks.LockPatience(5.0).pause(0.001, "a lock")
     clock.sleep = interrupted
     with pytest.raises(KeyboardInterrupt):
-        locks.Patience(5.0).pause(0.001, "a lock")
+        locks.LockPatience(5.0).pause(0.001, "a lock")
     assert locks.are_locks_in_a_hurry()
-    assert not locks.Patience(5.0).pause(0.001, "a lock"), "at once"
+    assert not locks.LockPatience(5.0).pause(0.001, "a lock"), "at once"
 
 
 def test_an_interrupted_turn_leaves_no_lock_and_no_open_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +100,7 @@ def test_a_lock_that_comes_after_an_interrupt_is_released(tmp_path: Path, monkey
             fcntl.flock(holder, fcntl.LOCK_EX)
             threads = set(threading.enumerate())
             with monkeypatch.context() as context:
-                context.setattr(locks.Patience, "next_slice", interrupted)
+                context.setattr(locks.LockPatience, "next_slice", interrupted)
                 with pytest.raises(KeyboardInterrupt), lock.turn():
                     pytest.fail("it was interrupted")
             (waiter,) = set(threading.enumerate()) - threads
@@ -127,7 +127,7 @@ def test_a_lock_that_comes_at_the_last_moment_is_held_or_released(
                 raise KeyboardInterrupt
             return 0.0
 
-        monkeypatch.setattr(locks.Patience, "next_slice", it_comes)
+        monkeypatch.setattr(locks.LockPatience, "next_slice", it_comes)
         with contextlib.suppress(KeyboardInterrupt), lock.turn() as held:
             assert (held, is_interrupted) == (True, False)
             assert is_locked(tmp_path / "lock")

@@ -20,7 +20,7 @@ from thresher.log import postgres_schema
 from thresher.log.journal import storable_journal_reason
 from thresher.log.reader import read_log_pages
 from thresher.log.sqlite import SqliteStore
-from thresher.log.store import START, MemoryStore, chain_digest, chained_in_store, open_store
+from thresher.log.store import START, MemoryStore, chained_in_store, open_store, store_chain_digest
 from thresher.study import Keeper
 
 
@@ -179,9 +179,9 @@ def test_one_thread_renews_all_pulls_of_a_study() -> None:
 @pytest.mark.parametrize("field", ["key", "agent"])
 def test_a_text_with_a_nul_is_no_text_of_an_event(field: str, more: dict[str, Any]) -> None:
     fields = {"key": "k", "agent": "a", **more}
-    assert len(chain_digest(START, Event(2, "asked", 1, 0, time=1.0, **fields))) == 16
+    assert len(store_chain_digest(START, Event(2, "asked", 1, 0, time=1.0, **fields))) == 16
     with pytest.raises(ValueError, match="a text holds a NUL"):
-        chain_digest(START, Event(2, "asked", 1, 0, time=1.0, **fields | {field: "a\0b"}))
+        store_chain_digest(START, Event(2, "asked", 1, 0, time=1.0, **fields | {field: "a\0b"}))
 
 
 def test_an_event_without_a_digest_is_not_kept() -> None:

@@ -15,7 +15,7 @@ from waiters import ASK, RUN, THRESHER, ends_at_once, said_by, started
 
 import thresher
 from thresher.errors import StoreFailed
-from thresher.log.locks import Patience
+from thresher.log.locks import LockPatience
 from thresher.log.postgres import is_temporary_in_postgres
 from thresher.log.postgres_schema import KEY
 from thresher.log.store import open_store
@@ -216,7 +216,7 @@ def test_deleting_waits_for_a_lock_and_says_so(study_url: str) -> None:
 def test_the_pauses_between_tries_to_connect_grow_to_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     pauses = list[float]()
 
-    class Waits(Patience):
+    class Waits(LockPatience):
         def pause(self, seconds: float, what: object) -> bool:
             pauses.append(seconds)
             return len(pauses) < 7
@@ -224,7 +224,7 @@ def test_the_pauses_between_tries_to_connect_grow_to_a_second(monkeypatch: pytes
     def refuses(*_: object, **__: object) -> None:
         raise psycopg.OperationalError("Connection refused")
 
-    monkeypatch.setattr("thresher.log.postgres.Patience", Waits)
+    monkeypatch.setattr("thresher.log.postgres.LockPatience", Waits)
     monkeypatch.setattr(psycopg, "connect", refuses)
     with pytest.raises(StoreFailed, match="cannot be reached"):
         open_store("postgresql://nobody@localhost/none").studies()

@@ -141,7 +141,7 @@ def test_a_wait_that_many_share_is_logged_once_until_it_changes(
     monkeypatch.setattr(locks, "SAID_AFTER", 0.01)
     monkeypatch.setattr(locks, "SLICE", 0.01)
     for what in ("a lock", "a lock", "another", "a lock"):
-        assert not locks.Patience(0.1).pause(60.0, what)
+        assert not locks.LockPatience(0.1).pause(60.0, what)
 
     def said() -> list[str]:  # threads of earlier tests may be waiting too, for other things
         lines = [line.partition(", ")[0] for line in caplog.messages]
@@ -149,5 +149,5 @@ def test_a_wait_that_many_share_is_logged_once_until_it_changes(
 
     assert said() == ["waiting for a lock", "waiting for another"]
     monkeypatch.setattr(locks, "AGAIN", 0.0)  # much later
-    locks.Patience(60).pause(0.03, "a lock")
+    locks.LockPatience(60).pause(0.03, "a lock")
     assert "waiting for a lock" in said()[2:]

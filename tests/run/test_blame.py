@@ -6,7 +6,7 @@ import pytest
 from engines import causes, make
 
 import thresher
-from thresher.run.failures import BASELINE, OUTSIDE, WINDOW, Failure, SameError, Start, Watch
+from thresher.run.failures import BASELINE, OUTSIDE, WINDOW, Failure, FailureWatch, SameError, StartFailures
 from thresher.study import Pull
 
 NOBODY = float("inf")
@@ -16,14 +16,14 @@ def pull(number: int, arm: str = "a", case: int | None = None) -> Pull:
     return Pull(number, arm, 1, {}, 7, case=case)
 
 
-def a_start(study: thresher.Study, *failed: Failure) -> Start:
-    start = Start(study, lambda: NOBODY)
+def a_start(study: thresher.Study, *failed: Failure) -> StartFailures:
+    start = StartFailures(study, lambda: NOBODY)
     for failure in failed:
         start.failure(failure)
     return start
 
 
-def why(start: Start) -> str:
+def why(start: StartFailures) -> str:
     end = start.end()
     assert end is not None
     return str(end).removeprefix("run: ")
@@ -99,7 +99,7 @@ def test_when_the_failures_of_one_arm_may_end_a_run(arms: str, options: Any, tol
 
 @pytest.mark.parametrize(("oldest", "ends"), [(1.0, False), (3.0, False), (5.0, False), (6.0, True)])
 def test_the_start_waits_for_all_pulls_that_were_issued_before_the_last_failure(oldest: float, ends: bool) -> None:
-    start = Start(make("a", "b", "c", "d"), lambda: oldest)
+    start = StartFailures(make("a", "b", "c", "d"), lambda: oldest)
     for number, arm in [(2, "a"), (4, "b"), (5, "c")]:
         assert start.end() is None
         start.failure(broke(number, arm))
@@ -110,7 +110,7 @@ def test_the_start_waits_for_all_pulls_that_were_issued_before_the_last_failure(
 def test_only_an_only_arm_that_fails_often_ends_the_run_while_an_earlier_pull_is_pending(
     arms: str, needed: int | None
 ) -> None:
-    start = Start(make(*arms), lambda: 1.0)
+    start = StartFailures(make(*arms), lambda: 1.0)
     for count in range(1, 2 * WINDOW):
         start.failure(broke(1 + count, arms[count % len(arms)]))
         assert (start.end() is not None) == (needed is not None and count >= needed)
@@ -119,14 +119,14 @@ def test_only_an_only_arm_that_fails_often_ends_the_run_while_an_earlier_pull_is
 # -- what is dropped -------------------------------------------------------------------------------------------------
 
 
-def a_watch(study: thresher.Study, window: int = 4, *, started: bool = True) -> Watch:
-    watch = Watch(study, lambda: NOBODY, window)
+def a_watch(study: thresher.Study, window: int = 4, *, started: bool = True) -> FailureWatch:
+    watch = FailureWatch(study, lambda: NOBODY, window)
     if started:
         watch.start.close()
     return watch
 
 
-def fail(watch: Watch, *arms: str, **options: Any) -> list[Pull]:
+def fail(watch: FailureWatch, *arms: str, **options: Any) -> list[Pull]:
     pulls = [watch.study.ask(arm=arm) or pytest.fail("no pull") for arm in arms]
     for asked in pulls:
         watch.failure(Failure(asked, f"{asked.arm} broke", **{"kind": "k", **options}), 10.0)
@@ -200,7 +200,7 @@ def test_the_last_open_arm_of_a_study_with_earlier_rewards_fails_alone() -> None
     fail(watch, "a")
     assert (watch.held, causes(study)) == ([], ["failed"])
     only = make("a", max_failures=None)
-    waits = Watch(only, lambda: 1.0, 4)
+    waits = FailureWatch(only, lambda: 1.0, 4)
     asked = only.ask() or pytest.fail("no pull")
     waits.failure(Failure(asked, "slow", kind=None), 10.0)
     assert causes(only) == ["failed"], "a temporary failure cannot end the run"

@@ -15,8 +15,8 @@ from engines import until
 from program import runs
 
 from thresher.run.command import process
-from thresher.run.command.process import Command, Run, Runs, command_pull_values, fill_command_template
-from thresher.run.command.reward import CommandFailed, measured_time, start_failure
+from thresher.run.command.process import Command, ProcessRun, ProcessRuns, command_pull_values, fill_command_template
+from thresher.run.command.reward import CommandFailed, measured_time, reward_start_failure
 from thresher.study import Pull
 
 PULL = Pull(7, "a", 3, {"depth": 2, "text": "x", "arm": "hidden"}, 5)
@@ -89,7 +89,7 @@ def test_a_program_is_followed_to_its_end(told: bool, monkeypatch: pytest.Monkey
 def test_a_program_that_was_reaped_elsewhere_has_ended_and_has_no_time() -> None:
     program = subprocess.Popen(["true"])
     os.waitpid(program.pid, 0)
-    run = Run(program, time.monotonic())
+    run = ProcessRun(program, time.monotonic())
     assert run.is_over(None)
     assert run.process.returncode == 0, "nobody knows"
     assert run.is_over(None), "once more"
@@ -121,7 +121,7 @@ def test_after_a_stop_what_runs_is_dead_and_nothing_begins(tmp_path: Path) -> No
 def test_a_run_that_has_ended_is_forgotten_and_not_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[int] = []
     monkeypatch.setattr(process, "kill_process_group", killed.append)
-    found = Runs()
+    found = ProcessRuns()
     run = found.begin(["true"], dict(os.environ))
     until(lambda: found.over(run), "its end")
     found.kill(run)
@@ -170,7 +170,7 @@ def test_a_group_that_is_gone_or_anothers_is_left_alone(monkeypatch: pytest.Monk
     ],
 )
 def test_a_program_that_cannot_start_says_why(error: Any, words: str, is_temporary: bool) -> None:
-    failed = start_failure("prog", error)
+    failed = reward_start_failure("prog", error)
     assert str(failed).startswith(f"cannot start 'prog': {words}")
     assert failed.kind
     assert failed.kind.startswith(f"cannot start: {words}")

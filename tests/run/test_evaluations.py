@@ -8,8 +8,8 @@ from engines import causes, make
 
 from thresher.errors import AlreadyTold, CannotGoOn
 from thresher.run import loop
-from thresher.run.failures import Suspects
-from thresher.run.loop import Evaluation, Evaluations
+from thresher.run.failures import FailureSuspects
+from thresher.run.loop import Evaluation, LoopEvaluations
 from thresher.study import Pull
 
 
@@ -35,9 +35,9 @@ class Taking:
         return set(list(futures)[1:])
 
 
-def some(study: Any = None, suspects: Suspects | None = None) -> tuple[Evaluations, Taking]:
+def some(study: Any = None, suspects: FailureSuspects | None = None) -> tuple[LoopEvaluations, Taking]:
     engine: Any = Taking()
-    return Evaluations(study or make(), engine, suspects or Suspects(), lambda _: None), engine
+    return LoopEvaluations(study or make(), engine, suspects or FailureSuspects(), lambda _: None), engine
 
 
 def test_busy_pulls_are_tried_when_they_are_due_the_earliest_first() -> None:
@@ -90,7 +90,7 @@ def test_a_pull_that_another_agent_told_needs_no_drop(monkeypatch: pytest.Monkey
 
 
 def test_of_suspected_arms_one_pull_is_pending_at_a_time_and_others_do_not_wait() -> None:
-    suspects = Suspects({"a", "b"})
+    suspects = FailureSuspects({"a", "b"})
     waiting, engine = some(suspects=suspects)
     waiting.begin([pull(1, "a"), pull(2, "b"), pull(3, "c"), pull(4, "a"), pull(5, "c")], 0.0)
     assert engine.pulls == [1, 3, 5]

@@ -10,11 +10,11 @@ import pytest
 from engines import causes, make
 
 import thresher
-from thresher.run.failures import Failure, Start, Watch
+from thresher.run.failures import Failure, FailureWatch, StartFailures
 
 
-def a_watch(study: thresher.Study, window: int = 4) -> Watch:
-    watch = Watch(study, lambda: float("inf"), window)
+def a_watch(study: thresher.Study, window: int = 4) -> FailureWatch:
+    watch = FailureWatch(study, lambda: float("inf"), window)
     watch.success(thresher.Pull(0, "c", 0, {}, 0))  # the start is over: the evaluator works
     return watch
 
@@ -172,7 +172,7 @@ def test_an_outage_that_flickers_retires_no_arm() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         for name in ("FIRST_PAUSE", "LONGEST_PAUSE"):
-            patch.setattr(sys.modules[Watch.__module__], name, 0.01)
+            patch.setattr(sys.modules[FailureWatch.__module__], name, 0.01)
         verdict = thresher.run(study, evaluate, workers=1)
     assert verdict.retired == []
     assert "outage" in causes(study)
@@ -269,7 +269,7 @@ def test_an_outage_costs_few_pulls_and_retires_no_arm() -> None:
 def test_cases_that_all_fail_end_the_run_unless_one_had_a_reward(cases: int, who: str) -> None:
     study = make("a", "b", cases=cases)
     *pulls, last = study.ask_many(2 * cases)
-    start = Start(study, lambda: float("inf"))
+    start = StartFailures(study, lambda: float("inf"))
     for pull in pulls:
         start.failure(Failure(pull, "broke", kind="broken"))
     assert f"{who} failed" in str(start.end())

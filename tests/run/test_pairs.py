@@ -12,7 +12,7 @@ from engines import causes
 import thresher
 from thresher.errors import EvaluationFailed
 from thresher.run.evaluator_errors import traceback_text
-from thresher.run.evaluators import Wrapped, WrappedCoroutine
+from thresher.run.evaluators import WrappedCoroutine, WrappedEvaluator
 
 ARMS = ("old", "a", "b", "c")
 PULL = thresher.Pull(1, "a", 1, {}, 7, baseline="old")
@@ -199,9 +199,9 @@ def test_the_second_side_is_not_evaluated_after_a_failure() -> None:
         raise KeyError(pull.arm)
 
     with pytest.raises(KeyError, match="a"):
-        Wrapped(evaluate)(PULL)
+        WrappedEvaluator(evaluate)(PULL)
     with pytest.raises(EvaluationFailed, match="the baseline failed: KeyError: 'old'"):
-        Wrapped(evaluate)(PULL._replace(baseline_first=True))
+        WrappedEvaluator(evaluate)(PULL._replace(baseline_first=True))
     assert seen == ["a", "old"]
 
 
@@ -230,7 +230,7 @@ def test_what_is_not_about_the_evaluation_passes_through(error: type[BaseExcepti
 
     for first in (False, True):
         with pytest.raises(error):
-            Wrapped(evaluate)(PULL._replace(baseline_first=first))
+            WrappedEvaluator(evaluate)(PULL._replace(baseline_first=first))
         if error is not KeyboardInterrupt:
             with pytest.raises(error):
                 asyncio.run(WrappedCoroutine(evaluate_later)(PULL._replace(baseline_first=first)))

@@ -11,7 +11,7 @@ from engines import until
 from program import runs
 
 from thresher.run.command import guard, persistent
-from thresher.run.command.persistent import Program
+from thresher.run.command.persistent import PersistentProgram
 
 LATER = 20.0  # seconds; far more than anything takes
 
@@ -41,10 +41,10 @@ def guarded(monkeypatch: pytest.MonkeyPatch) -> Noted:
 
 @pytest.fixture
 def start(guarded: Noted) -> Iterator[Callable[[str], Any]]:
-    started: list[Program] = []
+    started: list[PersistentProgram] = []
 
-    def begin(script: str) -> Program:
-        started.append(Program(("sh", "-c", script)))
+    def begin(script: str) -> PersistentProgram:
+        started.append(PersistentProgram(("sh", "-c", script)))
         return started[-1]
 
     yield begin
@@ -53,7 +53,7 @@ def start(guarded: Noted) -> Iterator[Callable[[str], Any]]:
         program.close()
 
 
-def output(program: Program, size: int = 1 << 16) -> bytes:
+def output(program: PersistentProgram, size: int = 1 << 16) -> bytes:
     """What it prints next."""
     data = bytearray()
 

@@ -13,8 +13,8 @@ import thresher
 from thresher.core.question import Measure
 from thresher.core.spec import Spec
 from thresher.run.command.process import Command
-from thresher.run.command.reward import CommandFailed, TimedOut, timeout_failure
-from thresher.run.evaluators import Wrapped
+from thresher.run.command.reward import CommandFailed, TimedOut, reward_timeout_failure
+from thresher.run.evaluators import WrappedEvaluator
 
 PULL = thresher.Pull(1, "a", 1, {}, 7)
 SPIN = "import time\nwhile time.process_time() < {}: pass"  # uses this many CPU seconds
@@ -137,7 +137,7 @@ def pair(arm: str, base: str, *, timeout: float, first: bool, **question: Any) -
     asked: dict[str, Any] = {"baseline": "b", "lower_is_better": True, **question}
     command = Command(("sleep", "{time}"), "seconds", timeout).for_study(Spec(arms=["a", "b"], **asked))
     pull = PULL._replace(params={"time": arm}, baseline="b", baseline_params={"time": base}, baseline_first=first)
-    return Wrapped(command)(pull)
+    return WrappedEvaluator(command)(pull)
 
 
 @pytest.mark.parametrize("first", [False, True])
@@ -181,12 +181,12 @@ def test_a_time_stands_for_all_longer_ones_only_if_they_count_the_same() -> None
 def test_of_a_run_that_was_cut_off_at_least_the_timeout_is_known() -> None:
     """Its time until it was gone is not, if another part of this process reaped it."""
     lower = Measure(sign=-1.0, within=True, limit=-0.25)
-    assert timeout_failure({}, 0.25, "seconds", lower).reward() == math.nextafter(0.25, math.inf)
+    assert reward_timeout_failure({}, 0.25, "seconds", lower).reward() == math.nextafter(0.25, math.inf)
     times = {"seconds": 0.5, "cpu-seconds": 0.375}
-    assert timeout_failure(times, 0.25, "seconds", lower).reward() == 0.5
-    assert timeout_failure(times, 1.0, "cpu-seconds", lower).reward() == 0.375
+    assert reward_timeout_failure(times, 0.25, "seconds", lower).reward() == 0.5
+    assert reward_timeout_failure(times, 1.0, "cpu-seconds", lower).reward() == 0.375
     for how in ("last-float", "exit-code"):
         with pytest.raises(TimedOut, match=r"timed out after 0\.25 s and was killed"):
-            raise timeout_failure(times, 0.25, how, lower)
+            raise reward_timeout_failure(times, 0.25, how, lower)
         with pytest.raises(TimedOut):
-            timeout_failure(times, 0.25, how, lower).reward()
+            reward_timeout_failure(times, 0.25, how, lower).reward()

@@ -9,7 +9,7 @@ import pytest
 
 import thresher
 from thresher.log.store import MemoryStore, Store
-from thresher.web.request_checks import Access, CheckedApp
+from thresher.web.request_checks import CheckedApp, RequestAccess
 from thresher.web.served_studies import ServedStudies
 from thresher.web.server import create_app
 
@@ -32,7 +32,7 @@ class Reply(NamedTuple):
 
 def server(store: Store | None = None, *, write: bool = True, reader: Store | None = None) -> CheckedApp:
     served = ServedStudies(store or MemoryStore(), reader)
-    return create_app(served, Access(TOKEN, HOSTS, WRITE_TOKEN if write else None))
+    return create_app(served, RequestAccess(TOKEN, HOSTS, WRITE_TOKEN if write else None))
 
 
 @pytest.fixture(name="app", scope="module")

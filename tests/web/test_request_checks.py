@@ -8,7 +8,7 @@ from asgi import BEARER, HOST, READER, TOKEN, WRITE_TOKEN, Reply, an_app, reques
 from thresher.errors import InvalidInput
 from thresher.log.store import MemoryStore
 from thresher.web import server as web_server
-from thresher.web.request_checks import Access, CheckedApp
+from thresher.web.request_checks import CheckedApp, RequestAccess
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"]
 PATHS = [
@@ -174,7 +174,7 @@ def test_an_error_is_logged_without_the_query(method: str, caplog: pytest.LogCap
     async def broken(scope: object, receive: object, send: object) -> None:
         raise RuntimeError("it broke")
 
-    app = CheckedApp(broken, Access(TOKEN, {HOST}, WRITE_TOKEN))
+    app = CheckedApp(broken, RequestAccess(TOKEN, {HOST}, WRITE_TOKEN))
     with caplog.at_level(logging.DEBUG):
         reply = request(app, method, "/api/ab?key=hidden-in-the-query", headers=BEARER)
     assert reply.status == 500

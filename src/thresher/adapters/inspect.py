@@ -167,10 +167,10 @@ def _without_process(value: object) -> object:
 Answer = TypeVar("Answer")
 LONGEST = 300  # characters of an error of inspect_ai that are shown
 NUMBERED = 5  # a shuffled list of more samples than this is not in order by chance
-_started: "WeakKeyDictionary[Study, dict[str, Stopping]]" = WeakKeyDictionary()  # the last to start, by arm
+_started: "WeakKeyDictionary[Study, dict[str, InspectStopping]]" = WeakKeyDictionary()  # the last to start, by arm
 
 
-class Stopping:
+class InspectStopping:
     """Stops a task's samples as soon as its arm of a study is settled: an ``EarlyStopping`` of inspect_ai.
 
     `stopping` makes one. When an eval is cancelled or ends with an error, pulls may stay pending. ``close()``, or the
@@ -239,7 +239,7 @@ class Stopping:
                 self.gate.fail(case, error[:LONGEST], cause="refused" if refused else "failed")
         self.gate.end(finished=False)
 
-    def __enter__(self) -> "Stopping":
+    def __enter__(self) -> "InspectStopping":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -320,7 +320,7 @@ def check_eval(epochs: Any, log_samples: bool | None = None, sample_id: object =
 # One call of `sift`: a study whose arms are tasks and whose cases are samples.
 
 
-class Sifting:
+class InspectSifting:
     """Within the ``with`` block, the caller evaluates ``tasks`` with ``options`` and sets ``logs``."""
 
     def __init__(
@@ -351,16 +351,16 @@ class Sifting:
             **question,
         )
         self.logs: list[EvalLog] = []
-        self.stops: dict[str, Stopping] = {}
+        self.stops: dict[str, InspectStopping] = {}
         self.tasks: list[Task] = []
         for arm, task in arms.items():
-            stop = Stopping(self.study, arm, scorer=scorer, value=value, shuffled=True)
+            stop = InspectStopping(self.study, arm, scorer=scorer, value=value, shuffled=True)
             order = [] if stop.gate.over() else stop.gate.upcoming()
             if order:
                 self.stops[arm] = stop
                 self.tasks.append(self._ordered(task, samples[arm], order, stop))
 
-    def _ordered(self, task: "Task", samples: "dict[str, Sample]", order: list[int], stop: Stopping) -> "Task":
+    def _ordered(self, task: "Task", samples: "dict[str, Sample]", order: list[int], stop: InspectStopping) -> "Task":
         """A copy of the task whose samples are in the study's own order of the arm."""
         from inspect_ai.dataset import MemoryDataset
 
@@ -370,7 +370,7 @@ class Sifting:
         task.early_stopping, task.cleanup = stop, stop.cleanup(task.cleanup)
         return task
 
-    def __enter__(self) -> "Sifting":
+    def __enter__(self) -> "InspectSifting":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -475,10 +475,10 @@ def _checked_options(options: Mapping[str, Any], arms: int) -> dict[str, Any]:
 
 
 SIFT_ARGUMENTS = ("models", "tolerance", "scorer", "value", "bounds", "confidence", "guarantee", "budget", "storage")
-__all__ = ["Stopping", "asift", "sift", "stopping"]
+__all__ = ["InspectStopping", "asift", "sift", "stopping"]
 
 
-def stopping(study: Study, arm: str, *, scorer: str | None = None, value: Value | None = None) -> Stopping:
+def stopping(study: Study, arm: str, *, scorer: str | None = None, value: Value | None = None) -> InspectStopping:
     """The value for ``Task(early_stopping=…)`` that stops the task when the arm of the study is settled.
 
     The study's cases are the ids of the samples. inspect_ai decides the order of samples, so the dataset must be
@@ -498,7 +498,7 @@ def stopping(study: Study, arm: str, *, scorer: str | None = None, value: Value 
     if spec.guarantee == "rate":
         rule = "guarantee 'rate' needs an order of the samples for each arm that no other arm shares"
         raise InvalidInput("study", study.name, rule, "use sift, or guarantee='all'")
-    return Stopping(study, arm, scorer=scorer, value=value, shuffled=False)
+    return InspectStopping(study, arm, scorer=scorer, value=value, shuffled=False)
 
 
 def sift(
@@ -549,7 +549,7 @@ def sift(
         "guarantee": guarantee,
     }
     question |= {"budget": budget, "storage": storage, "name": name, "seed": seed}
-    with Sifting(tasks, models, eval_options, scorer=scorer, value=value, **question) as sifting:
+    with InspectSifting(tasks, models, eval_options, scorer=scorer, value=value, **question) as sifting:
         if sifting.tasks:
             from inspect_ai import eval as evaluate
 
@@ -560,7 +560,7 @@ def sift(
 async def asift(tasks: "Sequence[Task] | Mapping[str, Task] | Task", *, at_least: float, **options: Any) -> Verdict:
     """The same as `sift`, with the same arguments, as a coroutine. inspect_ai runs one eval at a time."""
     arguments = {key: options.pop(key) for key in (*SIFT_ARGUMENTS, "name", "seed") if key in options}
-    with Sifting(tasks, arguments.pop("models", None), options, at_least=at_least, **arguments) as sifting:
+    with InspectSifting(tasks, arguments.pop("models", None), options, at_least=at_least, **arguments) as sifting:
         if sifting.tasks:
             from inspect_ai import eval_async as evaluate
 

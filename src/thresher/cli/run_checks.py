@@ -187,10 +187,10 @@ def _codes(option: str, text: str) -> frozenset[int]:
     return frozenset(codes)
 
 
-def check_resources(texts: Sequence[str]) -> dict[str, float] | None:
+def check_run_resources(texts: Sequence[str]) -> dict[str, float] | None:
     """The resources of a pull, such as GPU=1, by name; None if there are none.
 
-    >>> check_resources(["GPU=1", "licence=0.5"])
+    >>> check_run_resources(["GPU=1", "licence=0.5"])
     {'GPU': 1.0, 'licence': 0.5}
     """
     amounts: dict[str, float] = {}

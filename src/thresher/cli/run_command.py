@@ -58,8 +58,8 @@ from .run_checks import (
     check_exits,
     check_program,
     check_reader,
-    check_resources,
     check_room_for,
+    check_run_resources,
     check_start,
     checked_placeholders,
     command_cautions,
@@ -319,7 +319,7 @@ class RunCommand(click.Command):
 def run(command: tuple[str, ...], **options: Any) -> int:
     """Check everything, run the study and print its verdict."""
     check_start(command, needs_arms=not (options["stay"] or options["file"] or options["names"]))
-    options["resources"] = check_resources(options["resources"])
+    options["resources"] = check_run_resources(options["resources"])
     with naming_engine_options_in_errors(options):
         engine = check_engine_name(options["engine"])
         check_engine_workers(options["workers"])

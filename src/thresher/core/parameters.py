@@ -20,7 +20,7 @@ from .named_items import Params
 from .policies import Policy
 
 
-class DataFrame(Protocol):
+class FrameParameter(Protocol):
     """What is needed of a pandas DataFrame."""
 
     @property
@@ -37,7 +37,7 @@ class File(Protocol):
     def __fspath__(self) -> str: ...
 
 
-Named = Iterable[str] | Iterable[Params] | Mapping[str, Params] | DataFrame | File
+Named = Iterable[str] | Iterable[Params] | Mapping[str, Params] | FrameParameter | File
 Guarantee = Literal["all", "rate"]
 Bounds = tuple[float, float]
 Check = Callable[[str, Any], Any]  # takes the name and the value; returns the value as it is kept, or raises

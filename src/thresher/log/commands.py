@@ -364,7 +364,7 @@ def event_key(key: str) -> str:
     return MARK + hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-class Keys:
+class CommandKeys:
     """The pulls of every key, read from the log as it grows. The first call reads all of it."""
 
     def __init__(self, study: str, store: Store) -> None:

@@ -29,7 +29,7 @@ from ..errors import (
 from ..text.masking import masked
 from .locks import renewed_after_fork
 from .reader import damaged_log, read_event_at, read_has_event, read_log_pages, unknown_study
-from .store import Store, chain_digest
+from .store import Store, store_chain_digest
 
 Answer = TypeVar("Answer")
 Arguments = TypeVarTuple("Arguments")
@@ -79,7 +79,7 @@ class Draft:
         now, seq = time.time(), last.seq + 1
         fields = (seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, now, self.agent)
         try:
-            event = _tuple(Event, (*fields, chain_digest(last.digest, (*fields, None))))  # type: ignore[arg-type]  # it has one
+            event = _tuple(Event, (*fields, store_chain_digest(last.digest, (*fields, None))))  # type: ignore[arg-type]  # it has one
         except ValueError:  # such as a number that is too large: the validity check has a better message
             validity.check_event(self.ledger, Event._make((*fields, None)))
             raise

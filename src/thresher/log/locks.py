@@ -45,7 +45,7 @@ def leave_to_parent(connection: object) -> None:
     _PARENTS.append(connection)
 
 
-class Patience:
+class LockPatience:
     """One wait. Nothing is half done meanwhile, so an exception may end it."""
 
     def __init__(self, seconds: float) -> None:
@@ -248,7 +248,7 @@ class _Waiter(threading.Thread):
 
     def wait(self, handle: int, patience: float, waited_for: str) -> bool:
         """Whether the lock came in time. If not, or if interrupted, the thread releases it when it comes."""
-        waiting, came = Patience(patience), threading.Event()
+        waiting, came = LockPatience(patience), threading.Event()
         outcome = threading.Lock()  # taken once: by the thread if the lock came, by the caller if it gave up
         self._inbox.put((os.dup(handle), came, outcome))
         try:

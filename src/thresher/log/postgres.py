@@ -23,7 +23,15 @@ from ..core.events import Event
 from ..errors import UNSAID, Interrupted, StoreFailed
 from ..text.masking import masked
 from . import postgres_schema as schema
-from .locks import BUSY_WITHOUT_TURN, HURRY, TURN, Patience, are_locks_in_a_hurry, leave_to_parent, renewed_after_fork
+from .locks import (
+    BUSY_WITHOUT_TURN,
+    HURRY,
+    TURN,
+    LockPatience,
+    are_locks_in_a_hurry,
+    leave_to_parent,
+    renewed_after_fork,
+)
 from .reader import unreadable_log
 from .store import Head, from_store_row, pulls_begun_and_over, store_name_taken, store_race_lost, to_store_row
 
@@ -233,7 +241,7 @@ class Server:
         If the tables are damaged, the error names the study that is read or written.
         """
         with self.lock:
-            patience = Patience(PATIENCE)
+            patience = LockPatience(PATIENCE)
             while True:
                 with self._until_interrupted():
                     connection = self._idle_session() or self._connect(patience)
@@ -302,7 +310,7 @@ class Server:
                 self.close()  # its answer will never be fetched
             raise
 
-    def _connect(self, patience: Patience) -> "psycopg.Connection[Any]":
+    def _connect(self, patience: LockPatience) -> "psycopg.Connection[Any]":
         pause, began = 0.05, time.monotonic()
         while True:
             try:
@@ -333,7 +341,7 @@ class Server:
         self.session, self.turn, self._known = connection, None, True
         return connection
 
-    def _wait_for_lock(self, patience: Patience, pause: float, held: str) -> None:
+    def _wait_for_lock(self, patience: LockPatience, pause: float, held: str) -> None:
         """Wait a moment for the sessions ``held``, in words, which lock the tables; raise when the time is over."""
         if not patience.pause(pause, f"another session to release a lock on the tables at {self.url}{held}"):
             rule = f"another session holds a lock on its tables{held}"

@@ -9,7 +9,7 @@ from itertools import chain, islice
 
 from ..core.events import NO_EVENT, Event
 from ..errors import DamagedStudy, UnknownStudy
-from .store import START, Head, Store, chain_digest
+from .store import START, Head, Store, store_chain_digest
 
 PAGE = 4000  # events that are read at once: a long log need not fit into memory
 
@@ -47,7 +47,7 @@ def _follow(page: list[Event], known: Head) -> tuple[int, str | None]:
         if event.seq != seq:
             return at, f"event {seq}: is missing"
         try:
-            digest = chain_digest(digest, event)
+            digest = store_chain_digest(digest, event)
         except NO_EVENT as error:
             return at, f"event {seq}: is not an event ({error})"
         if event.digest != digest:

@@ -18,9 +18,9 @@ import apsw
 
 from ..core.events import Event
 from ..errors import StoreFailed
-from .locks import TURN, FileLock, Patience, renewed_after_fork
+from .locks import TURN, FileLock, LockPatience, renewed_after_fork
 from .reader import unreadable_log
-from .sqlite_file import DAMAGED, SQLITE, OpenFile, create_sqlite_file, file_beside_sqlite, is_sqlite_file_missing
+from .sqlite_file import DAMAGED, SQLITE, OpenSqliteFile, create_sqlite_file, file_beside_sqlite, is_sqlite_file_missing
 from .store import (
     COLUMNS,
     Head,
@@ -77,7 +77,7 @@ class SqliteStore:
 
     def _begin(self) -> None:
         """Set what a forked child does not share with its parent."""
-        self._file: OpenFile | None = None
+        self._file: OpenSqliteFile | None = None
         self._using, self._flushing = threading.RLock(), threading.RLock()
         self._next_check = 0.0
 
@@ -124,12 +124,12 @@ class SqliteStore:
                 with self._use() as file:
                     self._bring_to_disk(file)
 
-    def _bring_to_disk(self, file: OpenFile) -> None:
-        patience: Patience | None = None
+    def _bring_to_disk(self, file: OpenSqliteFile) -> None:
+        patience: LockPatience | None = None
 
         def pause() -> bool:
             nonlocal patience
-            patience = patience or Patience(TURN)
+            patience = patience or LockPatience(TURN)
             return patience.pause(PAUSES[3], f"another process to finish reading {self.path}")
 
         try:
@@ -201,7 +201,7 @@ class SqliteStore:
                 file.close()
 
     @contextlib.contextmanager
-    def _use(self, study: str | None = None) -> Iterator[OpenFile]:
+    def _use(self, study: str | None = None) -> Iterator[OpenSqliteFile]:
         """The open file, for one thread at a time; errors of SQLite become one line.
 
         If the file is damaged, the error names the study that is read or written.
@@ -225,10 +225,10 @@ class SqliteStore:
                     raise unreadable_log(study, self.path) from None
                 raise _explained(self.path, error) from None
 
-    def _open(self) -> OpenFile:
+    def _open(self) -> OpenSqliteFile:
         if self._identity is None and is_sqlite_file_missing(self.path):
             create_sqlite_file(self.path, self._turns, TABLES)
-        file = OpenFile(self.path, _waiting(self.path), syncs=self.durability == "full")
+        file = OpenSqliteFile(self.path, _waiting(self.path), syncs=self.durability == "full")
         if self._identity not in (None, file.identity):
             file.close()
             raise self._fail("was deleted or replaced while it was in use; rewards may be lost", "start again")
@@ -287,12 +287,12 @@ _STORES = renewed_after_fork(SqliteStore._begin)
 
 def _waiting(path: Path) -> Callable[[int], bool]:
     """What SQLite calls while another process holds a lock: whether to try again, after a pause. Ctrl-C ends it."""
-    patience, waited_for = Patience(BUSY), f"another process to finish writing to {path}"
+    patience, waited_for = LockPatience(BUSY), f"another process to finish writing to {path}"
 
     def pause(tries: int) -> bool:
         nonlocal patience
         if tries == 0:
-            patience = Patience(BUSY)
+            patience = LockPatience(BUSY)
         return patience.pause(PAUSES[min(tries, len(PAUSES) - 1)], waited_for)
 
     return pause

@@ -120,7 +120,7 @@ def _publish(made: Path, path: Path) -> None:
 # -- an open file -----------------------------------------------------------------------------------------------------
 
 
-class OpenFile:
+class OpenSqliteFile:
     """A connection to a store that is complete and ours. It notices when one of the files is deleted or replaced.
 
     ``wait`` is called while another process holds a lock, and returns whether to try again. Without ``syncs`` a flush
@@ -302,7 +302,7 @@ def _name_of(link: str) -> str:
 # -- threads and forks ------------------------------------------------------------------------------------------------
 
 
-class SqliteUse:
+class SqliteFileUse:
     """Which threads use SQLite in this process: any number at once, and none while the process forks.
 
     SQLite notes its locks per process and file. A forked child inherits the notes, but not the locks: with a connection
@@ -315,11 +315,11 @@ class SqliteUse:
     """
 
     def __init__(self) -> None:
-        self.files: set[OpenFile] = set()
+        self.files: set[OpenSqliteFile] = set()
         self.forks: list[None] = []  # one for each fork that waits or happens
         self.is_unsafe = False  # whether this process was forked by a thread inside SQLite, or beside one
         self._inside: set[int] = set()  # threads
-        self._abandoned: list[OpenFile] = []
+        self._abandoned: list[OpenSqliteFile] = []
 
     @contextlib.contextmanager
     def use(self, *, waits: bool = True) -> Iterator[None]:
@@ -335,7 +335,7 @@ class SqliteUse:
             if enters:
                 self._inside.discard(thread)
 
-    def abandon(self, file: OpenFile) -> None:
+    def abandon(self, file: OpenSqliteFile) -> None:
         """Close a file whose store is garbage, or Python ends. This may happen anywhere, so it waits for nothing."""
         self._abandoned.append(file)
         if not self.forks and self._inside <= {threading.get_ident()}:
@@ -361,7 +361,7 @@ class SqliteUse:
             file.close(tidy=False)
 
 
-SQLITE = SqliteUse()
+SQLITE = SqliteFileUse()
 os.register_at_fork(before=SQLITE.before_fork, after_in_child=SQLITE.after_in_child)
 # Called before the other one, and without a line of Python: Ctrl-C cannot come in between.
 os.register_at_fork(before=functools.partial(SQLITE.forks.append, None), after_in_parent=SQLITE.forks.pop)

@@ -53,10 +53,10 @@ class Head(NamedTuple):
     digest: bytes | None  # as the event has it
 
 
-def chain_digest(before: bytes, event: tuple[Any, ...]) -> bytes:
+def store_chain_digest(before: bytes, event: tuple[Any, ...]) -> bytes:
     """The digest of an event that follows the one with the digest ``before``. Raises ValueError if it is not an event.
 
-    >>> chain_digest(START, Event(1, "created", key="k")).hex()
+    >>> store_chain_digest(START, Event(1, "created", key="k")).hex()
     '3b82c4a8832b36398f7f8cd150324edd'
     """
     seq, kind, pull, arm, reward, reason, cause, late, budget, spec, key, time, agent, _ = event
@@ -101,7 +101,7 @@ def chained_in_store(events: Iterable[Event]) -> list[Event]:
     """
     log, digest = [], START
     for event in events:
-        digest = chain_digest(digest, event)
+        digest = store_chain_digest(digest, event)
         log.append(event._replace(digest=digest))
     return log
 
@@ -134,7 +134,7 @@ class Store(Protocol):
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none; after `Interrupted` it is unknown which. Then call `flush`.
 
-        The events carry their digests (see `chain_digest`), and the last of them becomes the head.
+        The events carry their digests (see `store_chain_digest`), and the last of them becomes the head.
 
         Pulls that the events ask for get a lease of ``lease`` seconds; pulls that they end lose theirs.
         """

@@ -21,12 +21,14 @@ Sharing = AbstractAsyncContextManager[Any] | AbstractContextManager[Any] | Funct
 More = tuple[object, ...]  # the arguments of an evaluator after the pull: the shared object, once it is set up
 
 
-class Wrapped:
+class WrappedEvaluator:
     """Calls the evaluator with a pull, and with the shared object if there is one; for a pair, once for each side.
 
     >>> pull = Pull(1, "new", 1, {}, 7, baseline="old", baseline_first=True)
-    >>> Wrapped(lambda side: len(side.arm))(pull), Wrapped(lambda side: side.seed)(Pull(1, "new", 1, {}, 7))
-    ((3, 3), 7)
+    >>> WrappedEvaluator(lambda side: len(side.arm))(pull)
+    (3, 3)
+    >>> WrappedEvaluator(lambda side: side.seed)(Pull(1, "new", 1, {}, 7))
+    7
     """
 
     def __init__(self, evaluate: Callable[..., object]) -> None:
@@ -54,8 +56,8 @@ class Wrapped:
         return repr(self.evaluate)
 
 
-class WrappedCoroutine(Wrapped):
-    """Like `Wrapped`, for a coroutine function."""
+class WrappedCoroutine(WrappedEvaluator):
+    """Like `WrappedEvaluator`, for a coroutine function."""
 
     async def __call__(self, pull: Pull) -> object:
         if pull.baseline is None:

@@ -61,7 +61,7 @@ class SameError:
 
 
 @dataclass
-class Start:
+class StartFailures:
     """The time until the first reward of a run."""
 
     study: Study
@@ -140,7 +140,7 @@ class Start:
 
 
 @dataclass
-class Watch:
+class FailureWatch:
     """Holds failures back until it is clear whether the arms, the evaluator or an outage is to blame.
 
     After a success, the failures before it count against their arms. ``window`` failures in a row of at least two arms,
@@ -150,7 +150,7 @@ class Watch:
     """
 
     study: Study
-    oldest: Callable[[], float]  # as in `Start`
+    oldest: Callable[[], float]  # as in `StartFailures`
     window: int = WINDOW  # failures in a row that may be an outage
     give_up: float = math.inf  # seconds of an outage that end the run
     held: list[Failure] = field(default_factory=list)
@@ -163,7 +163,7 @@ class Watch:
     _control: int | None = None  # the id of the control; 0: it is still to be asked for
 
     def __post_init__(self) -> None:
-        self.start = Start(self.study, self.oldest)
+        self.start = StartFailures(self.study, self.oldest)
 
     @property
     def out(self) -> bool:
@@ -368,7 +368,7 @@ def wrap_evaluator_error(error: BaseException) -> BaseException:
 
 
 @dataclass
-class Suspects:
+class FailureSuspects:
     """Finds the arm whose pulls kill workers that others share.
 
     When several pulls die together, any of their arms may be to blame. From then on only one pull of a suspected arm is

@@ -32,7 +32,7 @@ from .engines import AnyExecutor, open_engine
 from .engines.local import Engine, Evaluate, EvaluateSharing
 from .evaluator_errors import error_identity, is_refused_error, is_transient_error, log_first_traceback
 from .evaluators import Sharing
-from .failures import OUTSIDE, WINDOW, Failure, NoWorkers, Suspects, Watch, WorkerLost
+from .failures import OUTSIDE, WINDOW, Failure, FailureSuspects, FailureWatch, NoWorkers, WorkerLost
 from .pairs import check_pair
 
 TICK = 0.1  # seconds between two reports
@@ -152,7 +152,7 @@ class Progress(NamedTuple):
     paused: bool = False  # everything fails, and one pull is tried from time to time
 
 
-class Meter:
+class LoopMeter:
     """Calls ``tell`` at most ten times a second; the rate is measured over the last hundred calls."""
 
     def __init__(
@@ -198,11 +198,11 @@ class Evaluation:
     was_busy: bool = False  # its evaluator raised `Busy` before: its outcome may have been known by then
 
 
-class Evaluations:
+class LoopEvaluations:
     """Pulls without an outcome yet. ``when_done`` is called with each finished future, from any thread."""
 
     def __init__(
-        self, study: Study, engine: Engine, suspects: Suspects, when_done: Callable[[Future[object]], object]
+        self, study: Study, engine: Engine, suspects: FailureSuspects, when_done: Callable[[Future[object]], object]
     ) -> None:
         self.study, self._engine, self._suspects, self._when_done = study, engine, suspects, when_done
         self.running: dict[Future[object], Evaluation] = {}
@@ -291,10 +291,10 @@ class Evaluations:
 # -- Rewards ----------------------------------------------------------------------------------------------------------
 
 
-class Rewards:
+class LoopRewards:
     """Rewards that wait to be told. They are written before any drop, because failures in a row count."""
 
-    def __init__(self, study: Study, watch: Watch) -> None:
+    def __init__(self, study: Study, watch: FailureWatch) -> None:
         self._study, self._watch = study, watch
         self._waiting: list[tuple[Evaluation, object]] = []
         self._outside: OutsideBounds | None = None  # the first reward outside the bounds
@@ -356,14 +356,14 @@ class Runner:
         self._end = None if limits.seconds is None else time.monotonic() + limits.seconds
         self._check_reward = functools.partial(check_pair, study.spec) if study.spec.pairs else study.spec.reward
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()  # finished futures, signals, STOP
-        self._suspects = Suspects()
-        self._evaluations = Evaluations(study, engine, self._suspects, self._inbox.put)
-        self._watch = Watch(study, self._evaluations.oldest, give_up=limits.give_up)
-        self._rewards = Rewards(study, self._watch)
+        self._suspects = FailureSuspects()
+        self._evaluations = LoopEvaluations(study, engine, self._suspects, self._inbox.put)
+        self._watch = FailureWatch(study, self._evaluations.oldest, give_up=limits.give_up)
+        self._rewards = LoopRewards(study, self._watch)
         self._logged: set[str] = set()  # errors whose traceback was logged
         self._no_workers = NoWorkers(engine.sought, limits.give_up)
         self._took_back, self._said_waiting, self._signals, self._next_sweep = False, False, 0, 0.0
-        self._meter = Meter(study, on_progress, self._end, lambda: self._watch.paused)
+        self._meter = LoopMeter(study, on_progress, self._end, lambda: self._watch.paused)
 
     # -- the loop -----------------------------------------------------------------------------------------------
 

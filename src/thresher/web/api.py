@@ -19,7 +19,7 @@ from ..log.reader import read_log_section
 from ..study import ask_for_reply, peek, tell_for_reply
 from . import models
 from .event_stream import in_stream_pieces
-from .json_shapes import event_json
+from .json_shapes import event_json_shape
 from .live_study import live_arm_json
 from .refusals import Refusal, refuse_unknown_parameters
 from .request_checks import unescape_slashes
@@ -102,7 +102,7 @@ def _add_readers(api: APIRouter, served: ServedStudies) -> None:
         arms = served.live_study(study).arms
         page = read_log_section(served.reader, study, after, limit)
         last = page[-1].seq if page else after
-        return AsciiJson({"format": 1, "events": [event_json(event, arms) for event in page], "next": last})
+        return AsciiJson({"format": 1, "events": [event_json_shape(event, arms) for event in page], "next": last})
 
     @api.get("/studies/{study}/arms")
     def arms(study: Name) -> Any:

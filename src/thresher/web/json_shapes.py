@@ -204,7 +204,7 @@ def columns_json(row: Row, wording: Wording, *, outside: bool) -> tuple[Any, ...
     return (*answer, *counts, *numbers, [text for [(text, _)] in shown.values()], row.qualifier)
 
 
-def cases_json(ledger: State, limit: int) -> dict[str, Any]:
+def cases_json_shape(ledger: State, limit: int) -> dict[str, Any]:
     """The hardest cases; of each the worst rewards, with the numbers of their arms."""
     rows, sign, wording = [], -1.0 if ledger.spec.lower_is_better else 1.0, wording_of(ledger.spec)
     for row in hardest_cases(ledger, limit):
@@ -225,7 +225,7 @@ def cases_json(ledger: State, limit: int) -> dict[str, Any]:
     return {"format": 1, "seq": ledger.seq, "cases": count, "seen": seen_cases(ledger), "rows": rows}
 
 
-def event_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
+def event_json_shape(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
     """An event as the library writes it, with the arm's name in place of its number."""
     data = event_to_json(event)
     data["arm"] = None if event.arm is None else arms[event.arm]
@@ -233,9 +233,9 @@ def event_json(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
     return data
 
 
-def line_json(event: Event, arms: tuple[str, ...], wording: Wording) -> dict[str, Any]:
+def line_json_shape(event: Event, arms: tuple[str, ...], wording: Wording) -> dict[str, Any]:
     """An event as a page shows it: in words, with the fields it has and the beginning of its reason."""
-    data = {name: value for name, value in event_json(event, arms).items() if value is not None}
+    data = {name: value for name, value in event_json_shape(event, arms).items() if value is not None}
     for name in ("spec", "agent", "pull", "digest"):
         data.pop(name, None)
     if "reason" in data:

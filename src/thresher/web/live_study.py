@@ -29,10 +29,10 @@ from .json_shapes import (
     COLUMNS,
     amounts_json,
     asked_json,
-    cases_json,
+    cases_json_shape,
     columns_json,
     encoded_json,
-    line_json,
+    line_json_shape,
     short_json,
     ticks_json,
     troubles_json,
@@ -82,7 +82,7 @@ class LiveStudy:
 
     def _remember(self, events: Sequence[Event]) -> None:
         self._told_times.extend(event.time for event in events if event.kind == "told" and event.time is not None)
-        self._last_events.extend(line_json(event, self.arms, self._look) for event in events[-LAST:])
+        self._last_events.extend(line_json_shape(event, self.arms, self._look) for event in events[-LAST:])
         for event in events:
             if event.cause in BLAMED or event.kind in ("retired", "restored"):
                 self._failures_at = max(self._failures_at, event.seq)
@@ -187,7 +187,7 @@ class LiveStudy:
             began = time.monotonic()
             fresh_until, text = self._cases.get(limit, (0.0, b""))
             if not text or began >= fresh_until:
-                text = encoded_json(self.read(lambda ledger: cases_json(ledger, limit)))
+                text = encoded_json(self.read(lambda ledger: cases_json_shape(ledger, limit)))
                 ended = time.monotonic()
                 self._cases[limit] = (ended + SHARE * (ended - began), text)
             return text

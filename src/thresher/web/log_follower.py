@@ -30,7 +30,7 @@ class Point(NamedTuple):
     open: int  # retired arms are among them
 
 
-class Tally:
+class LogTally:
     """How many arms stand where, kept up to date one arm at a time."""
 
     def __init__(self, arms: int) -> None:
@@ -60,14 +60,14 @@ class Tally:
         return Point(issued, self.count("reaches"), self.count("misses"), self.count("open", "retired"))
 
 
-class History:
+class LogHistory:
     """Points in the order of the pulls, with the events that they follow."""
 
     def __init__(self, start: Point) -> None:
         self.step = 1
         self.points, self._seqs = [start], [1]
 
-    def add_issued(self, count: int, tally: Tally, seq: int) -> None:
+    def add_issued(self, count: int, tally: LogTally, seq: int) -> None:
         """Pull number ``count`` has just been issued, by event ``seq``."""
         if count % self.step:
             return
@@ -94,11 +94,11 @@ class LogFollower:
             self.ledger: State = ledgers.ledger_after_created(first)
         except InvalidInput as error:
             raise damaged_log(self.name, f"event 1: {error}") from None
-        self.tally = Tally(len(self.ledger.spec.arms))
+        self.tally = LogTally(len(self.ledger.spec.arms))
         if self.ledger.base >= 0:
             self.tally.update(self.ledger, self.ledger.base)
         self._awaits = self.ledger.awaits
-        self.history = History(self.tally.point(0))
+        self.history = LogHistory(self.tally.point(0))
         self.changed = array("q", [1]) * len(self.ledger.spec.arms)  # the last event of each arm
         self.created = event_time_text(first.time)
         for page in read_log_pages(store, name, first):

@@ -53,12 +53,12 @@ SAFETY = {
 }
 
 
-class Access:
+class RequestAccess:
     """The access tokens, the sessions given for them, and the host names that the server accepts.
 
     Without a write token the server is read-only. ``secure`` says whether the session's cookie needs TLS.
 
-    >>> access = Access("reading-token", [], "writing-token")
+    >>> access = RequestAccess("reading-token", [], "writing-token")
     >>> access.role_of_token("reading-token"), access.role_of_token("writing-token"), access.role_of_token("another")
     ('read', 'write', None)
     >>> session = access.new_session("read")
@@ -141,7 +141,7 @@ class RareWarning:
         log.warning(f"{text}{more}")
 
 
-class Throttle:
+class RequestThrottle:
     """Counts wrong tokens per caller and minute. Right tokens are not counted."""
 
     MOST, WINDOW = 10, 60.0  # wrong tokens per caller, and the seconds after which all counts start again
@@ -153,7 +153,7 @@ class Throttle:
     def count_wrong(self, address: str) -> int:
         """Count a wrong token. Returns the seconds until this caller may try another; 0 means now.
 
-        >>> throttle = Throttle()
+        >>> throttle = RequestThrottle()
         >>> [throttle.count_wrong("10.0.0.5") for _ in range(11)]
         [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 60]
         """
@@ -171,8 +171,8 @@ class Throttle:
 class CheckedApp:
     """The application behind its checks."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
-        self.app, self._access, self._throttle = app, access, Throttle()
+    def __init__(self, app: ASGIApp, access: RequestAccess) -> None:
+        self.app, self._access, self._throttle = app, access, RequestThrottle()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -302,7 +302,7 @@ async def _read_body(scope: Scope, headers: Headers, receive: Receive) -> Receiv
     return replay
 
 
-def _check_headers(headers: Headers, access: Access) -> None:
+def _check_headers(headers: Headers, access: RequestAccess) -> None:
     """Refuse requests that a proxy in front may have read differently, and those that pages of other sites sent."""
     if headers.getlist("content-length") and headers.getlist("transfer-encoding"):
         rule = "must not come with Transfer-Encoding"  # a proxy may trust the other of the two lengths

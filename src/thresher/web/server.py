@@ -34,7 +34,7 @@ from ..log.store import Store
 from ..text.logs import log
 from . import api, pages
 from .refusals import SURPRISE, Refusal, refusal_of, refusal_of_malformed, refusal_reply
-from .request_checks import Access, CheckedApp, RareWarning, request_ip, unescape_slashes
+from .request_checks import CheckedApp, RareWarning, RequestAccess, request_ip, unescape_slashes
 from .served_studies import ServedStudies
 
 MOST = 4096  # connections, even if more descriptors are available
@@ -44,7 +44,7 @@ IDLE = 60  # seconds between two requests
 TOO_MANY, NO_DESCRIPTORS = RareWarning(), RareWarning()
 
 
-class Connection(H11Protocol):
+class ServerConnection(H11Protocol):
     """One connection, with a time limit for the head of a request."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -109,7 +109,7 @@ MOST_DIGITS = sys.get_int_max_str_digits()  # of a whole number that Python read
 NOT_JSON = f"must be JSON in UTF-8, not nested too deeply, with whole numbers of at most {MOST_DIGITS:,} digits"
 
 
-def create_app(served: ServedStudies, access: Access) -> CheckedApp:
+def create_app(served: ServedStudies, access: RequestAccess) -> CheckedApp:
     """A server for the studies of a store, as an ASGI application."""
     app = FastAPI(
         title="thresher",
@@ -196,12 +196,12 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
         bound = listener.getsockname()[1]
         hosts = server_host_headers(options.host, bound, names) | server_host_headers(address, bound, names)
         cookie, served = f"thresher-{bound}", ServedStudies(store, reader)
-        app = create_app(served, Access(token, hosts, write_token, cookie, secure=tls is not None))
+        app = create_app(served, RequestAccess(token, hosts, write_token, cookie, secure=tls is not None))
         logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # it would log every stream that it ends when it stops
         config = uvicorn.Config(
             app,
             loop="asyncio",
-            http=Connection,
+            http=ServerConnection,
             access_log=False,  # addresses may hold the token
             log_config=None,
             lifespan="off",

@@ -21,8 +21,8 @@ from ...text.quantities import percent_text
 from . import repeating, reports
 from .repeating import repeat_once, repeated_interruption, tear_down_repeated
 from .reports import Progress
-from .session_options import Bar, Options, session_bars, session_options, session_seed
-from .studies import Ask, Result, SessionStudies
+from .session_options import Options, SessionBar, session_bars, session_options, session_seed
+from .studies import Ask, SessionStudies, StudyResult
 
 OPEN_LEFT = 8  # the exit code if tests are left open and --thresher-open is fail
 SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -42,15 +42,15 @@ def start_plugin(config: pytest.Config) -> None:
 def _loop(config: pytest.Config, options: Options) -> object:
     """The loop for this process. With xdist, it is a worker's or the controller's."""
     if hasattr(config, "workerinput"):
-        from .scheduling import Worker
+        from .scheduling import SchedulingWorker
 
-        return Worker(config, options)
+        return SchedulingWorker(config, options)
     session = StudySession(config, options)
     config.pluginmanager.register(session, "thresher-session")
     if config.getoption("dist", "no") != "no" and config.getoption("tx", None) and not config.option.collectonly:
-        from .scheduling import Controller
+        from .scheduling import SchedulingController
 
-        return Controller(session)
+        return SchedulingController(session)
     return SingleProcess(session)
 
 
@@ -73,10 +73,10 @@ class StudySession:
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self.config, self.options = config, options
         self.studies: SessionStudies | None = None
-        self.results: list[Result] = []
+        self.results: list[StudyResult] = []
         self.verdicts: list[Verdict] = []
 
-    def begin(self, tests: dict[str, Bar], version: str) -> SessionStudies:
+    def begin(self, tests: dict[str, SessionBar], version: str) -> SessionStudies:
         """Create the studies, or resume them."""
         self.progress = Progress(self.config)
         try:
@@ -149,7 +149,7 @@ class SingleProcess:
 
     def __init__(self, session: StudySession) -> None:
         self._study_session = session
-        self._bars: dict[pytest.Item, Bar] = {}
+        self._bars: dict[pytest.Item, SessionBar] = {}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:

@@ -124,7 +124,7 @@ SWITCH_OFF = "switch it off: retries would change the pass rate that is asked ab
 SETUP_STATE = "_setupstate"  # the attribute of the session that knows which fixtures are set up
 
 
-class Outcome(NamedTuple):
+class RepeatedOutcome(NamedTuple):
     """The outcome of one run, ready for JSON: a reward, a failure, or that the test skipped itself."""
 
     reward: float | None = None
@@ -196,7 +196,7 @@ def repeated_pull(item: pytest.Item) -> ThresherPull:
     return pull
 
 
-def repeat_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation) -> Outcome:
+def repeat_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolation) -> RepeatedOutcome:
     """Run the item once in this process. Reports are not logged.
 
     With isolation "function", the fixtures of its class, module and session stay set up; with "module", those of the
@@ -368,15 +368,15 @@ def _forget_subtests(config: pytest.Config) -> None:
     config.stash.get(failed_subtests_key, {}).clear()
 
 
-def _outcome(run: Run) -> Outcome:
+def _outcome(run: Run) -> RepeatedOutcome:
     """The outcome of a run that has ended."""
     for report in run.reports:
         if report.skipped or hasattr(report, "wasxfail"):
-            return Outcome(skipped=_why_skipped(report))
+            return RepeatedOutcome(skipped=_why_skipped(report))
     if not run.reports:
-        return Outcome(failure="pytest made no report of this run; another plugin ran the test")
+        return RepeatedOutcome(failure="pytest made no report of this run; another plugin ran the test")
     if run.calls > 1:
-        return Outcome(failure=f"another plugin called the test {run.calls} times in one run; {SWITCH_OFF}")
+        return RepeatedOutcome(failure=f"another plugin called the test {run.calls} times in one run; {SWITCH_OFF}")
     for report in run.reports:
         if report.failed and report.when != "call":
             return _failed(report, failure=f"error in {report.when}: {_crash(report)}")
@@ -385,18 +385,18 @@ def _outcome(run: Run) -> Outcome:
             is_timeout = all(part in _crash(report) for part in TIMEOUT)
             return _failed(report, **({"failure": f"timeout: {_crash(report)}"} if is_timeout else {"reward": 0.0}))
     if run.invalid is not None:
-        return Outcome(failure=run.invalid)
+        return RepeatedOutcome(failure=run.invalid)
     if not any(report.when == "call" for report in run.reports):
-        return Outcome(failure="the test was set up and not called")
-    return Outcome(reward=1.0 if run.reward is None else run.reward)
+        return RepeatedOutcome(failure="the test was set up and not called")
+    return RepeatedOutcome(reward=1.0 if run.reward is None else run.reward)
 
 
-def _failed(report: pytest.TestReport, **fields: Any) -> Outcome:
+def _failed(report: pytest.TestReport, **fields: Any) -> RepeatedOutcome:
     """The outcome of a run that failed, with the texts that pytest shows."""
     sections = [(title, masked(text)) for title, text in report.sections]
     raised = getattr(report, "thresher_raised", None)
     text = masked(report.longreprtext)
-    return Outcome(traceback=text, message=_crash(report), sections=sections, raised=raised, **fields)
+    return RepeatedOutcome(traceback=text, message=_crash(report), sections=sections, raised=raised, **fields)
 
 
 def _crash(report: pytest.TestReport) -> str:

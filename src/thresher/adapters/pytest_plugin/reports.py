@@ -19,8 +19,8 @@ from ...core.verdict import Verdict
 from ...text.escapes import escaped_markdown, escaped_visible
 from ...text.phrasing import plural
 from ...text.quantities import duration_text, number_text, percent_text
-from .session_options import Bar, Options
-from .studies import SKIPPED, Result, SessionStudies
+from .session_options import Options, SessionBar
+from .studies import SKIPPED, SessionStudies, StudyResult
 
 WORDS = {  # statuses, the worst first: the word of pytest's counts, the letter, and the word with -v
     "error": ("error", "E", "ERROR"),
@@ -38,7 +38,7 @@ class Collected(NamedTuple):
 
     nodeid: str
     position: int  # in the collection
-    bar: Bar  # from a worker: its two numbers
+    bar: SessionBar  # from a worker: its two numbers
     group: str | None  # with --dist loadgroup
     file: str
     line: int | None
@@ -56,7 +56,7 @@ class Collected(NamedTuple):
 class Longrepr(TerminalRepr):
     """The first traceback of a test, and a sentence about all its runs."""
 
-    def __init__(self, result: Result, path: str, line: int | None) -> None:
+    def __init__(self, result: StudyResult, path: str, line: int | None) -> None:
         self.text = report_traceback(result)
         self.reprcrash = ReprFileLocation(path, line or 0, report_sentence(result))
 
@@ -65,7 +65,7 @@ class Longrepr(TerminalRepr):
             tw.line(line, red=line.startswith("E "), bold=line.startswith("E "))
 
 
-def reports(result: Result, item: pytest.Item | Collected) -> list[pytest.TestReport]:
+def reports(result: StudyResult, item: pytest.Item | Collected) -> list[pytest.TestReport]:
     """The reports of a test: setup, call and teardown, as if it had run once."""
     first, teardown_error, status = result.tally.first, result.tally.teardown_error, result.status
     path, line, _ = item.location
@@ -94,7 +94,7 @@ def reports(result: Result, item: pytest.Item | Collected) -> list[pytest.TestRe
 
 def status_of(report: pytest.TestReport) -> tuple[str, str, str] | None:
     """The hook ``pytest_report_teststatus``."""
-    result: Result | None = getattr(report, "thresher", None)
+    result: StudyResult | None = getattr(report, "thresher", None)
     if result is None:
         return None
     return FLAKY.get(result.status, WORDS[result.status]) if result.flaky else WORDS[result.status]
@@ -102,7 +102,7 @@ def status_of(report: pytest.TestReport) -> tuple[str, str, str] | None:
 
 def add_report_to_junit(config: pytest.Config, report: pytest.TestReport) -> None:
     """Add ``<flakyFailure>`` to the test case of a test that had both outcomes and did not fail."""
-    result: Result | None = getattr(report, "thresher", None)
+    result: StudyResult | None = getattr(report, "thresher", None)
     if result is None or not result.flaky or result.status in BAD:
         return
     from _pytest.junitxml import bin_xml_escape, xml_key
@@ -117,7 +117,7 @@ def add_report_to_junit(config: pytest.Config, report: pytest.TestReport) -> Non
     xml.node_reporter(report).append(flaky)
 
 
-def report_sentence(result: Result) -> str:
+def report_sentence(result: StudyResult) -> str:
     """The result of a test in one sentence."""
     first, row = result.tally.first, result.row
     if result.status == "error":
@@ -127,7 +127,7 @@ def report_sentence(result: Result) -> str:
     return f"{rate} in {plural(row.seen, 'run')}; the bar is {result.bar}{message}"
 
 
-def report_traceback(result: Result) -> str:
+def report_traceback(result: StudyResult) -> str:
     """The first traceback of a test, and the command that runs it again."""
     tally, parts = result.tally, list[str]()
     if tally.first is not None and tally.first.traceback:
@@ -138,13 +138,13 @@ def report_traceback(result: Result) -> str:
     return "\n\n".join(parts) or report_sentence(result)
 
 
-def report_rerun(result: Result) -> str | None:
+def report_rerun(result: StudyResult) -> str | None:
     """The command that runs a test with the seed with which it first failed."""
     seed = result.tally.seed
     return None if seed is None else f"pytest {shlex.quote(result.nodeid)} --thresher-seed {seed}"
 
 
-def _properties(result: Result) -> list[tuple[str, object]]:
+def _properties(result: StudyResult) -> list[tuple[str, object]]:
     row = result.row
     values = {
         "rate": row.mean,
@@ -173,19 +173,19 @@ MOST = 100  # tracebacks in Markdown, because CI services limit the size of a pa
 ORDER = list(WORDS)
 
 
-def report_state(result: Result) -> str:
+def report_state(result: StudyResult) -> str:
     """A test's status in words."""
     flaky = {"reaches": ", but flaky", "open": ", flaky"}.get(result.status, "") if result.flaky else ""
     return f"{result.status}{flaky}"
 
 
-def notable_reports(results: Sequence[Result]) -> list[Result]:
+def notable_reports(results: Sequence[StudyResult]) -> list[StudyResult]:
     """The tests that do not plainly reach the bar, the worst first, and flaky ones before others."""
     doubtful = [result for result in results if result.status != "reaches" or result.flaky]
     return sorted(doubtful, key=lambda result: (ORDER.index(result.status), not result.flaky, result.row.mean or 0.0))
 
 
-def abridged_reports(results: Sequence[Result]) -> tuple[list[Result], int]:
+def abridged_reports(results: Sequence[StudyResult]) -> tuple[list[StudyResult], int]:
     """The notable tests, with only a few of the open ones that never failed, and how many of these are left out."""
     rows = notable_reports(results)
     plain = [result for result in rows if result.status == "open" and not (result.tally.first or result.tally.failures)]
@@ -193,7 +193,7 @@ def abridged_reports(results: Sequence[Result]) -> tuple[list[Result], int]:
     return [result for result in rows if result.nodeid not in hidden], len(hidden)
 
 
-def report_cells(result: Result) -> tuple[str, ...]:
+def report_cells(result: StudyResult) -> tuple[str, ...]:
     """A row of the table."""
     row = result.row
     wording = result.bar.wording
@@ -202,7 +202,7 @@ def report_cells(result: Result) -> tuple[str, ...]:
     return words, mean, wording.span(row.low, row.high), f"{result.runs:,}", result.nodeid
 
 
-def report_answer(results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> str:
+def report_answer(results: Sequence[StudyResult], verdicts: Sequence[Verdict], options: Options) -> str:
     """How many tests reach the bar, miss it and are open, and how many runs that took."""
     count = Counter[str](result.status for result in results)
     flaky = Counter[str](result.status for result in results if result.flaky)
@@ -231,7 +231,7 @@ def report_guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator
     """The guarantees, the origin of the outcomes, and what would help open tests."""
     for verdict in verdicts:
         certified = any(row.certified for row in verdict.rows)
-        bar = "" if len(verdicts) == 1 else f"{Bar(verdict.at_least or 0.0, verdict.tolerance)}: "
+        bar = "" if len(verdicts) == 1 else f"{SessionBar(verdict.at_least or 0.0, verdict.tolerance)}: "
         yield f"{bar}{verdict.guarantee if certified else 'Nothing is certified yet.'}"
         if text := origin_sentence(verdict.earlier, verdict.told, verdict.since, verdict.others, noun="outcomes"):
             yield text
@@ -241,7 +241,7 @@ def report_guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator
 
 
 def write_report(
-    tr: TerminalReporter, results: Sequence[Result], verdicts: Sequence[Verdict], options: Options
+    tr: TerminalReporter, results: Sequence[StudyResult], verdicts: Sequence[Verdict], options: Options
 ) -> None:
     """The summary on the terminal: quiet with -q, every test in the table with -v."""
     verbosity, style = tr.verbosity, tr.config.getoption("tbstyle", "auto")
@@ -264,7 +264,7 @@ def write_report(
             tr.write_line(escaped_visible(line))
 
 
-def _tracebacks(tr: TerminalReporter, results: Sequence[Result]) -> None:
+def _tracebacks(tr: TerminalReporter, results: Sequence[StudyResult]) -> None:
     """The first traceback of each flaky test. pytest itself shows those of tests that failed."""
     flaky = [result for result in notable_reports(results) if result.flaky and result.status not in BAD]
     if flaky:
@@ -284,7 +284,7 @@ def _table(tr: TerminalReporter, lines: list[tuple[str, ...]]) -> None:
         tr.write_line(escaped_visible(f"{words.ljust(widths[0])}  {middle}  {name}"))
 
 
-def report_to_markdown(results: Sequence[Result], verdicts: Sequence[Verdict], options: Options) -> str:
+def report_to_markdown(results: Sequence[StudyResult], verdicts: Sequence[Verdict], options: Options) -> str:
     """The summary for the page of a CI service."""
     lines = [f"### thresher: which tests reach {options.bar}?", ""]
     rows, hidden = abridged_reports(results)

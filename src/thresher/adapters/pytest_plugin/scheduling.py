@@ -33,15 +33,15 @@ from .plugin import (
     plugin_store_explained,
     refuse_collection_errors,
 )
-from .repeating import Outcome, repeat_once, repeated_interruption, tear_down_repeated
+from .repeating import RepeatedOutcome, repeat_once, repeated_interruption, tear_down_repeated
 from .reports import Collected
-from .session_options import Bar, Options, session_bars
+from .session_options import Options, SessionBar, session_bars
 from .studies import Ask, SessionStudies
 
 HELLO, LAST = -1, -2  # serial numbers of two other answers: the collected tests, and an error in the last teardown
 
 
-class Worker:
+class SchedulingWorker:
     """The loop of one worker."""
 
     def __init__(self, config: pytest.Config, options: Options) -> None:
@@ -89,7 +89,7 @@ class Worker:
         if seed is None:
             self._interactor.item_index = position  # for the reports that xdist sends
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
-            return Outcome()
+            return RepeatedOutcome()
         try:
             return repeat_once(item, seed=seed, number=number, isolation=self._options.isolation)
         except BaseException as error:  # Ctrl-C or pytest.exit: the run has begun
@@ -248,7 +248,9 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
             others = []
         self._waiting.extend(others)
         if first.ask is not None:
-            self.studies.tell(first.ask, Outcome(failure=f"worker {node.gateway.id} crashed while it ran this test"))
+            self.studies.tell(
+                first.ask, RepeatedOutcome(failure=f"worker {node.gateway.id} crashed while it ran this test")
+            )
         self.schedule()
         return None if first.ask is not None else first.nodeid
 
@@ -327,7 +329,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
         elif isinstance(answer, str):
             self.studies.drop_lost(run.ask, answer)
         else:
-            outcome = Outcome(*answer)
+            outcome = RepeatedOutcome(*answer)
             self.studies.tell(run.ask, outcome, node)
             if outcome.reward != 1 and self.studies.failed_enough:
                 self.stop()
@@ -396,7 +398,7 @@ def scheduled_scope(nodeid: str, group: str | None, *, dist: str) -> str | None:
 GRACE = 5.0  # seconds that workers have to answer after Ctrl-C
 
 
-class Controller:
+class SchedulingController:
     """The loop in the controller of xdist. Tests run in the workers, and are reported here."""
 
     def __init__(self, session: StudySession) -> None:
@@ -433,7 +435,9 @@ class Controller:
         if hello.get("error"):
             raise pytest.UsageError(hello["error"])
         self._tests = {test.nodeid: test for test in hello["tests"]}
-        return self._study_session.begin({test.nodeid: Bar(*test.bar) for test in hello["tests"]}, hello["version"])
+        return self._study_session.begin(
+            {test.nodeid: SessionBar(*test.bar) for test in hello["tests"]}, hello["version"]
+        )
 
     def _await_answers(self) -> None:
         """After Ctrl-C, wait for the workers' answers. Press Ctrl-C again to stop waiting."""

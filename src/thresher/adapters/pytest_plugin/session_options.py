@@ -17,10 +17,10 @@ Isolation = Literal["function", "module", "session"]
 MAX_RUN_SEED = 2**32 - 1
 
 
-class Bar(NamedTuple):
+class SessionBar(NamedTuple):
     """The share of a test's runs that must pass.
 
-    >>> str(Bar(0.95)), str(Bar(0.95, 0.02))
+    >>> str(SessionBar(0.95)), str(SessionBar(0.95, 0.02))
     ('95 %', '95 %, give or take 2 points')
     """
 
@@ -39,7 +39,7 @@ class Bar(NamedTuple):
 class Options(NamedTuple):
     """The options after their checks."""
 
-    bar: Bar  # of tests without a mark
+    bar: SessionBar  # of tests without a mark
     budget: int | None = None
     seconds: float | None = None
     guarantee: Guarantee = "all"
@@ -74,28 +74,28 @@ def session_seed(config: pytest.Config) -> int | None:
     return _seed(config, "--thresher-seed", MAX_RUN_SEED, "2³²")
 
 
-def session_bars(items: Iterable[pytest.Item], options: Options) -> dict[pytest.Item, Bar]:
+def session_bars(items: Iterable[pytest.Item], options: Options) -> dict[pytest.Item, SessionBar]:
     """The bar of every test, from its closest mark or from the command line."""
     return {item: _bar(item, options.bar) for item in items}
 
 
-def _bar(item: pytest.Item, default: Bar) -> Bar:
+def _bar(item: pytest.Item, default: SessionBar) -> SessionBar:
     mark = item.get_closest_marker("thresher")
     if mark is None:
         return default
     values = {**dict(zip(["at_least"], mark.args, strict=False)), **mark.kwargs}
-    if len(values) < len(mark.args) + len(mark.kwargs) or not values or values.keys() - set(Bar._fields):
+    if len(values) < len(mark.args) + len(mark.kwargs) or not values or values.keys() - set(SessionBar._fields):
         arguments = [*map(repr, mark.args), *(f"{name}={value!r}" for name, value in mark.kwargs.items())]
         written = f"thresher({', '.join(arguments)})"
         rule = "must name at_least or tolerance, as in thresher(0.9, tolerance=0.02)"
         raise pytest.UsageError(f"{item.nodeid}: the mark {written} {rule}")
-    at_least, tolerance = ({**default._asdict(), **values}[name] for name in Bar._fields)
+    at_least, tolerance = ({**default._asdict(), **values}[name] for name in SessionBar._fields)
     return session_bar(f"{item.nodeid}: at_least", at_least, f"{item.nodeid}: tolerance", tolerance)
 
 
-def session_bar(name: str, at_least: object, tolerance_name: str, tolerance: object) -> Bar:
+def session_bar(name: str, at_least: object, tolerance_name: str, tolerance: object) -> SessionBar:
     """The bar, if both of its edges lie strictly between 0 and 1."""
-    bar = Bar(session_share(name, at_least), _number(tolerance_name, tolerance, "0.02 or 2%"))
+    bar = SessionBar(session_share(name, at_least), _number(tolerance_name, tolerance, "0.02 or 2%"))
     if not bar.tolerance >= 0:
         refuse_session_option(tolerance_name, tolerance, "must not be negative")
     low, high = bar.wording.edges

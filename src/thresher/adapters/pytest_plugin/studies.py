@@ -20,8 +20,8 @@ from ...log.commands import Telling
 from ...log.store import open_store
 from ...study import Study, give_up, peek, tell_together, verdict_in_words
 from ...text.quantities import PERCENT
-from .repeating import Outcome
-from .session_options import Bar, Options
+from .repeating import RepeatedOutcome
+from .session_options import Options, SessionBar
 
 Status = Literal["reaches", "misses", "open", "error", "skipped"]
 SKIPPED = "skipped: "  # the start of the reason why a test that skips itself is retired
@@ -41,15 +41,15 @@ class Ask(NamedTuple):
     pull: int  # in the study of the test's bar
 
 
-class Result(NamedTuple):
+class StudyResult(NamedTuple):
     """The result of one test."""
 
     nodeid: str
-    bar: Bar
+    bar: SessionBar
     status: Status
     flaky: bool  # both outcomes were seen
     row: Row
-    tally: "Tally"
+    tally: "StudyTally"
 
     @property
     def runs(self) -> int:
@@ -58,18 +58,18 @@ class Result(NamedTuple):
 
 
 @dataclass
-class Tally:
+class StudyTally:
     """The runs of one test, counted."""
 
     passes: int = 0
     failures: int = 0  # failed assertions and other exceptions
     seconds: float = 0.0
     seed: int | None = None  # of the first run that failed
-    first: Outcome | None = None  # the first run that failed, or had no reward
+    first: RepeatedOutcome | None = None  # the first run that failed, or had no reward
     errors: list[str] = field(default_factory=list)  # of rewards that the study refused
     teardown_error: str | None = None  # the first error in tearing down shared fixtures after this test
 
-    def add(self, seed: int, outcome: Outcome) -> None:
+    def add(self, seed: int, outcome: RepeatedOutcome) -> None:
         """Count a run."""
         self.seconds += outcome.seconds
         self.failures += outcome.failed
@@ -88,14 +88,14 @@ class SessionStudies:
 
     def __init__(
         self,
-        tests: Mapping[str, Bar],
+        tests: Mapping[str, SessionBar],
         options: Options,
         *,
         version: str = "",
         on_run: Callable[["SessionStudies"], None] = lambda _: None,
     ) -> None:
         self.options, self.bars = options, dict(tests)
-        self.tallies = {nodeid: Tally() for nodeid in tests}
+        self.tallies = {nodeid: StudyTally() for nodeid in tests}
         self.runs = 0  # of this process that have ended
         self.pace: dict[object, float] = {}  # about how many seconds a run takes, by worker
         self._last: dict[object, str] = {}  # the test that ran last, by worker
@@ -116,7 +116,7 @@ class SessionStudies:
             self._count_earlier(study)
         self.until = math.inf  # the time limit counts from the first run
 
-    def _study(self, bar: Bar, index: int, version: str) -> Study:
+    def _study(self, bar: SessionBar, index: int, version: str) -> Study:
         # pytest's order of tests may be random
         members = sorted(nodeid for nodeid, own_bar in self.bars.items() if own_bar == bar)
         options, part = self.options, len(members) / len(self.bars)
@@ -168,7 +168,7 @@ class SessionStudies:
             self._served[bar] += len(pulls) / max(1, count)
         return asks
 
-    def tell(self, ask: Ask, outcome: Outcome, worker: object = None) -> None:
+    def tell(self, ask: Ask, outcome: RepeatedOutcome, worker: object = None) -> None:
         """Tell the outcome of a run and, with xdist, the worker that made it."""
         self.note_teardown_error(outcome.earlier_error, worker)
         self._last[worker] = ask.nodeid
@@ -273,12 +273,12 @@ class SessionStudies:
         """The verdict of each study, with its guarantee in the words of tests and runs."""
         return [verdict_in_words(study, WORDS) for study in self._up_to_date()]
 
-    def results(self, verdicts: Sequence[Verdict] | None = None) -> list[Result]:
+    def results(self, verdicts: Sequence[Verdict] | None = None) -> list[StudyResult]:
         """The results of all tests, in their order."""
         verdict_of = dict(zip(self.by_bar, self.verdicts() if verdicts is None else verdicts, strict=True))
         return [self._result(nodeid, verdict_of[bar]) for nodeid, bar in self.bars.items()]
 
-    def _result(self, nodeid: str, verdict: Verdict) -> Result:
+    def _result(self, nodeid: str, verdict: Verdict) -> StudyResult:
         row, tally = verdict[self._names[nodeid]], self.tallies[nodeid]
         flaky = tally.passes > 0 and tally.failures > 0
         status: Status = "open"
@@ -286,7 +286,7 @@ class SessionStudies:
             status = row.standing
         elif row.arm in verdict.outside or row.retired:
             status = "skipped" if (row.reason or "").startswith(SKIPPED) else "error"
-        return Result(nodeid, self.bars[nodeid], status, flaky, row, tally)
+        return StudyResult(nodeid, self.bars[nodeid], status, flaky, row, tally)
 
 
 def _open(study: Study) -> int:
@@ -297,7 +297,7 @@ def _standings(ledger: State) -> list[str]:
     return [row_standing(ledger, arm) for arm in range(len(ledger.spec.arms))]
 
 
-def _shown(bar: Bar, show: Callable[[float], str]) -> str:
+def _shown(bar: SessionBar, show: Callable[[float], str]) -> str:
     return "±".join(map(show, bar if bar.tolerance else bar[:1]))
 
 

@@ -43,7 +43,14 @@ from .protocol import (
     quoted_protocol_line,
     read_protocol_line,
 )
-from .reward import CommandFailed, TimedOut, exit_in_words, last_output_lines, last_words_of_output, start_failure
+from .reward import (
+    CommandFailed,
+    TimedOut,
+    exit_in_words,
+    last_output_lines,
+    last_words_of_output,
+    reward_start_failure,
+)
 
 PATIENCE = 60.0  # seconds in which an evaluator must name the arms, if nobody else does
 NAME_THEM = 'name them with --arms FILE or --arm NAME, or let it print {"arms": [...]} first'
@@ -121,12 +128,12 @@ class PersistentEvaluator:
             pool.end(kill=kill)
 
 
-class Pool:
+class PersistentPool:
     """The processes that run one command for this process, each with the threads that use it."""
 
     def __init__(self, settings: PersistentEvaluator) -> None:
         self.settings = settings
-        self._slots: list[Slot] = []
+        self._slots: list[PersistentSlot] = []
         self._is_over = False  # then the busy processes end when they become idle
         self.is_stopped = False  # then no process is started
         self._reset()
@@ -139,7 +146,7 @@ class Pool:
         self._slots.clear()
 
     def evaluate(self, pull: Pull, key: int) -> float:
-        slot: Slot | None = getattr(self._mine, "slot", None)
+        slot: PersistentSlot | None = getattr(self._mine, "slot", None)
         if slot is None:
             slot = self._mine.slot = self._slot()
         try:
@@ -151,16 +158,16 @@ class Pool:
     def adopt(self, process: PersistentProcess) -> None:
         """Keep a process that runs already."""
         with self._lock:
-            self._slots.append(Slot(self, process))
+            self._slots.append(PersistentSlot(self, process))
 
-    def _slot(self) -> Slot:
+    def _slot(self) -> PersistentSlot:
         """A process that this thread may use: one that has room, or a new one."""
         with self._lock:
             for slot in self._slots:
                 slot.threads = [thread for thread in slot.threads if thread.is_alive()]
             with_room = [slot for slot in self._slots if len(slot.threads) < self.settings.per_process]
             if not with_room:
-                self._slots += (with_room := [Slot(self)])
+                self._slots += (with_room := [PersistentSlot(self)])
             with_room[0].threads.append(threading.current_thread())
             return with_room[0]
 
@@ -179,10 +186,10 @@ class Pool:
             process.end(guard.GRACE if process in idle else 0.0)
 
 
-class Slot:
+class PersistentSlot:
     """A process and the threads that use it."""
 
-    def __init__(self, pool: Pool, process: PersistentProcess | None = None) -> None:
+    def __init__(self, pool: PersistentPool, process: PersistentProcess | None = None) -> None:
         self.threads: list[threading.Thread] = []
         self._pool, self._process = pool, process
         self._lock = threading.Lock()
@@ -214,8 +221,8 @@ class Slot:
 
 
 _LOCK = threading.Lock()
-_POOLS: dict[PersistentEvaluator, Pool] = {}
-_ALL = renewed_after_fork(Pool._reset)
+_POOLS: dict[PersistentEvaluator, PersistentPool] = {}
+_ALL = renewed_after_fork(PersistentPool._reset)
 
 
 def _reset_in_child() -> None:
@@ -227,11 +234,11 @@ def _reset_in_child() -> None:
 os.register_at_fork(after_in_child=_reset_in_child)
 
 
-def _pool(settings: PersistentEvaluator) -> Pool:
+def _pool(settings: PersistentEvaluator) -> PersistentPool:
     pool = _POOLS.get(settings)
     if pool is None:
         with _LOCK:
-            pool = _POOLS.setdefault(settings, Pool(settings))
+            pool = _POOLS.setdefault(settings, PersistentPool(settings))
     return pool
 
 
@@ -239,7 +246,7 @@ def _start(argv: Sequence[str], on_greeting: Callable[[Greeting], None]) -> Pers
     try:
         return PersistentProcess(argv, on_greeting)
     except (OSError, ValueError) as error:  # ValueError: a NUL in an argument
-        raise start_failure(argv[0], error) from None
+        raise reward_start_failure(argv[0], error) from None
 
 
 def _check_protocol(greeting: Greeting) -> Greeting:
@@ -282,7 +289,7 @@ class Gone(Exception):
     """The process is gone, and no byte of the pull was written to it, so the pull has not begun."""
 
 
-class Waiter:
+class PersistentWaiter:
     """A pull that is pending in a process, and the thread that waits for its answer."""
 
     __slots__ = ("asleep", "end", "outcome", "pull", "timeout")
@@ -318,7 +325,7 @@ class PersistentProcess:
         self._lock = threading.Lock()
         self._may_enter = threading.Condition(self._lock)
         self._writing = threading.Lock()
-        self._pending: dict[int, Waiter] = {}  # by id, the oldest first
+        self._pending: dict[int, PersistentWaiter] = {}  # by id, the oldest first
         self._users = 0  # threads in `evaluate`
         self._led = False  # whether a thread reads for all
         self._last = 0  # the largest id that was written
@@ -331,7 +338,7 @@ class PersistentProcess:
         self.spoke = False  # whether it has printed a line
         self.answered = False  # whether it has answered a pull: then it is replaced if it dies while it is idle
         self.gone = False
-        self._program = Program(argv)
+        self._program = PersistentProgram(argv)
         self._poll = select.poll()
         self._poll.register(self._program.output, select.POLLIN)
         if self._program.exit >= 0:  # a child of the program may keep its output open
@@ -341,7 +348,7 @@ class PersistentProcess:
 
     def evaluate(self, pull: Pull, key: int, timeout: float | None) -> float:
         """Evaluate a pull, which has the id ``key`` here. Raises `Gone` if the pull has not begun."""
-        line, waiter = protocol_pull_line(pull, key), Waiter(pull, timeout)
+        line, waiter = protocol_pull_line(pull, key), PersistentWaiter(pull, timeout)
         with self._lock:
             while self._pending and not (self.spoke or self.gone) and (left := self._open_at - time.monotonic()) > 0:
                 self._may_enter.wait(left)
@@ -373,7 +380,7 @@ class PersistentProcess:
                 self._hand_over()
             self._leave()
 
-    def _register(self, key: int, waiter: Waiter) -> None:
+    def _register(self, key: int, waiter: PersistentWaiter) -> None:
         """Make a pull pending. The lock is held."""
         if self.gone:
             fault, self._fault = self._fault, None
@@ -397,7 +404,7 @@ class PersistentProcess:
         if last:
             self._program.close()
 
-    def _write(self, line: bytes, waiter: Waiter) -> bool:
+    def _write(self, line: bytes, waiter: PersistentWaiter) -> bool:
         """Write a line. False if not even its first byte could be written."""
         with self._writing:
             sent = 0
@@ -504,7 +511,7 @@ class PersistentProcess:
 
     def wait_for_greeting(self, seconds: float) -> None:
         """Wait until it has greeted, before any thread uses it. Raises an error if it does not."""
-        waiter = Waiter(Pull(0, "", 0, {}, 0), seconds)
+        waiter = PersistentWaiter(Pull(0, "", 0, {}, 0), seconds)
         with self._lock:
             self._register(0, waiter)
         try:
@@ -534,7 +541,7 @@ class PersistentProcess:
         timed_out = TimedOut(overdue[0].timeout or 0.0)
         _end_all(lost, timed_out, f"its evaluator {timed_out}")
 
-    def _clear(self) -> list[Waiter]:
+    def _clear(self) -> list[PersistentWaiter]:
         """Let no thread use it any more. The lock is held. Returns the waiters whose pulls have no outcome."""
         self.gone = True
         self._may_enter.notify_all()
@@ -575,7 +582,7 @@ class PersistentProcess:
             self._program.close()
 
 
-def _end_all(lost: Sequence[Waiter], error: BaseException, reason: str | None) -> None:
+def _end_all(lost: Sequence[PersistentWaiter], error: BaseException, reason: str | None) -> None:
     """Let lost pulls end with this error. If there are several and a ``reason``, they are lost together instead."""
     together = [waiter.pull for waiter in lost]
     for waiter in lost:
@@ -586,7 +593,7 @@ def _end_all(lost: Sequence[Waiter], error: BaseException, reason: str | None) -
 # -- The program ------------------------------------------------------------------------------------------------------
 
 
-class Program:
+class PersistentProgram:
     """A running program. It and its children end when this process ends, if not before."""
 
     def __init__(self, argv: Sequence[str]) -> None:
@@ -681,4 +688,4 @@ class Program:
         self._stderr.close()  # type: ignore[union-attr]
 
 
-_PROGRAMS = renewed_after_fork(Program._forked)
+_PROGRAMS = renewed_after_fork(PersistentProgram._forked)

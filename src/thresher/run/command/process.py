@@ -27,8 +27,8 @@ from .reward import (
     SECONDS,
     TimedOut,
     read_reward,
-    start_failure,
-    timeout_failure,
+    reward_start_failure,
+    reward_timeout_failure,
 )
 
 TAIL = 64 * 1024  # bytes of output that are kept: the last ones
@@ -53,7 +53,7 @@ class Command:
     passing: frozenset[int] = PASSING  # exit codes that mean reward 1, with exit-code
     failing: frozenset[int] = FAILING  # exit codes that mean reward 0; with any other, the pull fails
     measure: Measure | None = None  # how a time counts, if this may be known before the program ends
-    _runs: "Runs" = field(default_factory=lambda: Runs(), compare=False, repr=False)
+    _runs: "ProcessRuns" = field(default_factory=lambda: ProcessRuns(), compare=False, repr=False)
 
     def __call__(self, pull: Pull) -> float:
         """Run the program. Returns the reward."""
@@ -86,12 +86,12 @@ class Command:
         """Kill every run, and let none begin afterwards."""
         self._runs.stop()
 
-    def _run(self, argv: Sequence[str], environment: Mapping[str, str]) -> "Run":
+    def _run(self, argv: Sequence[str], environment: Mapping[str, str]) -> "ProcessRun":
         """Run the program until it exits, even if its pipes stay open."""
         try:
             run = self._runs.begin(argv, environment)
         except (OSError, ValueError) as error:  # ValueError: a NUL or half a surrogate pair among the parameters
-            raise start_failure(argv[0], error) from None
+            raise reward_start_failure(argv[0], error) from None
         with run.process.stdout, run.process.stderr:  # type: ignore[union-attr]
             try:
                 run.out, run.err = _read_until_exit(
@@ -100,13 +100,13 @@ class Command:
             except BaseException as error:
                 self._runs.kill(run)
                 if isinstance(error, TimeoutError) and self.timeout is not None:
-                    raise timeout_failure(run.times, self.timeout, self.reward, self.measure) from None
+                    raise reward_timeout_failure(run.times, self.timeout, self.reward, self.measure) from None
                 raise
         return run
 
 
 @dataclass
-class Run:
+class ProcessRun:
     """One run of a program, the ends of its outputs, and the time it took."""
 
     process: "subprocess.Popen[bytes]"
@@ -133,7 +133,7 @@ class Run:
         return self.process.returncode is not None
 
 
-class Runs:
+class ProcessRuns:
     """The running programs. A process is reaped and forgotten in one step, so no signal hits a reused pid."""
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ class Runs:
         self._lock = threading.Lock()
         self._running: set[int] = set()  # process ids, which are also the ids of their process groups
 
-    def begin(self, argv: Sequence[str], environment: Mapping[str, str]) -> Run:
+    def begin(self, argv: Sequence[str], environment: Mapping[str, str]) -> ProcessRun:
         """Start a program, unless `stop` was called."""
         guard.GUARD.start()
         with self._lock:  # with it, no start slips past `stop`
@@ -164,9 +164,9 @@ class Runs:
                 )
             self._running.add(process.pid)
             guard.GUARD.watch(process.pid)
-            return Run(process, began)
+            return ProcessRun(process, began)
 
-    def over(self, run: Run, noticed: float | None = None) -> bool:
+    def over(self, run: ProcessRun, noticed: float | None = None) -> bool:
         """Whether the program has exited. Its children may keep running, unless the program was killed."""
         with self._lock:
             if run.pid in self._running and _was_killed(run.pid):
@@ -177,7 +177,7 @@ class Runs:
             guard.GUARD.forget(run.pid)
             return True
 
-    def kill(self, run: Run) -> None:
+    def kill(self, run: ProcessRun) -> None:
         """Kill a program and its process group."""
         with self._lock:
             if run.pid in self._running:
@@ -192,7 +192,7 @@ class Runs:
                 kill_process_group(group)
 
 
-_RUNS = renewed_after_fork(Runs._reset)
+_RUNS = renewed_after_fork(ProcessRuns._reset)
 
 
 def kill_process_group(group: int) -> None:

@@ -204,7 +204,9 @@ class TimedOut(CommandFailed):
         return max(self._least, self._took)
 
 
-def timeout_failure(times: Mapping[str, float], timeout: float, reward: str, measure: Measure | None) -> TimedOut:
+def reward_timeout_failure(
+    times: Mapping[str, float], timeout: float, reward: str, measure: Measure | None
+) -> TimedOut:
     """The failure of a run that was killed after ``timeout`` seconds.
 
     It was still running then, so its time is longer than the timeout. Nobody knows how much longer, because killing it
@@ -219,7 +221,7 @@ def timeout_failure(times: Mapping[str, float], timeout: float, reward: str, mea
 # -- How programs end -------------------------------------------------------------------------------------------------
 
 
-def start_failure(program: str, error: OSError | ValueError) -> CommandFailed:
+def reward_start_failure(program: str, error: OSError | ValueError) -> CommandFailed:
     """The failure of a pull whose program cannot be started."""
     reason, transient = str(error), False
     if isinstance(error, OSError):

@@ -13,7 +13,7 @@ from ...errors import InvalidInput, missing_package
 from ...text.machine import available_cores
 from ...text.naming import Naming
 from ...text.phrasing import either_phrase
-from ..evaluators import Shared, Sharing, Wrapped, WrappedCoroutine, is_coroutine_evaluator, read_shared
+from ..evaluators import Shared, Sharing, WrappedCoroutine, WrappedEvaluator, is_coroutine_evaluator, read_shared
 from .local import Engine, Evaluate, EvaluateSharing, Processes, Threads
 from .resources import read_resources
 
@@ -55,7 +55,7 @@ def open_engine(
     needed = read_resources(resources)
     awaits = is_coroutine_evaluator(evaluate)
     sharing = _read_shared(shared, executor, awaits=awaits)
-    wrapped = WrappedCoroutine(evaluate) if awaits else Wrapped(evaluate)
+    wrapped = WrappedCoroutine(evaluate) if awaits else WrappedEvaluator(evaluate)
     if not awaits and (engine := _cluster_engine(wrapped, executor, workers, needed)) is not None:
         return engine
     if needed:
@@ -64,17 +64,17 @@ def open_engine(
     if awaits:
         if executor is not None:
             raise InvalidInput("executor", executor, "a coroutine function runs on an event loop", "leave executor out")
-        from .coroutines import Loop
+        from .coroutines import CoroutinesLoop
 
-        return Loop(wrapped, workers or 16, sharing)
+        return CoroutinesLoop(wrapped, workers or 16, sharing)
     if executor is None or executor == "threads":
         return Threads(wrapped, workers or available_cores(), sharing)
     if executor == "processes":
         return Processes(wrapped, workers or available_cores(), sharing)
     if isinstance(executor, Executor) or callable(executor):
-        from .futures import Adapter
+        from .futures import FuturesAdapter
 
-        return Adapter(wrapped, executor, workers, available_cores())
+        return FuturesAdapter(wrapped, executor, workers, available_cores())
     named = ", ".join(map(repr, NAMES))
     remedy = f"pass {named}, an address, a Dask client, or a concurrent.futures.Executor"
     raise InvalidInput("executor", executor, "cannot run pulls", remedy)

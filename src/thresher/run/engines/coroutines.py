@@ -108,7 +108,7 @@ class Coroutines(Engine):
             task.cancel()
 
 
-class Loop(Coroutines):
+class CoroutinesLoop(Coroutines):
     """Coroutines on an event loop of our own, in its own thread."""
 
     passed_on = ()

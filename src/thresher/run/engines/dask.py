@@ -97,8 +97,8 @@ class Dask(Engine):
         try:
             arrive = functools.partial(_arrive, self._arrived)  # no method, because Dask keeps it longer than us
             self.client.subscribe_topic(self._name, arrive)
-            self.client.register_plugin(Marks(self._name, self.client.id, self._needed), name=self._name)
-            self.client.register_plugin(Evaluator(self._name, evaluate, own=self._own is not None), name=self._name)
+            self.client.register_plugin(DaskMarks(self._name, self.client.id, self._needed), name=self._name)
+            self.client.register_plugin(DaskEvaluator(self._name, evaluate, own=self._own is not None), name=self._name)
         except Exception as error:
             rule = f"cannot take the evaluator: {error_line(error)}"
             remedy = "thresher, and what the evaluator uses, must be installed on the scheduler and its workers"
@@ -329,7 +329,7 @@ def _cluster_here(workers: int) -> LocalCluster:
 # -- on the scheduler and the workers -----------------------------------------------------------------------------
 
 
-class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are not read
+class DaskMarks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are not read
     """Knows, on the scheduler, which pulls have begun, where, and which of them died together."""
 
     def __init__(self, name: str, client: str, needed: dict[str, float]) -> None:
@@ -396,7 +396,7 @@ class Marks(SchedulerPlugin):  # type: ignore[misc]  # Dask's annotations are no
             self._died.pop(key, None)
 
 
-class Evaluator(WorkerPlugin):  # type: ignore[misc]
+class DaskEvaluator(WorkerPlugin):  # type: ignore[misc]
     """Holds the evaluator on each worker, also on workers that join later. It is sent once.
 
     Workers of our own cluster leave Ctrl-C to the run, because a terminal sends it to all processes.

@@ -16,7 +16,7 @@ from ..failures import WorkerLost
 from .local import Engine, Evaluate, evaluate_to_outcome, unpack_outcome
 
 
-class Adapter(Engine):
+class FuturesAdapter(Engine):
     """Any ``concurrent.futures.Executor``, or a function that makes one."""
 
     def __init__(

@@ -34,7 +34,7 @@ LOOK = 1.0  # seconds between two looks at the size of the cluster
 HOPELESS = 3  # workers; if that many died before one was ready, they cannot load the evaluator
 
 
-class Worker:
+class RayWorker:
     """An actor, which runs on the cluster."""
 
     def __init__(self, evaluator: list[Any]) -> None:
@@ -59,7 +59,7 @@ class Ray(Engine):
         self, evaluate: Evaluate, address: str, workers: int | None, needed: dict[str, float] | None = None
     ) -> None:
         self._needed = {"CPU": 1.0, **(needed or {})}  # resources of each pull
-        own = Connection.open(address, workers and math.ceil(workers * self._needed["CPU"]))
+        own = RayConnection.open(address, workers and math.ceil(workers * self._needed["CPU"]))
         self.sought = worker_resources_in_words(needed or {})
         super().__init__(0)
         self._wanted = workers
@@ -75,7 +75,7 @@ class Ray(Engine):
         try:
             self._set_up(evaluate, own=own)
         except BaseException:
-            Connection.close()
+            RayConnection.close()
             raise
         self._thread = threading.Thread(target=self._serve, name="thresher-ray", daemon=True)
         self._thread.start()
@@ -94,7 +94,7 @@ class Ray(Engine):
                 "resources", resources_in_words(self._needed), rule, "ask for less, or name a cluster that has more"
             )
         try:
-            self._actor_class = ray.remote(max_restarts=0, max_task_retries=0, **_options(self._needed))(Worker)
+            self._actor_class = ray.remote(max_restarts=0, max_task_retries=0, **_options(self._needed))(RayWorker)
             self._start_actors()
         except ValueError as error:
             rule = f"Ray says: {' '.join(map(str, error.args))}"
@@ -237,7 +237,7 @@ class Ray(Engine):
             actors = list(self._actors)
         for actor in actors:
             _end(actor)
-        Connection.close()
+        RayConnection.close()
 
 
 def _options(needed: dict[str, float]) -> dict[str, Any]:
@@ -288,7 +288,7 @@ def _is_dead(node: str) -> bool:
 # -- the connection ------------------------------------------------------------------------------------------
 
 
-class Connection:
+class RayConnection:
     """Ray allows one cluster per process: the first run that needs it connects, the last one disconnects."""
 
     _lock = threading.Lock()
@@ -328,8 +328,8 @@ class Connection:
         quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
         try:
             if address == "ray":
-                Connection._over = threading.Event()
-                _start_here({**quiet, "num_cpus": processors, "include_dashboard": False}, Connection._over)
+                RayConnection._over = threading.Event()
+                _start_here({**quiet, "num_cpus": processors, "include_dashboard": False}, RayConnection._over)
             else:
                 _check_address(address)
                 before = signal.getsignal(signal.SIGTERM)
