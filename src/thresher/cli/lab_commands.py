@@ -132,7 +132,8 @@ def plan_choices_table(plan: "Plan", cost: float | None, *, narrow: bool) -> "Ta
     table = Table(title=title, title_justify="left", padding=(0, 0 if narrow else 1))
     names = ["give or take", "guarantee", "pulls", NINE_OF_TEN, *(["full run"] if plan.setup.cases else []), "time"]
     for name in [*names, *(["cost"] if cost is not None else [])]:
-        table.add_column(name, justify="left" if name == "guarantee" else "right", no_wrap=True)
+        is_words = name == "guarantee"  # only words are folded on a narrow screen, so that no number is cut off
+        table.add_column(name, justify="left" if is_words else "right", no_wrap=not is_words)
     for choice in plan.choices:
         is_first = choice.guarantee == "all" or len({other.guarantee for other in plan.choices}) == 1
         more = "" if choice.finished == 1.0 else "> "
