@@ -148,3 +148,16 @@ def test_where_rewards_come_from_does_not_make_two_verdicts_differ() -> None:
     found = verdict("a")
     assert replace(found, earlier=3, since="2026-11-17T02:41:12Z", others=2, events=7, head="0f") == found
     assert replace(found, issued=found.issued + 1) != found
+
+
+def test_a_full_run_does_not_count_pulls_that_were_pending_when_the_hardest_arm_was_settled() -> None:
+    def played(pending: int) -> thresher.Verdict:
+        study = thresher.create_study("s", arms=["easy"], at_least=0.5)
+        while pulls := study.ask_many(pending):
+            for pull in pulls:
+                study.tell(pull, 1)
+        return study.verdict()
+
+    alone, many = played(1), played(16)
+    assert many.issued > alone.issued
+    assert many.full_run == alone.full_run == alone.issued
