@@ -131,10 +131,11 @@ class Study(AbstractContextManager["Study"]):
         if outside is not None:
             raise outside
 
-    def drop(self, pull: Pull | int | str, *, reason: str = "dropped by hand", cause: CallersCause = "lost") -> None:
-        """Drop a pull: it was ``"lost"``, or it ``"failed"``, which counts against its arm. Dropping twice is accepted.
+    def drop(self, pull: Pull | int | str, *, reason: str = "dropped by hand", cause: CallersCause = "failed") -> None:
+        """Drop a pull: it ``"failed"``, which counts against its arm, or it was ``"lost"`` with whatever evaluated it.
 
-        If the specification gives failures a reward, a failed pull is told that reward instead.
+        A case that was lost is tried again, so say that only if its outcome cannot be the reason. Dropping twice is
+        accepted. If the specification gives failures a reward, a failed pull is told that reward instead.
         """
         if cause not in CALLERS:
             raise InvalidInput("cause", cause, NO_CAUSE)

@@ -304,7 +304,7 @@ def test_the_first_reward_of_a_case_counts_and_the_others_say_that_they_do_not(w
     workdir.good("create", "d", "--at-least=0.5", "--arm=b", "--cases=3")
     workdir.good("ask", "d", "-n", "3")
     assert state() == "open", "nothing has been told: the last cases are pending"
-    workdir.good("drop", "d", "1")
+    workdir.good("drop", "d", "1", "--cause", "lost")
     workdir.good("ask", "d")  # the same case again
     late = workdir("tell", "d", "1", "1").err
     assert "pull 1 is late, because the pull was dropped; it counts, because its case had no other" in late

@@ -97,7 +97,7 @@ def messy(workdir: Workdir) -> library.Study:
     """A study with cases that were lost, told late, told twice, and are pending."""
     study = with_cases(workdir, "messy", at_least=0.9)
     first, second = study.ask_many(2)
-    study.drop(first)
+    study.drop(first, cause="lost")
     study.tell(second, 0.75)
     while (again := study.ask()) is not None and (again.arm, again.case) != (first.arm, first.case):
         study.tell(again, 0.75)

@@ -18,7 +18,7 @@ from thresher.study import give_up, peek
 def test_an_export_is_imported_bit_for_bit(workdir: Workdir, tmp_path: Path) -> None:
     study = workdir.study()
     while pull := study.ask():
-        study.tell(pull, pull.seed / 2**32) if pull.id % 5 else study.drop(pull, reason="ünïcode\n\0")
+        study.tell(pull, pull.seed / 2**32) if pull.id % 5 else study.drop(pull, reason="ünïcode\n\0", cause="lost")
     file = tmp_path / "s.json"
     file.write_text(workdir.good("export", "s", "json"))
     workdir.good("import", str(file), "--study", "copy")
@@ -215,7 +215,7 @@ def test_an_import_says_what_it_charges_and_when_it_is_weighed(workdir: Workdir)
 def drop_all(study: library.Study) -> None:
     """Nine of ten rewards that come back are 1, but half of the arm's pulls are lost."""
     while pull := study.ask():
-        study.drop(pull) if pull.number % 2 else study.tell(pull, pull.number % 10 != 0)
+        study.drop(pull, cause="lost") if pull.number % 2 else study.tell(pull, pull.number % 10 != 0)
 
 
 def test_a_study_created_again_from_its_export_certifies_nothing_that_it_could_not_before(workdir: Workdir) -> None:
@@ -234,8 +234,8 @@ def test_csv_says_how_the_certificate_counted_each_pull(workdir: Workdir) -> Non
     study = library.create_study("states", arms=["a"], at_least=0.5, budget=9, storage=workdir.url, max_failures=None)
     pulls = study.ask_many(9)
     give_up(study, pulls[0], cause="cancelled", reason="never began")  # charged, for a later pull is told
-    study.drop(pulls[1])
-    study.drop(pulls[2])
+    study.drop(pulls[1], cause="lost")
+    study.drop(pulls[2], cause="lost")
     study.tell(pulls[2], 0.5)
     study.tell(pulls[3], 1)
     with pytest.raises(library.InvalidInput):

@@ -19,7 +19,7 @@ def test_a_shell_script_can_be_an_agent(workdir: Workdir) -> None:
       "$@" tell s "$id" "$(test "$arm" = a && echo 1 || echo 0)" || exit 9
     done
     """
-    workdir.good("drop", "s", *map(str, [pull.id for pull in workdir.study().ask_many(36)]))
+    workdir.good("drop", "s", "--cause", "lost", *map(str, [pull.id for pull in workdir.study().ask_many(36)]))
     environment = {**ENVIRONMENT, "THRESHER_STORAGE": workdir.url}
     done = subprocess.run(["sh", "-c", script, "agent", *THRESHER], env=environment, timeout=PATIENCE)
     assert done.returncode == 0
@@ -136,7 +136,7 @@ def test_drop_drops_pulls_by_id_or_by_age(workdir: Workdir) -> None:
     workdir.good("drop", "s", "2", "--cause", "failed", "--reason", "out of memory")
     assert workdir("drop", "s", "--older-than", "1h") == Result(0, "", "thresher: study 's': dropped 0 pulls\n")
     time.sleep(0.01)
-    assert workdir.json("drop", "s", "--older-than", "0.001s")["dropped"] == [1, 3, 4]
+    assert workdir.json("drop", "s", "--older-than", "0.001s", "--cause", "lost")["dropped"] == [1, 3, 4]
     assert workdir.json("verdict", "s")["rows"][1]["reason"] == "out of memory"
     complaint(workdir("drop", "s"))
     complaint(workdir("drop", "s", "1", "--older-than", "1h"))
@@ -202,7 +202,7 @@ def test_log_for_people_has_one_line_per_event(workdir: Workdir) -> None:
     lines = workdir.good("log", "s", "--after", "1").splitlines()
     assert [line.split()[2] for line in lines] == ["asked", "dropped"]
     assert "pull 1 of a" in lines[0]
-    assert "lost  two lines" in lines[1]
+    assert "failed  two lines" in lines[1]
 
 
 def test_extend_gives_more_and_never_less(workdir: Workdir) -> None:

@@ -110,6 +110,6 @@ def test_what_is_left_of_a_budget_are_the_pulls_that_have_not_ended() -> None:
     first, second, _ = study.ask_many(3)
     assert peek(study, lambda ledger: ledger.left) == 10
     study.tell(first, 1)
-    study.drop(second)
+    study.drop(second, cause="lost")
     assert peek(study, lambda ledger: ledger.left) == 8
     assert peek(make(budget=None), lambda ledger: ledger.left) is None

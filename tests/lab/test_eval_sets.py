@@ -83,7 +83,7 @@ def test_a_matrix_is_read_wide_or_long_or_from_an_export(tmp_path: Path) -> None
     dropped = False
     while pull := study.ask():
         if not dropped:
-            study.drop(pull)  # its case is tried again
+            study.drop(pull, cause="lost")  # its case is tried again
             dropped = True
         else:
             study.tell(pull, int(REWARDS[pull.arm][int(str(pull.case)[1:])]))

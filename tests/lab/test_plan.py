@@ -140,7 +140,7 @@ def exported(tmp_path: Path, *, reward: float | None = None) -> dict[str, str]:
     study = thresher.create_study("s", arms=["a", "b", "c"], at_least=0.6, budget=99, storage=storage)
     for pull in study.ask_many(80):
         if pull.arm == "c" or pull.number % 4 == 1:
-            study.drop(pull)
+            study.drop(pull, cause="lost")
         elif pull.number % 8 == 3:
             give_up(study, pull, cause="cancelled", reason="never began")
         elif pull.number % 8 != 5:

@@ -14,6 +14,6 @@ def filled(path: Path, pulls: int = 200) -> Path:
     """A store that is closed, intact and not small."""
     study = make(path)
     for pull in study.ask_many(pulls):
-        study.drop(pull, reason="x" * 300)
+        study.drop(pull, reason="x" * 300, cause="lost")
     study.store.close()
     return path

@@ -104,7 +104,7 @@ def test_reasons_and_keys_are_chained_as_they_are_stored() -> None:
     study = thresher.create_study("s", arms=["a"], at_least=0.5, budget=9, max_failures=None)
     for number, reason in enumerate(["", "a\0b", "\ud800", "✓" * 20_000, "="]):
         (pull,) = study.ask_many(1, lease=60, key=f"\0{number}")
-        study.drop(pull, reason=reason)
+        study.drop(pull, reason=reason, cause="lost")
     assert peek(thresher.open_study("s", storage=study.store), lambda ledger: ledger.issued) == 5
 
 

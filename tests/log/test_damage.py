@@ -133,7 +133,7 @@ def test_a_damaged_page_takes_its_study_and_leaves_the_others(tmp_path: Path) ->
     for name in ("first", "middle", "z-last"):
         study = make(store, name, max_failures=None)
         for pull in study.ask_many(60):
-            study.drop(pull, reason=name * 150)
+            study.drop(pull, reason=name * 150, cause="lost")
     store.close()
     data = bytearray(path.read_bytes())
     # a leaf of the tree with rows of that study only, not next to those of the others

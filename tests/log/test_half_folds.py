@@ -16,10 +16,10 @@ from thresher.log.store import MemoryStore, Store
 from thresher.study import peek
 
 STEPS = [
-    (certificate, "enqueue"),
-    (kernel, "observe"),
-    (certificate, "tell"),
-    (certificate, "advance"),
+    (certificate, "enqueue_evidence"),
+    (kernel, "observe_reward"),
+    (certificate, "tell_evidence"),
+    (certificate, "commit_first_evidence"),
 ]
 ERRORS = [KeyboardInterrupt, SystemExit, MemoryError]
 
@@ -61,7 +61,7 @@ def goes_on(study: thresher.Study) -> None:
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("nth", [1, 2, 3])
-@pytest.mark.parametrize("step", [*STEPS, (kernel, "climb")], ids=lambda step: step[1])
+@pytest.mark.parametrize("step", [*STEPS, (kernel, "climb_tournament")], ids=lambda step: step[1])
 def test_an_interrupt_while_an_event_is_written(
     monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str], nth: int, after: bool, error: type[BaseException]
 ) -> None:
@@ -73,7 +73,7 @@ def test_an_interrupt_while_an_event_is_written(
     calls: list[Callable[[], object]] = [
         lambda: study.ask_many(3),
         lambda: study.tell(pulls[4], 0),
-        lambda: study.drop(pulls[5]),
+        lambda: study.drop(pulls[5], cause="lost"),
     ]
     for call in calls:
         trap.set(nth, after=after)
@@ -116,7 +116,7 @@ def test_an_interrupt_while_a_users_score_is_put_into_the_tree(monkeypatch: pyte
 
 def test_an_interrupt_at_the_first_event_of_an_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     study = make(MemoryStore())
-    trap = Trap(monkeypatch, certificate, "enqueue", KeyboardInterrupt)
+    trap = Trap(monkeypatch, certificate, "enqueue_evidence", KeyboardInterrupt)
     trap.set(1, after=True)
     with pytest.raises(KeyboardInterrupt):
         study.ask()
@@ -136,7 +136,7 @@ def test_an_interrupt_while_new_events_are_read(
     pulls = writer.ask_many(3)
     for pull in pulls[:2]:
         writer.tell(pull, 1)
-    writer.drop(pulls[2])
+    writer.drop(pulls[2], cause="lost")
     trap = Trap(monkeypatch, *step, KeyboardInterrupt)
     trap.set(nth, after=after)
     with pytest.raises(KeyboardInterrupt):

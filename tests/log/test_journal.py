@@ -142,7 +142,7 @@ def test_a_repeated_call_waits_for_the_disk_too() -> None:
     study = make(store)
     study.ask_many(3)
     calls: list[Callable[[], None]]
-    calls = [lambda: study.tell(1, 0.5), lambda: study.drop(2), lambda: study.extend(budget=10**6)]
+    calls = [lambda: study.tell(1, 0.5), lambda: study.drop(2, cause="lost"), lambda: study.extend(budget=10**6)]
     for call in calls:
         call()
         before = store.flushes

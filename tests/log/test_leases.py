@@ -106,11 +106,11 @@ def test_the_thread_runs_only_while_pulls_are_pending(make: Any) -> None:
     first, second = study.ask_many(2)
     assert keepers() == 1
     study.tell(first, 1)
-    study.drop(second)
+    study.drop(second, cause="lost")
     until(lambda: keepers() == 0)
     study.ask()
     assert keepers() == 1
-    study.drop(3)
+    study.drop(3, cause="lost")
     until(lambda: keepers() == 0)
 
 
@@ -124,7 +124,7 @@ def test_pulls_that_others_told_are_no_longer_renewed(make: Any, url: str, monke
     assert renewed.get(timeout=60) == [1, 2, 3]
     study.sweep()
     until(lambda: renewed.get(timeout=60) == [3])
-    study.drop(3)
+    study.drop(3, cause="lost")
     other.store.close()
 
 
@@ -187,7 +187,7 @@ def test_a_forked_child_renews_its_own_pulls_and_not_its_parents(make: Any, monk
     assert os.waitpid(child, 0)[1] == 0
     assert renewals(study, monkeypatch).get(timeout=60) == [1, 2]
     for pull in (1, 2):
-        study.drop(pull)
+        study.drop(pull, cause="lost")
 
 
 def test_pending_pulls_do_not_keep_the_interpreter_alive(url: str) -> None:

@@ -285,5 +285,5 @@ def test_a_verdict_says_how_many_rewards_are_from_other_agents() -> None:
     study.tell(pulls[0], 0.5)
     study.tell(pulls[1], 0.5)
     other.tell(pulls[2], 0.5)
-    study.drop(pulls[3], reason="it broke")
+    study.drop(pulls[3], reason="it broke", cause="lost")
     assert (study.verdict().others, other.verdict().others) == (1, 2)

@@ -196,7 +196,7 @@ def test_a_closed_store_keeps_no_file_open(tmp_path: Path) -> None:
 
 def test_a_store_that_nobody_uses_any_more_is_closed(tmp_path: Path) -> None:
     study = make(tmp_path / "thresher.db")
-    study.drop(study.ask() or 0)
+    study.drop(study.ask() or 0, cause="lost")
     assert (tmp_path / "thresher.db-wal").exists()
     del study
     gc.collect()

@@ -116,7 +116,7 @@ def test_a_late_pair_is_kept_and_the_pull_stays_charged() -> None:
     held = []
     while pull := study.ask():
         if slow(pull):
-            study.drop(pull)
+            study.drop(pull, cause="lost")
             held.append(pull)
         else:
             study.tell(pull, (0.5, 1.0))
@@ -136,7 +136,7 @@ def test_a_pull_keeps_its_first_pair() -> None:
         with pytest.raises(thresher.AlreadyTold):
             study.tell(pull, again)
     with pytest.raises(thresher.AlreadyTold):
-        study.drop(pull)
+        study.drop(pull, cause="lost")
     assert [(row.reward, row.baseline) for row in study.pulls()] == [(2.0, 1.0)]
     row = study.verdict()["a"]
     assert (row.seen, row.charged) == (1, 0)

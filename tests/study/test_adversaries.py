@@ -30,7 +30,7 @@ def honest(study: Study, pull: Pull, reward: float, bad: bool, chance: random.Ra
 
 def loses_the_bad(study: Study, pull: Pull, reward: float, bad: bool, chance: random.Random) -> None:
     """A bad outcome kills the worker, most of the time; the case is tried again."""
-    study.drop(pull) if bad and chance.random() < 0.8 else study.tell(pull, reward)
+    study.drop(pull, cause="lost") if bad and chance.random() < 0.8 else study.tell(pull, reward)
 
 
 def fails_the_bad(study: Study, pull: Pull, reward: float, bad: bool, chance: random.Random) -> None:
@@ -49,7 +49,7 @@ def cancels_the_bad(study: Study, pull: Pull, reward: float, bad: bool, chance: 
 def tells_late_if_good(study: Study, pull: Pull, reward: float, bad: bool, chance: random.Random) -> None:
     """Everything is lost at first. Only good rewards come late; bad ones wait for the second try."""
     if pull.number % 2 or chance.random() < 0.5:
-        study.drop(pull)
+        study.drop(pull, cause="lost")
         if not bad:
             study.tell(pull, reward)
     else:
@@ -170,7 +170,7 @@ def test_a_reward_that_differs_from_try_to_try_can_be_chosen_and_the_guarantee_s
     study = thresher.create_study("s", arms=["a"], at_least=0.5, cases=CASES, confidence=0.95, seed=0)
     chance = random.Random(1)
     while pull := study.ask():
-        study.tell(pull, 1) if chance.random() < 0.4 else study.drop(pull)
+        study.tell(pull, 1) if chance.random() < 0.4 else study.drop(pull, cause="lost")
     assert settled(study) == [ABOVE]
     assert "provided that a case's reward does not depend on when or how often it is tried" in study.verdict().guarantee
 

@@ -112,7 +112,7 @@ def test_a_baseline_that_fails_where_it_suits_an_arm_certifies_nothing_false(wan
                 study.drop(pull, cause="failed")
                 study.tell(pull, reward)
             elif pull.arm == "now" and helps and how == "lost" and chance.random() < 0.5:
-                study.drop(pull)
+                study.drop(pull, cause="lost")
             else:
                 study.tell(pull, reward)
         row = study.verdict()["a"]

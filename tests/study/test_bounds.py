@@ -111,7 +111,7 @@ def test_telling_it_again_says_the_same_and_is_recorded_once() -> None:
     out_of_bounds(study, pull)
     before = study.events()
     out_of_bounds(study, pull)
-    study.drop(pull)
+    study.drop(pull, cause="lost")
     assert study.events() == before
     with pytest.raises(thresher.AlreadyTold, match=r"told 1\.5 before"):
         study.tell(pull, 0.5)

@@ -132,7 +132,7 @@ def test_a_resumed_study_goes_on_where_it_was(tmp_path: Path) -> None:
                 seen[pull.arm, pull.case] += 1
                 study.tell(pull, int(pull.case or 0) % 2)
             for pull in pulls[2:]:
-                study.drop(pull)
+                study.drop(pull, cause="lost")
             if not pulls:
                 break
             assert verify(study.events()).sound
@@ -209,7 +209,7 @@ def test_a_case_counts_once_if_a_late_reward_and_a_second_try_both_come() -> Non
     for late_first in (True, False):
         study = eval_set(arms=["a"], cases=3, at_least=0.9)
         first = study.ask() or pytest.fail("no pull")
-        study.drop(first)
+        study.drop(first, cause="lost")
         again = study.ask() or pytest.fail("no pull")
         assert again.case == first.case
         for pull, reward in [(first, 1.0), (again, 0.0)] if late_first else [(again, 1.0), (first, 0.0)]:
@@ -223,7 +223,7 @@ def test_a_case_counts_once_if_a_late_reward_and_a_second_try_both_come() -> Non
 def test_a_late_reward_before_the_second_try_leaves_nothing_to_try() -> None:
     study = eval_set(arms=["a"], cases=2, at_least=0.9)
     first = study.ask() or pytest.fail("no pull")
-    study.drop(first)
+    study.drop(first, cause="lost")
     study.tell(first, 1)
     assert [pull.case for pull in all_pulls(study)] == [1 - int(first.case or 0)]
 
@@ -231,7 +231,7 @@ def test_a_late_reward_before_the_second_try_leaves_nothing_to_try() -> None:
 def test_a_second_try_that_is_dropped_after_the_late_reward_frees_nothing() -> None:
     study = eval_set(arms=["a"], cases=1, at_least=0.9, confidence=None)
     first = study.ask() or pytest.fail("no pull")
-    study.drop(first)
+    study.drop(first, cause="lost")
     again = study.ask() or pytest.fail("no pull")
     study.tell(first, 1)
     study.drop(again, cause="failed")
@@ -243,7 +243,7 @@ def test_a_reward_outside_the_bounds_frees_no_place_that_another_pull_has() -> N
     """A dropped pull proves the bounds wrong while the second try is pending, or after its case failed for good."""
     study = eval_set(arms=["a"], cases=1, tries=1)
     first = study.ask() or pytest.fail("no pull")
-    study.drop(first)
+    study.drop(first, cause="lost")
     study.ask()
     with pytest.raises(thresher.OutsideBounds):
         study.tell(first, 5)

@@ -30,7 +30,7 @@ def play(study: Study, good: str, *, workers: int = 1, seed: int = 0) -> threshe
             return study.verdict()
         pull = pending.pop(chance.randrange(len(pending)))
         if chance.random() < 0.1:
-            study.drop(pull)
+            study.drop(pull, cause="lost")
         else:
             study.tell(pull, pull.arm in good)
 
@@ -67,7 +67,7 @@ def test_it_does_not_end_while_pending_cases_may_still_decide() -> None:
             study.tell(pull, 0)
     for pull in pulls:
         if pull.arm == "a":
-            study.drop(pull)
+            study.drop(pull, cause="lost")
     assert not study.done  # c may be found by what is pending, a by being tried again
     assert {pull.arm for pull in study.ask_many(100)} == {"a"}
 

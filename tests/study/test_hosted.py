@@ -39,7 +39,7 @@ def test_cases_that_are_known_or_pending_are_left_out() -> None:
 def test_a_dropped_case_keeps_its_place() -> None:
     study = study_of()
     first, _ = ask_for_cases(study, "a", [7, 3])
-    study.drop(first)
+    study.drop(first, cause="lost")
     ask_for_cases(study, "a", [5])
     (again,) = ask_for_cases(study, "a", [7])
     places = peek(study, lambda ledger: [ledger.sheet.place[pull] for pull in (1, 2, 3, again.id)])
@@ -60,7 +60,7 @@ def test_named_and_unnamed_pulls_of_an_arm_never_meet_a_case_twice() -> None:
             pull = study.ask(arm="a") or study.ask()  # type: ignore[assignment]
             assert pull is not None
         if draws.random() < 0.2:
-            study.drop(pull)
+            study.drop(pull, cause="lost")
             continue
         met.append((pull.arm, pull.case))
         study.tell(pull, draws.random() < 0.6)
@@ -73,7 +73,7 @@ def test_upcoming_is_the_order_in_which_ask_hands_out_cases() -> None:
     study = study_of(confidence=None)
     first = study.ask_many(4, arm="a")
     ask_for_cases(study, "a", [peek(study, lambda ledger: ledger.cases.upcoming(0)[3])])  # type: ignore[union-attr]
-    study.drop(first[1])
+    study.drop(first[1], cause="lost")
     upcoming = peek(study, lambda ledger: ledger.cases.upcoming(0))  # type: ignore[union-attr]
     assert upcoming[0] == first[1].case
     assert [pull.case for pull in study.ask_many(20, arm="a")] == upcoming
@@ -117,7 +117,7 @@ def test_certificates_hold_when_a_shuffling_host_drops_pulls_by_their_outcome() 
                 if case in good:
                     study.tell(pull, 1.0)
                 else:
-                    study.drop(pull)
+                    study.drop(pull, cause="lost")
                     again += [case] if draws.random() < 0.5 else []
         for case in again:
             for pull in ask_for_cases(study, "a", [case]):

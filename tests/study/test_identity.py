@@ -52,7 +52,7 @@ def test_a_ticket_names_a_pull_of_one_study_and_no_other_of_the_same_name() -> N
             new.tell(pull, 1)
     assert new.events() == before
     new.tell(fresh[0], 0)
-    new.drop(fresh[1])
+    new.drop(fresh[1], cause="lost")
     assert (new.verdict().told, new.verdict()["bad"].certified) == (1, False)
 
 
@@ -70,7 +70,7 @@ def test_a_pull_that_this_study_did_not_issue_is_refused(change: dict[str, Any])
     (pull,) = study.ask_many(1, arm="bad")
     other = pull._replace(**change)
     calls: list[Callable[[], object]]
-    calls = [lambda: study.tell(other, 1), lambda: study.drop(other), lambda: study.renew(other, 60)]
+    calls = [lambda: study.tell(other, 1), lambda: study.drop(other, cause="lost"), lambda: study.renew(other, 60)]
     for call in calls:
         with pytest.raises(thresher.UnknownPull, match="was not issued by this study as it is now"):
             call()
@@ -220,7 +220,7 @@ def test_an_agent_that_says_later_that_it_repeated_is_heard(first: bool) -> None
 def test_what_is_handed_out_again_after_its_lease_has_ended_counts_as_repeated() -> None:
     study = make(cases=4)
     (pull,) = study.ask_many(1, key="one")
-    study.drop(pull)
+    study.drop(pull, cause="lost")
     assert study.ask_many(1, key="one") == [pull]
     study.tell(pull, 1)
     assert CAVEAT in study.verdict().guarantee

@@ -71,7 +71,7 @@ def test_intervals_do_not_follow_the_order_of_an_import() -> None:
 def test_an_interval_is_fed_every_imported_result_once() -> None:
     study = imported([1.0, 0.0, 1.0], budget=50, confidence=0.999999)
     pull = study.ask() or pytest.fail("no pull")
-    study.drop(1 + 3)
+    study.drop(1 + 3, cause="lost")
     study.tell(pull, 1)
     study.verdict()
     found: Interval = peek(study, lambda ledger: ledger.intervals[0])

@@ -128,7 +128,7 @@ def test_every_pull_is_a_row_with_its_state_reward_agent_and_times() -> None:
     told, dropped, late, outside, pending = study.ask_many(5)
     study.tell(told, 0.5)
     for pull in (dropped, late):
-        study.drop(pull)
+        study.drop(pull, cause="lost")
     study.tell(late, 1)
     with pytest.raises(thresher.OutsideBounds):
         study.tell(outside, 7)

@@ -118,7 +118,7 @@ def test_what_is_no_pull_is_refused_with_the_order_of_arguments(pull: Any) -> No
     with pytest.raises(thresher.UnknownPull, match=rf"{rule} write tell\(pull, reward\)$"):
         study.tell(pull, asked)
     with pytest.raises(thresher.UnknownPull, match=f"{rule} pass what ask returned$"):
-        study.drop(pull)
+        study.drop(pull, cause="lost")
 
 
 @pytest.mark.parametrize("pull", [0, 2, -1, True])
@@ -128,7 +128,7 @@ def test_a_pull_that_was_never_issued_is_unknown(pull: Any) -> None:
     with pytest.raises(thresher.UnknownPull, match="issued"):
         study.tell(pull, 0.5)
     with pytest.raises(thresher.UnknownPull, match="issued"):
-        study.drop(pull)
+        study.drop(pull, cause="lost")
 
 
 # -- dropping -----------------------------------------------------------------------------------------------------
@@ -137,8 +137,8 @@ def test_a_pull_that_was_never_issued_is_unknown(pull: Any) -> None:
 def test_a_dropped_pull_is_pending_no_more_and_its_late_reward_is_welcome_once() -> None:
     study = make()
     study.ask()
-    study.drop(1, reason="worker lost")
-    study.drop(1)  # again: nothing happens
+    study.drop(1, reason="worker lost", cause="lost")
+    study.drop(1, cause="lost")  # again: nothing happens
     assert study.verdict().pending == 0
     study.tell(1, 0.75)
     study.tell(1, 0.75)
@@ -153,7 +153,7 @@ def test_a_told_pull_cannot_be_dropped() -> None:
     study.ask()
     study.tell(1, 0.5)
     with pytest.raises(thresher.AlreadyTold, match=r"0\.5"):
-        study.drop(1)
+        study.drop(1, cause="lost")
 
 
 def test_a_drop_needs_a_cause_that_exists() -> None:
@@ -207,7 +207,7 @@ def test_a_failure_may_have_a_reward_and_then_retires_nobody() -> None:
 def test_dropped_pulls_count_towards_the_budget() -> None:
     study = make(budget=6)
     for pull in study.ask_many(6):
-        study.drop(pull)
+        study.drop(pull, cause="lost")
     assert study.done
 
 

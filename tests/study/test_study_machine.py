@@ -146,7 +146,7 @@ class StudyMachine(RuleBasedStateMachine):
                 self.study.tell(pull, reward)
         with pytest.raises(thresher.AlreadyTold):
             self.study.tell(pull, 0.5)
-        self.study.drop(pull)
+        self.study.drop(pull, cause="lost")
         self.pending.discard(pull)
         self.outside.add(self.arm[pull])
         self.retired.add(self.arm[pull])
@@ -155,7 +155,7 @@ class StudyMachine(RuleBasedStateMachine):
     def drop_again(self, pull: int) -> None:
         if pull in self.told:
             with pytest.raises(thresher.AlreadyTold):
-                self.study.drop(pull)
+                self.study.drop(pull, cause="lost")
         else:
             self.study.drop(pull, cause="failed")  # a second drop counts for nothing
 

@@ -74,7 +74,7 @@ def test_nobody_but_a_runner_can_drop_a_pull_for_nothing() -> None:
         while pull := study.ask():
             good = rng.random() < 0.45
             if not good and rng.random() < 0.5:
-                study.drop(pull)
+                study.drop(pull, cause="lost")
             else:
                 study.tell(pull, good)
         assert not (study.verdict()["a"].certified and study.verdict().reached)

@@ -325,3 +325,17 @@ def test_a_late_reward_of_the_only_try_came_after_no_failed_one() -> None:
     study.tell(second, 1)
     study.tell(first, 1)
     assert (study.verdict().reached, "failed try" in study.verdict().guarantee) == (["a"], False)
+
+
+def test_a_case_that_is_dropped_without_a_word_is_not_tried_again() -> None:
+    """A script that gives up on its own errors would otherwise choose the outcomes that count."""
+    study = thresher.create_study("s", arms=["a"], at_least=0.5, cases=2)
+    first = study.ask()
+    assert first is not None
+    study.drop(first)
+    second = study.ask()
+    assert second is not None
+    assert second.case != first.case
+    study.tell(second, 1)
+    assert study.ask() is None
+    assert study.verdict()["a"].missing == 1

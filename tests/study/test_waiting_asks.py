@@ -21,7 +21,7 @@ def test_while_the_last_cases_are_pending_one_may_be_lost() -> None:
     assert len(pulls) == 6
     assert waits(one)
     assert waits(one, "a")
-    one.drop(pulls[0])
+    one.drop(pulls[0], cause="lost")
     assert [pull.arm for pull in one.ask_many(9)] == [pulls[0].arm]
 
 

@@ -95,7 +95,7 @@ def ask(
         print_lines(json.dumps({"format": 1, **pull_json(pull)}) if style == "json" else _line(pull) for pull in pulls)
     except CannotGoOn as error:
         for pull in pulls:  # nobody has read their tickets
-            study.drop(pull, reason="the answer to the ask could not be written")
+            study.drop(pull, reason="the answer to the ask could not be written", cause="lost")
         raise CannotGoOn(error.what, rule=error.rule, remedy="the pulls of this ask were dropped") from None
     return FINISHED if pulls else NOT_MET
 
@@ -184,7 +184,7 @@ def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:
 @name_argument
 @click.argument("pulls", type=PullName(), nargs=-1, metavar="[PULL…]")
 @option("--older-than DURATION", "Drop all that have been pending for longer than this.", type=Duration())
-@option("--cause [failed|lost]", "failed counts against its arm.", default="lost")
+@option("--cause [failed|lost]", "failed counts against its arm; what was lost is tried again.", default="failed")
 @option("--reason TEXT", "Why, for the log.", default="dropped by hand")
 @storage_option
 @format_option("text", "json")

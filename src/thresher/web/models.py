@@ -134,7 +134,9 @@ class Drop(Strict):
     """Pulls to drop."""
 
     pulls: Annotated[list[Id], Field(min_length=1, max_length=1000)]
-    cause: CallersCause = Field("lost", description="failed counts against the arm; lost does not.")
+    cause: CallersCause = Field(
+        "failed", description="failed counts against the arm; a case that was lost is tried again."
+    )
     reason: StrictStr = "dropped over HTTP"
 
 
