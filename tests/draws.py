@@ -10,14 +10,14 @@ from thresher.lab import Setup, compiler, scores
 from thresher.lab.simulator import instances, simulated_blank_arms
 from thresher.lab.streams import REWARDS
 
-draw: Any = None  # put in by `drawn`
-start: Any = None
+draw_from_family: Any = None  # put in by `drawn`
+start_stream: Any = None
 
 
 def _draw_many(arms: Any, state: Any, out: Any) -> None:
-    start(state, 0, 0, REWARDS)
+    start_stream(state, 0, 0, REWARDS)
     for at in range(len(out)):
-        out[at] = draw(arms.family, arms.first[0], arms.second[0], arms.low, arms.high, arms.samples, state)
+        out[at] = draw_from_family(arms.family, arms.first[0], arms.second[0], arms.low, arms.high, arms.samples, state)
 
 
 @cache
