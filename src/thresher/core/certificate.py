@@ -119,7 +119,7 @@ def label_of_capitals(above: float, below: float, level: float) -> int:
     return BELOW if below >= level else OPEN
 
 
-def resolved_capitals(label: int, mean: float, bar: float) -> int:
+def resolve_either(label: int, mean: float, bar: float) -> int:
     """A label that both capitals settle at the same reward is the side of the bar that the mean is on."""
     if label != EITHER:
         return label
@@ -260,7 +260,7 @@ def commit_first_evidence(
     if outcome == TOLD:
         low = high = docket.reward[pull]
     label = commit_next_evidence(docket, sheet, arm, capital, stakes, low, high)
-    docket.settled[arm] = OPEN if label == OPEN else resolved_capitals(label, board.mean[arm], stakes.bar)
+    docket.settled[arm] = OPEN if label == OPEN else resolve_either(label, board.mean[arm], stakes.bar)
     if outcome == TOLD:
         docket.waiting[arm] -= 1
         docket.committed[arm] += 1
@@ -361,4 +361,4 @@ def weigh_imported_evidence(
         if capital[at] < SMALLEST:
             capital[at] = 0.0
     label = label_of_capitals(mean_capital(capital, 0), mean_capital(capital, BETS), stakes.alone)
-    docket.settled[arm] = resolved_capitals(label, board.mean[arm], stakes.bar)
+    docket.settled[arm] = resolve_either(label, board.mean[arm], stakes.bar)
