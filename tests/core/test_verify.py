@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.core import policies
+from thresher.core import policies, state
 from thresher.core.events import Event
 from thresher.core.ledger import fold_ledger
 from thresher.core.replay import state_digest, verify
@@ -43,6 +43,13 @@ def test_what_a_study_writes_is_sound(policy: str) -> None:
     assert report.events == len(log)
     assert {event.kind for event in log} >= {"asked", "told", "dropped", "retired", "extended", "restored"}
     assert report.anywhere == (policy != "lsa")
+
+
+def test_a_study_of_many_arms_has_the_state_that_one_of_few_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    logs = [history(), history(guarantee="rate")]
+    digests = [state_digest(fold_ledger(log)) for log in logs]
+    monkeypatch.setattr(state, "FEW", 0)
+    assert [verify(log).digest for log in logs] == digests
 
 
 def changed(log: list[Event], kind: str, nth: int, /, **fields: Any) -> tuple[list[Event], int]:

@@ -219,13 +219,14 @@ def retry_evidence(docket: Docket, pull: int) -> None:
 def is_evidence_ready(docket: Docket, arm: int, pending: int) -> bool:
     """Whether the arm's first pull can be committed. If too many rewards wait behind a pending one, it is charged."""
     pull = docket.first[arm]
-    if docket.settled[arm] != OPEN or docket.outcome[pull] == FREED:
+    outcome = docket.outcome[pull]
+    if docket.settled[arm] != OPEN or outcome == FREED:
         return False
-    if docket.outcome[pull] == CANCELLED:
+    if outcome == CANCELLED:
         if docket.waiting[arm] == 0:
             return False
         docket.outcome[pull] = CHARGED
-    if docket.outcome[pull] == PENDING:
+    elif outcome == PENDING:
         # more than 16 + 4 · pending + committed / 4 rewards wait behind it
         if 4 * docket.waiting[arm] <= 64 + 16 * pending + docket.committed[arm]:
             return False

@@ -6,7 +6,6 @@ an arm that is nearly on the bar may take much longer.
 """
 
 import math
-from array import array
 from collections.abc import Sequence
 
 from .certificate import BETS, OPEN
@@ -80,7 +79,7 @@ def forecast_arm_left(study: State, arm: int) -> int | None:
 
 
 def _until(
-    products: "array[float]",
+    products: Sequence[float],
     bets: Sequence[float],
     edge: float,
     distance: float,

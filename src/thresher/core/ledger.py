@@ -3,8 +3,7 @@
 Nothing here reads a clock, a random number or the store. A state folded from the log equals the live one bit for bit.
 """
 
-from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, MutableSequence
 
 from ..errors import InvalidInput
 from . import certificate, error_rate, kernel, places, validity
@@ -418,7 +417,7 @@ def _weigh(state: State, arm: int) -> None:
         _rank(state, arm)
 
 
-def _capital(state: State, arm: int) -> "array[float]":
+def _capital(state: State, arm: int) -> MutableSequence[float]:
     capital = state.capitals.get(arm)
     if capital is None:
         capital = state.capitals[arm] = state.untouched[:]

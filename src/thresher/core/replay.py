@@ -9,7 +9,7 @@ import json
 import struct
 import sys
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, MutableSequence
 from typing import NamedTuple
 
 from ..errors import DamagedStudy, NoScore, ScoreFailed, StoreFailed, ThresherError
@@ -19,7 +19,7 @@ from .events import NO_EVENT, Event
 from .kernel import Formula
 from .state import State
 
-Column = tuple[str, "array[int] | array[float]"]
+Column = tuple[str, MutableSequence[int] | MutableSequence[float]]
 
 
 class Report(NamedTuple):
@@ -111,10 +111,10 @@ def state_digest(ledger: State) -> str:
     """A digest of the state, the same on every machine: exactly rounded columns, without time, agent and key."""
     total = hashlib.sha256(b"thresher state 1\n")
     for name, values in _columns(ledger):
+        column = values[:] if isinstance(values, array) else array("d" if type(values[0]) is float else "q", values)
         if sys.byteorder == "big":
-            values = values[:]
-            values.byteswap()
-        data = values.tobytes()
+            column.byteswap()
+        data = column.tobytes()
         head = name.encode()
         total.update(struct.pack("<qq", len(head), len(data)) + head)
         total.update(data)

@@ -2,7 +2,7 @@
 
 import math
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableSequence
 from typing import Any
 
 from ..errors import UnknownPull
@@ -12,6 +12,7 @@ from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event, event_imported
 from .question import PLAIN
 from .spec import Spec
 
+FEW = 10_000  # up to so many arms, columns are lists
 REFUSALS = 20  # how often a case may be refused; a server that is never there must end its cases in the end
 
 # Empty columns, for a live study and for the laboratory.
@@ -30,8 +31,11 @@ def state_table(code: str, rows: int, columns: int) -> Any:
 def state_zeros(code: str, size: int) -> Any:
     """A column of a live study.
 
-    Arrays, not lists: they are a tenth slower at K = 100, but the garbage collector need not walk a million arms.
+    A list for few arms: it is faster. An array for many, which the garbage collector need not walk, and for pulls,
+    whose columns begin with one entry and grow.
     """
+    if 1 < size <= FEW:
+        return [0.0 if code == "d" else 0] * size
     return array("d" if code == "d" else "q", [0]) * size
 
 
@@ -403,9 +407,9 @@ class State:
         self.settled = 0  # settled arms
         self.settled_above = 0
         # for each arm
-        self.asked = array("q", [0]) * arms  # pulls issued, dropped ones included
-        self.failures = array("q", [0]) * arms
-        self.streak = array("q", [0]) * arms  # failures in a row
+        self.asked = state_zeros("q", arms)  # pulls issued, dropped ones included
+        self.failures = state_zeros("q", arms)
+        self.streak = state_zeros("q", arms)  # failures in a row
         self.retired: dict[int, str] = {}
         self.outside: set[int] = set()  # arms with a reward outside the bounds: nothing is certified about them
         self.complaint: dict[int, str] = {}  # the reason for the last failure
@@ -415,9 +419,10 @@ class State:
         self.sheet = self.cases.sheet if self.cases else blank_sheet(0, 0)
         self.ends = state_ends(specification)
         self.ranking = blank_ranking(arms, self.stakes.level if specification.guarantee == "rate" else 0.0)
-        self.untouched = array("d", certificate.fresh_capital())  # the capitals of an arm without a commit
-        self.capitals: dict[int, array[float]] = {}  # by arm, from its first commit on
-        self.first_pull = array("q", [0]) * (arms if self.certifies else 0)
+        capital = certificate.fresh_capital()
+        self.untouched = capital if arms <= FEW else array("d", capital)  # the capitals of an arm without a commit
+        self.capitals: dict[int, MutableSequence[float]] = {}  # by arm, from its first commit on
+        self.first_pull = state_zeros("q", arms if self.certifies else 0)
         self.intervals: dict[int, Any] = {}  # a cache for display, not part of the state
         self.due: int | None = None  # the arm whose retirement must be the next event
         # for each pull, by id − 1
