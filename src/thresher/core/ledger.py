@@ -59,12 +59,13 @@ def apply_to_ledger(state: State, event: Event) -> None:
 
     After any other error, discard the state if its last event is this one: it may hold half of it.
     """
-    if event.seq != state.seq + 1 or state.due is not None or state.cases is not None or event.kind not in _FOLDS:
+    seq, kind = event.seq, event.kind
+    if seq != state.seq + 1 or state.due is not None or state.cases is not None or kind not in _FOLDS:
         validity.check_event_order(state, event)
-    validity.RULES[event.kind](state, event)
+    validity.RULES[kind](state, event)
     state.last = event
-    _FOLDS[event.kind](state, event)
-    state.seq = event.seq
+    _FOLDS[kind](state, event)
+    state.seq = seq
 
 
 # -- events ------------------------------------------------------------------------------------------------------

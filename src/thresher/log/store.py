@@ -70,7 +70,7 @@ def store_chain_digest(before: bytes, event: tuple[Any, ...]) -> bytes:
         if key is None or agent is None or reason is not None or cause is not None or spec is not None:
             texts = _texts(kind, key, agent, reason, cause, None if spec is None else json.dumps(spec, sort_keys=True))
         else:
-            texts = "=" + kind + "\0=" + key + "\0=" + agent
+            texts = "=" + "\0=".join((kind, key, agent))
             if texts.count("\0") != 2:
                 raise ValueError("a text holds a NUL")
         digest = _EMPTY.copy()  # a copy costs half as much as a new one
