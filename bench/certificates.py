@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from paper.guarantee import label_by_arrival
-from thresher.core import certificate, policies
+from thresher.core import policies
+from thresher.core.capital import ABOVE
 from thresher.lab import Setup, simulate
 from thresher.lab.recorded import Recorded
 
@@ -71,7 +72,7 @@ def promise() -> Iterator[Figure]:
         ]
         yield Figure(f"slow failures, {workers} workers: false above, worst case", max(shares), "", RISK, at_most=True)
     setup = ALONE.but(delay="workers:50:failures:20", budget=600)
-    above = sum(label_by_arrival(setup, repetition=run, seed=1) == certificate.ABOVE for run in range(1000)) / 1000
+    above = sum(label_by_arrival(setup, repetition=run, seed=1) == ABOVE for run in range(1000)) / 1000
     yield Figure("the same, committed in order of arrival (50 workers, failures 20 × slower)", above, "", 0.95)
     lost = [
         wrong(ALONE.but(means=mean, delay="workers:50:exponential", lost=shares), 2500)

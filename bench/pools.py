@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from thresher import lab
-from thresher.core import certificate, state
+from thresher.core import state
+from thresher.core.capital import OPEN, commit_to_capital, fresh_capital
 
 from .report import Figure
 
@@ -112,11 +113,11 @@ def cases(chance: float, together: int, *, studies: int = 60) -> float:
     """How many cases an arm of 100 needs to be settled against 0.9, when a pull is the mean of this many."""
     stakes, total = state.state_stakes_for((0.9, 0.9, 0.9), SMALL, 0.95), 0
     for seed in range(studies):
-        draw, capital = random.Random(seed), certificate.fresh_capital()
-        settled = certificate.OPEN
-        while settled == certificate.OPEN:
+        draw, capital = random.Random(seed), fresh_capital()
+        settled = OPEN
+        while settled == OPEN:
             mean = sum(draw.random() < chance for _ in range(together)) / together
-            settled = certificate.commit_to_capital(capital, stakes, mean, mean)
+            settled = commit_to_capital(capital, stakes, mean, mean)
             total += together
     return total / studies
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from thresher.core import state
-from thresher.core.certificate import CHARGED
+from thresher.core import columns
+from thresher.core.evidence import CHARGED
 from thresher.lab import Setup, compiler, scores
 from thresher.lab.delays import blank_delay_slots
 from thresher.lab.repetition import blank_repetition_proof, repetition_zeros
@@ -65,8 +65,8 @@ def play(policy: str, way: int, times: int, pool: tuple[int, int, int], repetiti
     rows = np.zeros((repetitions, 5))
 
     def work(chunk: tuple[int, int]) -> None:
-        board = state.blank_board(count, repetition_zeros)
-        boards = board, state.second_board(board, repetition_zeros)
+        board = columns.blank_board_columns(count, repetition_zeros)
+        boards = board, columns.second_board_columns(board, repetition_zeros)
         proof = blank_repetition_proof(
             count if certifies else 0, setup.budget if certifies else 0, setup.stakes, CHARGED
         )

@@ -1,20 +1,20 @@
 """A pool of workers that waits for first rewards in several ways: a loop with a rule in front of each decision.
 
-Compiled with the laboratory: the rules of `core/kernel.py` hold here. Arms differ in how long their pulls take, and one
+Compiled with the laboratory: the rules of `core/board.py` hold here. Arms differ in how long their pulls take, and one
 may hang, which the laboratory's own delays do not offer.
 """
 
 import math
 
-from thresher.core.certificate import OPEN
-from thresher.core.kernel import (
-    FAR,
+from thresher.core.board import (
     Board,
-    choose_arm_for,
-    rescore_asked,
-    rescore_both,
-    rescore_everything,
+    choose_from_boards,
+    rescore_arm_on_boards,
+    rescore_boards,
+    rescore_boards_after_ask,
 )
+from thresher.core.capital import OPEN
+from thresher.core.formulas import FAR
 from thresher.lab.delays import Slots, empty_delay_slots, put_delay_due
 from thresher.lab.families import Reals
 from thresher.lab.loops import draw_loop_instance, drawn_in_loop
@@ -127,7 +127,7 @@ def run_pool(
         rule, other_rule = rules
         if certifies:
             open_repetition_proof(board, proof)
-        rescore_everything(board, other, rule, other_rule)
+        rescore_boards(board, other, rule, other_rule)
         free = capacity = empty_delay_slots(slots)
         clock, issued, hung, over = 0.0, 0, 0, False
         while not over:
@@ -135,14 +135,14 @@ def run_pool(
             waits = way == OBSERVED and issued == count * rule.warmup and coming > 0
             if free > 0 and issued < budget and not waits:
                 scores = other.best if rule.alternates and (issued + 1) % 2 == 0 else board.best
-                arm = choose_by(way, board, choose_arm_for(board, other, rule, issued + 1), scores[1])
+                arm = choose_by(way, board, choose_from_boards(board, other, rule, issued + 1), scores[1])
                 issued += 1
                 board.pending[arm] += 1
                 if certifies:
                     issue_in_repetition(proof, arm, issued)
                 start_pull_of_repetition(arms, arm, state)
                 reward = drawn_in_loop(arms, arm, state)
-                rule = rescore_asked(board, other, arm, rule, other_rule, issued)
+                rule = rescore_boards_after_ask(board, other, arm, rule, other_rule, issued)
                 free -= 1
                 slot = slots.free[free]
                 slots.pull[slot] = issued
@@ -160,7 +160,7 @@ def run_pool(
                 if certifies:
                     learn_in_repetition(board, proof, arms, arm, slots.pull[slot], slots.reward[slot], False)
                     over = are_settled(proof, hanging)
-                rescore_both(board, other, arm, rule, other_rule)
+                rescore_arm_on_boards(board, other, arm, rule, other_rule)
                 slots.pull[slot] = 0
                 slots.free[free] = slot
                 free += 1

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from thresher.core import kernel
+from thresher.core import board, formulas
 from thresher.lab import compiler, loops, parallel_compile, scores, simulator
 
 COMPILED = compiler.compiled_loop
 LOCK = threading.Lock()
-MODULES = (kernel, scores, loops)
+MODULES = (formulas, board, scores, loops)
 LARGE = 15_000  # pulls of a game that is compiled all the same
 
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, Unpack
 from .core import checks
 from .core.custom_scores import register_score
 from .core.events import Event
-from .core.kernel import Formula
+from .core.formulas import Formula
 from .core.named_arguments import named_arguments
 from .core.named_items import ARMS, CASES, Kind, Params, items_from_text
 from .core.parameters import SpecArguments

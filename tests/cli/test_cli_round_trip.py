@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import thresher as library
 from thresher.cli import cli
-from thresher.core import certificate
+from thresher.core import evidence
 from thresher.core.events import DROPPED, OUTSIDE
 from thresher.core.state import State
 from thresher.errors import InvalidInput
@@ -59,7 +59,7 @@ def owed(ledger: State, arm: int) -> tuple[int, int]:
         if ledger.pull_arm[pull - 1] != arm:
             continue
         state, outcome = ledger.pull_state[pull - 1], ledger.docket.outcome[pull]
-        if outcome == certificate.TOLD or state == OUTSIDE:  # they are imported where they are no nonsense
+        if outcome == evidence.TOLD or state == OUTSIDE:  # they are imported where they are no nonsense
             told += 1
         else:  # a cancelled one too: later pulls will be told where it is imported
             charged += 1

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thresher
-from thresher.core import certificate, error_rate, state
-from thresher.core.certificate import ABOVE, BELOW, OPEN
+from thresher.core import columns, error_rate, evidence
+from thresher.core.board import SKIPPED
+from thresher.core.capital import ABOVE, BELOW, BETS, OPEN, bet_capital, fresh_capital, mean_capital
 from thresher.core.events import Event
-from thresher.core.kernel import SKIPPED
 from thresher.core.ledger import apply_to_ledger, ledger_after_created
 from thresher.core.state import State
 from thresher.study import Study, give_up, peek
@@ -32,22 +32,22 @@ class ByHand:
         """Over the arm's places in order: told as told, everything else as the worst. Committed charges stay."""
         if arm not in ledger.capitals:
             return [0.0, 0.0]
-        capital, docket = certificate.fresh_capital(), ledger.docket
+        capital, docket = fresh_capital(), ledger.docket
         low_sum = high_sum = ledger.imported_sum(arm)
         left = ledger.sheet.places[arm] if ledger.cases else 0
         pull = ledger.first_pull[arm]
         while pull:
-            if docket.outcome[pull] != certificate.LEFT_OUT:
-                told = docket.outcome[pull] == certificate.TOLD
+            if docket.outcome[pull] != evidence.LEFT_OUT:
+                told = docket.outcome[pull] == evidence.TOLD
                 low, high = (docket.reward[pull],) * 2 if told else (0.0, 1.0)
                 low_bar, high_bar = ledger.stakes.low_edge, ledger.stakes.high_edge
                 if ledger.cases:
                     low_bar = (ledger.cases.count * low_bar - low_sum) / left
                     high_bar = (ledger.cases.count * high_bar - high_sum) / left
-                certificate.bet_capital(capital, ledger.stakes, low, high, low_bar, high_bar)
+                bet_capital(capital, ledger.stakes, low, high, low_bar, high_bar)
                 low_sum, high_sum, left = low_sum + low, high_sum + high, left - 1
             pull = docket.following[pull]
-        return [certificate.mean_capital(capital, start) for start in (0, certificate.BETS)]
+        return [mean_capital(capital, start) for start in (0, BETS)]
 
     def follow(self, ledger: State) -> None:
         """Settle what is reached, list by list, until nothing more is."""
@@ -134,7 +134,7 @@ def test_the_lists_are_those_of_brute_force(cases: int | None, tolerance: float)
 @given(st.lists(st.tuples(st.integers(0, 11), st.floats(0, 1e4)), max_size=60), st.sampled_from([12, 40]))
 def test_ranks_and_the_largest_list(changes: "list[tuple[int, float]]", level: int) -> None:
     """Any capitals that go up and down: the tree finds the same k as sorting."""
-    ranking, values = state.blank_ranking(12, float(level)), [0.0] * 12
+    ranking, values = columns.blank_ranking_columns(12, float(level)), [0.0] * 12
     for arm, value in changes:
         values[arm] = value
         rank = error_rate.error_rank_of(ranking, value)
@@ -215,7 +215,7 @@ def listed(ranking: error_rate.Ranking, which: int, rank: int) -> list[int]:
 @pytest.mark.parametrize("gone", [0, 1, 2, 3])
 @pytest.mark.parametrize("which", [0, 1])
 def test_an_arm_that_leaves_its_rank_leaves_the_others_there(which: int, gone: int) -> None:
-    ranking = state.blank_ranking(5, 20.0)
+    ranking = columns.blank_ranking_columns(5, 20.0)
     for arm in range(4):
         assert error_rate.enter_error_list(ranking, which, arm, 3)
     assert listed(ranking, which, 3) == [3, 2, 1, 0]

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thresher
-from thresher.core import certificate
+from thresher.core import evidence
+from thresher.core.capital import STAKE
 from thresher.core.events import Cause
 from thresher.study import give_up, peek
 
@@ -121,7 +122,7 @@ def test_a_reward_waits_until_all_earlier_pulls_of_its_arm_are_known() -> None:
 def products(study: thresher.Study) -> tuple[float, float]:
     """The second bet of each side, as a multiple of its stake; at a bar of .5 its λ is 1.6."""
     capital = peek(study, lambda ledger: ledger.capitals[0])
-    return capital[1] / certificate.STAKE, capital[17] / certificate.STAKE
+    return capital[1] / STAKE, capital[17] / STAKE
 
 
 @pytest.mark.parametrize("cause", ["failed", "lost", "broken-pool", "outage", "cancelled"])
@@ -269,6 +270,6 @@ def test_capitals_are_created_at_the_first_commit() -> None:
 
 def test_evidence_uses_only_exact_arithmetic() -> None:
     """No power, no logarithm: a capital is the same on every machine."""
-    source = Path(certificate.__file__).read_text()
+    source = Path(evidence.__file__).read_text()
     assert "import math" not in source
     assert "**" not in source.split('"""', 2)[2]

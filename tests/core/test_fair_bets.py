@@ -2,22 +2,21 @@
 
 import pytest
 
-from thresher.core import certificate
-from thresher.core.certificate import BETS, Stakes, bet_capital, side_bets
+from thresher.core.capital import BETS, UNREACHED, Stakes, bet_capital, capital_bets, fresh_capital
 
 BARS = [0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999]
 
 
 def stakes(threshold: float, tolerance: float = 0.0) -> Stakes:
-    levels = (40.0, certificate.UNREACHED)
+    levels = (40.0, UNREACHED)
     edges = threshold - tolerance, threshold + tolerance
-    bets = [*side_bets(edges[0], tolerance), *side_bets(1.0 - edges[1], tolerance)]
+    bets = [*capital_bets(edges[0], tolerance), *capital_bets(1.0 - edges[1], tolerance)]
     return Stakes(threshold, *edges, *levels, bets)
 
 
 def after(one: Stakes, reward: float, low_bar: float, high_bar: float) -> list[float]:
     """By how much each product grows with one reward; a product of 0 counts as 0."""
-    capital = certificate.fresh_capital()
+    capital = fresh_capital()
     before = list(capital)
     bet_capital(capital, one, reward, reward, low_bar, high_bar)
     return [new / old for new, old in zip(capital[: 2 * BETS], before[: 2 * BETS], strict=True)]

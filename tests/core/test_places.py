@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thresher.core import places, state
+from thresher.core import columns, places
 from thresher.core.places import (
     FAILED,
     FREE,
@@ -133,7 +133,7 @@ def test_two_arms_of_a_study_meet_the_cases_independently(orders: Any) -> None:
 
 
 def sheet_of(cases: int, arms: int = 2) -> Sheet:
-    sheet = state.blank_sheet(arms, cases, 1000)
+    sheet = columns.blank_sheet_columns(arms, cases, 1000)
     for arm in range(arms):
         sheet.state[arm].extend([FREE] * cases)
         sheet.entry[arm].extend([0] * cases)
@@ -155,7 +155,7 @@ def test_a_pull_takes_the_lowest_free_place() -> None:
 
 
 def test_without_cases_nothing_is_used_up() -> None:
-    assert not are_places_used_up(state.blank_sheet(3, 0), 0)
+    assert not are_places_used_up(columns.blank_sheet_columns(3, 0), 0)
 
 
 @given(st.integers(1, 6), st.lists(st.tuples(st.sampled_from(["take", "free", "known", "failed"]), st.integers(0, 5))))

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import rewritten
 
-from thresher.core import certificate, kernel
-from thresher.core.kernel import Rule
+from thresher.core import evidence, formulas
+from thresher.core.formulas import Rule
 from thresher.core.policies import custom
 from thresher.lab import compiler, parallel_compile, scores
 from thresher.lab.compiler import Kind
@@ -127,16 +127,16 @@ def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkey
     assert len(shares) == min(cores, 2)
 
 
-def test_every_formula_of_the_kernel_has_a_number() -> None:
-    formulas = [
-        name for name, function in vars(kernel).items() if [*getattr(function, "__annotations__", ())][:1] == ["gap"]
+def test_every_formula_has_a_number() -> None:
+    names = [
+        name for name, function in vars(formulas).items() if [*getattr(function, "__annotations__", ())][:1] == ["gap"]
     ]
-    assert sorted(formulas) == sorted(scores.NAMES)
+    assert sorted(names) == sorted(scores.NAMES)
 
 
 @pytest.mark.parametrize("name", scores.NAMES)
 def test_a_formula_is_found_by_its_number(name: str) -> None:
-    formula = getattr(kernel, name)
+    formula = getattr(formulas, name)
     rule = Rule(formula, bar=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
     assert scores.apply_formula(scores.numbered_score(rule), 0.25, 0.5, 3, 5.0) == formula(0.25, 0.5, 3, 5.0, 4.0)
 
@@ -166,7 +166,7 @@ def at_most(columns: list[float]) -> None:
 def test_a_loop_of_another_room_reads_the_constants_of_its_own_module() -> None:
     column = np.array([7.0])
     compiler.compiled_other_loop(at_most)(column)
-    assert column[0] == MOST < certificate.MOST
+    assert column[0] == MOST < evidence.MOST
 
 
 EITHER = (False, True)

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.core import certificate, kernel
+from thresher.core import board, evidence
 from thresher.core.ledger import fold_ledger
 from thresher.core.replay import verify
 from thresher.log.store import MemoryStore, Store
 from thresher.study import peek
 
 STEPS = [
-    (certificate, "enqueue_evidence"),
-    (kernel, "observe_reward"),
-    (certificate, "tell_evidence"),
-    (certificate, "commit_first_evidence"),
+    (evidence, "enqueue_evidence"),
+    (board, "observe_on_board"),
+    (evidence, "tell_evidence"),
+    (evidence, "commit_first_evidence"),
 ]
 ERRORS = [KeyboardInterrupt, SystemExit, MemoryError]
 
@@ -61,7 +61,7 @@ def goes_on(study: thresher.Study) -> None:
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("nth", [1, 2, 3])
-@pytest.mark.parametrize("step", [*STEPS, (kernel, "climb_tournament")], ids=lambda step: step[1])
+@pytest.mark.parametrize("step", [*STEPS, (board, "climb_board")], ids=lambda step: step[1])
 def test_an_interrupt_while_an_event_is_written(
     monkeypatch: pytest.MonkeyPatch, step: tuple[Any, str], nth: int, after: bool, error: type[BaseException]
 ) -> None:
@@ -116,7 +116,7 @@ def test_an_interrupt_while_a_users_score_is_put_into_the_tree(monkeypatch: pyte
 
 def test_an_interrupt_at_the_first_event_of_an_ask(monkeypatch: pytest.MonkeyPatch) -> None:
     study = make(MemoryStore())
-    trap = Trap(monkeypatch, certificate, "enqueue_evidence", KeyboardInterrupt)
+    trap = Trap(monkeypatch, evidence, "enqueue_evidence", KeyboardInterrupt)
     trap.set(1, after=True)
     with pytest.raises(KeyboardInterrupt):
         study.ask()

@@ -8,7 +8,7 @@ import chances
 import pytest
 
 from paper.guarantee import label_by_arrival
-from thresher.core import certificate
+from thresher.core.capital import ABOVE
 from thresher.lab import Setup, simulate
 
 RISK = 0.05
@@ -67,7 +67,7 @@ def test_slow_failures_do_not_make_an_arm_look_good(workers: int, mean: float) -
 def test_in_order_of_arrival_slow_failures_would_break_the_guarantee() -> None:
     """Why rewards are committed in the order of issue: 50 workers, failures 20 times slower, mean .45 against .5."""
     setup, runs = ALONE.but(delay="workers:50:failures:20", budget=600), 150
-    above = sum(label_by_arrival(setup, repetition=run, seed=24) == certificate.ABOVE for run in range(runs))
+    above = sum(label_by_arrival(setup, repetition=run, seed=24) == ABOVE for run in range(runs))
     assert runs - above <= chances.most(runs, 0.02)  # 98.6 % of 500 other runs
     assert wrong(setup, runs, 24) <= chances.most(runs, RISK)
 

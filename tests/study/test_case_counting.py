@@ -15,8 +15,9 @@ from logs import append
 from studying import make
 
 import thresher
-from thresher.core.certificate import ABOVE, BELOW, OPEN, Ends, certify_by_count
+from thresher.core.capital import ABOVE, BELOW, OPEN
 from thresher.core.events import Event
+from thresher.core.evidence import Ends, settle_evidence_by_count
 from thresher.core.replay import verify
 from thresher.errors import ThresherError
 from thresher.log.store import MemoryStore
@@ -74,7 +75,7 @@ def test_counting_corrects_an_answer_only_beyond_its_edge_and_gives_open_arms_th
     board: Any = SimpleNamespace(total=[total], residue=[0.0], seen=[4])
     sheet: Any = SimpleNamespace(cases=4)
     ends = Ends(low=0.0, high=1.0, bar=0.5, low_edge=0.25, high_edge=0.75)
-    assert certify_by_count(docket, board, sheet, 0, ends) == (before == OPEN)
+    assert settle_evidence_by_count(docket, board, sheet, 0, ends) == (before == OPEN)
     assert docket.settled == [after]
 
 

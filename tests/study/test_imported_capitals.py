@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.core import certificate
+from thresher.core.capital import BETS, capital_bets, reset_capital
 from thresher.study import peek
 
 ONES, ZEROS = [1.0] * 80, [0.0] * 30  # products leave the range in which they are kept, and come back into it
@@ -24,13 +24,13 @@ def imported(rewards: "list[float]", **given: Any) -> thresher.Study:
 def test_the_capitals_of_an_import_are_the_products_of_its_bets(rewards: "list[float]", mirrored: bool) -> None:
     rewards = [1.0 - reward for reward in rewards] if mirrored else rewards
     found = peek(imported(rewards), lambda ledger: list(ledger.capitals[0]))
-    stakes = [0.0] * (2 * certificate.BETS)
-    certificate.reset_capital(stakes)
+    stakes = [0.0] * (2 * BETS)
+    reset_capital(stakes)
     for side in range(2):
-        for bet, size in enumerate(certificate.side_bets(0.5)):
+        for bet, size in enumerate(capital_bets(0.5)):
             gains = [(reward - 0.5) * (1 - 2 * side) for reward in rewards]
-            expected = stakes[side * certificate.BETS + bet] * math.prod(1.0 + size * gain for gain in gains)
-            assert found[side * certificate.BETS + bet] == pytest.approx(expected, rel=1e-9, abs=1e-290)
+            expected = stakes[side * BETS + bet] * math.prod(1.0 + size * gain for gain in gains)
+            assert found[side * BETS + bet] == pytest.approx(expected, rel=1e-9, abs=1e-290)
 
 
 @pytest.mark.parametrize(("reward", "reached"), [(0.5, True), (0.499, False)])
@@ -47,10 +47,10 @@ def test_products_that_leave_the_range_of_floats_come_back_from_it(first: float)
     counts = {0.0: falls, 1.0: rises}
     rewards = [first] * int(counts[first]) + [1.0 - first] * int(counts[1.0 - first])
     found = peek(imported(rewards), lambda ledger: list(ledger.capitals[0]))
-    stakes = [0.0] * (2 * certificate.BETS)
-    certificate.reset_capital(stakes)
+    stakes = [0.0] * (2 * BETS)
+    reset_capital(stakes)
     kept = 0
-    for bet, size in enumerate(certificate.side_bets(0.5)):
+    for bet, size in enumerate(capital_bets(0.5)):
         if size < 2.0:  # the first loses all
             power = math.log(stakes[bet]) + falls * math.log1p(-size / 2) + rises * math.log1p(size / 2)
             kept += -690.0 < power < 690.0

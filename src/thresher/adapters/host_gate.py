@@ -13,7 +13,7 @@ import contextlib
 import threading
 from collections.abc import Iterable
 
-from ..core.certificate import ABOVE, OPEN
+from ..core.capital import ABOVE, OPEN
 from ..core.events import Cause
 from ..core.state import State
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from ..core import certificate
+from ..core import evidence
 from ..core import ledger as ledgers
 from ..core.checks import MAX_NAME, checked_finite, checked_number, checked_whole, percent_remedy
 from ..core.checks import checked_name as checked_name
@@ -147,11 +147,11 @@ def _states(ledger: State) -> list[str]:
     followed = set[int]()  # arms with a later pull that was told: cancelled pulls before it are charged
     for pull in range(ledger.issued, 0, -1):
         state, outcome, arm = ledger.pull_state[pull - 1], ledger.docket.outcome[pull], ledger.pull_arm[pull - 1]
-        if outcome == certificate.TOLD or state == OUTSIDE:  # the study that imports a reward outside decides about it
+        if outcome == evidence.TOLD or state == OUTSIDE:  # the study that imports a reward outside decides about it
             followed.add(arm)
         elif state == TOLD:  # charged while it was pending, because too many rewards waited for it
             states[pull - 1] = "late"
-        elif state == DROPPED and outcome == certificate.CANCELLED and arm not in followed:
+        elif state == DROPPED and outcome == evidence.CANCELLED and arm not in followed:
             states[pull - 1] = CANCELLED
     return states
 

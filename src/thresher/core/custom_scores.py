@@ -1,4 +1,4 @@
-"""Score functions of users. The arm with the smallest score is pulled next; thresher's own scores are in `kernel.py`.
+"""Score functions of users. The arm with the smallest score is pulled next; thresher's own scores are in `formulas.py`.
 
 A log names a user's function and has a digest of the file that defines it. Nothing here imports what a log names: a
 function is known once the caller has passed it in.
@@ -17,11 +17,9 @@ from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, NoScore, ScoreFailed, error_line, shown
 from ..text.naming import Naming
-from . import kernel
-from .kernel import Formula
+from .formulas import FORMULAS, Formula
 
 ARGUMENTS = ("gap", "scatter", "seen", "weight", "exploration")
-FORMULAS = ("uniform", "apt", "evt", "evt_pf", "lsa", "cheapest")  # of the kernel, as policies name them
 IN_MEMORY = "memory-"  # begins the digest of a function that a log cannot describe
 _DIGEST = re.compile(rf"(?:{IN_MEMORY})?[0-9a-f]{{32}}")
 _NO_NAME = "it cannot be imported by its name"
@@ -41,18 +39,18 @@ KNOWN: dict[tuple[str, str], Known] = {}  # by name and digest
 
 
 def register_score(score: object) -> tuple[str, str | None]:
-    """The name by which a policy knows a function, and the digest of its file; None for those of the kernel.
+    """The name by which a policy knows a function, and the digest of its file; None for thresher's own.
 
-    >>> register_score(kernel.apt)
+    >>> register_score(FORMULAS["apt"])
     ('apt', None)
     """
     function: Any = getattr(score, "py_func", score)  # of a function that numba has compiled
     remedy = f"write def score({', '.join(ARGUMENTS)})"
     if not isinstance(function, FunctionType):
         raise InvalidInput("score", score, "must be a plain function", remedy)
-    name: str = function.__name__
-    if name in FORMULAS and vars(kernel)[name] is function:
-        return name, None
+    own = next((name for name, formula in FORMULAS.items() if formula is function), None)
+    if own is not None:
+        return own, None
     try:
         inspect.signature(function).bind(*ARGUMENTS)
     except TypeError:

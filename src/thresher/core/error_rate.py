@@ -11,18 +11,19 @@ could be entirely wrong.
    only if a reward outside the bounds disproves an arm (`leave_error_lists`): what was settled on its strength is open
    again.
 
-The rules of this file are those of `kernel.py`. A reward costs O(log K): the tree of each list holds, for every k, how
+The rules of this file are those of `board.py`. A reward costs O(log K): the tree of each list holds, for every k, how
 many arms have a rank of at most k, less k.
 """
 
 from collections.abc import MutableSequence
 from typing import NamedTuple
 
-from .certificate import BETS, LEFT_OUT, OPEN, TOLD, Docket, Stakes, commit_next_evidence, mean_capital
-from .kernel import SHUT, SKIPPED, Board
+from .board import SHUT, SKIPPED, Board
+from .capital import BETS, OPEN, Stakes, mean_capital
+from .evidence import LEFT_OUT, TOLD, Docket, commit_next_evidence
 from .places import Sheet, are_places_used_up
 
-LISTS = 2  # above and below: the labels 1 and 2 of `certificate.py`
+LISTS = 2  # above and below: the labels 1 and 2 of `capital.py`
 CERTAIN = 1e308  # the e-value of an arm whose label is certain
 FULL = -(1 << 60)  # in the tree: no rank
 

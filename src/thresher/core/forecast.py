@@ -8,8 +8,8 @@ an arm that is nearly on the bar may take much longer.
 import math
 from collections.abc import Sequence
 
-from .certificate import BETS, OPEN
-from .kernel import SHUT
+from .board import SHUT
+from .capital import BETS, OPEN
 from .state import State
 
 LUCK = 4.0  # where a few arms are to be found: how many rewards on the bar their luck is worth

@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 from ..errors import shown
 from ..text.phrasing import MOST_NAMED, listed_phrase, plural
 from ..text.quantities import number_text, percent_text
-from . import certificate
-from .certificate import ABOVE, BELOW, BETS, EITHER, OPEN, commit_next_evidence, mean_capital
+from . import evidence
+from .board import board_total_with_missing
+from .capital import ABOVE, BELOW, BETS, EITHER, OPEN, fresh_capital, mean_capital
 from .error_rate import CERTAIN
 from .events import LATE, TOLD
+from .evidence import commit_next_evidence
 from .intervals import interval
-from .kernel import is_above, total_with_missing
 from .places import are_places_used_up
+from .question import is_above
 from .sentences import wording_of
 from .state import State
 
@@ -199,14 +201,14 @@ def _evidence(ledger: State, arm: int) -> float:
     """The arm's evidence for its label with these rewards at their worst; `CERTAIN` if the label stands by itself."""
     retried, label = _retried(ledger, arm), ledger.docket.settled[arm]
     assert ledger.cases is not None
-    docket, stakes, capital = ledger.docket, ledger.stakes, certificate.fresh_capital()
+    docket, stakes, capital = ledger.docket, ledger.stakes, fresh_capital()
     known = ledger.imported_sum(arm)
     counts: Any = [{arm: start} for start in (0, known, known + ledger.lacking)]
     sums = ledger.sheet._replace(least=counts[1], most=counts[2])
     passed = docket._replace(committed=counts[0], charged={arm: 0})  # type: ignore[arg-type]  # columns of one arm
     pull = ledger.first_pull[arm]
     while pull != 0:
-        is_told = docket.outcome[pull] == certificate.TOLD and ledger.cases.pull_case[pull - 1] not in retried
+        is_told = docket.outcome[pull] == evidence.TOLD and ledger.cases.pull_case[pull - 1] not in retried
         low, high = (docket.reward[pull], docket.reward[pull]) if is_told else (0.0, 1.0)
         if commit_next_evidence(passed, sums, arm, capital, stakes, low, high) in (label, EITHER):
             return CERTAIN
@@ -226,7 +228,7 @@ def _is_counted(ledger: State, arm: int, retried: set[int]) -> bool:
         if owner == arm and case in retried and counts:
             total -= spec.counted(ledger.pull_reward[pull - 1], table.get(case, 0.0))
             missing += 1
-    low, high = (total_with_missing(total, board.residue[arm], missing, end) for end in spec.span)
+    low, high = (board_total_with_missing(total, board.residue[arm], missing, end) for end in spec.span)
     label = ledger.docket.settled[arm]
     if label == ABOVE:
         return is_above(low, ledger.cases.count, spec.low_reach)

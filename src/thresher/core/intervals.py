@@ -9,7 +9,8 @@ import math
 import random
 from typing import NamedTuple
 
-from .certificate import ABOVE, CHARGED, OPEN, TOLD
+from .capital import ABOVE, OPEN
+from .evidence import CHARGED, TOLD
 from .state import State
 
 

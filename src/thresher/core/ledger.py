@@ -6,8 +6,9 @@ Nothing here reads a clock, a random number or the store. A state folded from th
 from collections.abc import Callable, Iterable, MutableSequence
 
 from ..errors import InvalidInput
-from . import certificate, error_rate, kernel, places, validity
-from .certificate import weigh_imported_evidence
+from . import board, error_rate, evidence, places, validity
+from .capital import ABOVE, OPEN
+from .cases import Cases
 from .events import (
     BLAMED,
     DROPPED,
@@ -24,8 +25,9 @@ from .events import (
     event_remarks,
     total_event_cost,
 )
+from .evidence import weigh_imported_evidence
 from .spec import Spec, spec_from_json
-from .state import Cases, State
+from .state import State
 
 
 def new_ledger(spec: Spec) -> State:
@@ -91,12 +93,12 @@ def _asked(state: State, event: Event) -> None:
     if state.certifies:
         docket = state.docket
         docket.following.append(0)
-        docket.outcome.append(certificate.PENDING)
+        docket.outcome.append(evidence.PENDING)
         docket.reward.append(0.0)
         if state.cases is None:
             state.unweighed = imported
         if is_new:
-            certificate.enqueue_evidence(docket, arm, pull)
+            evidence.enqueue_evidence(docket, arm, pull)
             state.first_pull[arm] = state.first_pull[arm] or pull
     if state.cases is not None:
         _shut(state, arm)
@@ -144,9 +146,9 @@ def _told(state: State, event: Event) -> None:
             counted = spec.counted(reward, other)
             _keep(state, arm, reward, other)
         scaled = spec.scale(counted)
-        kernel.observe_reward(state.board, arm, scaled, counted)
+        board.observe_on_board(state.board, arm, scaled, counted)
         if state.certifies:
-            certificate.tell_evidence(state.docket, arm, pull, scaled)
+            evidence.tell_evidence(state.docket, arm, pull, scaled)
             _weigh(state, arm)
     elif state.base >= 0:
         _count_against_table(state, state.cases, arm, pull)
@@ -173,13 +175,13 @@ def _dropped(state: State, event: Event) -> None:
     if state.cases is None:
         is_failure = event.cause in BLAMED
         if state.certifies:
-            certificate.give_up_evidence(state.docket, pull, _outcome_of(state, event))
+            evidence.give_up_evidence(state.docket, pull, _outcome_of(state, event))
     else:
         is_failure = _free_place(state, state.cases, arm, pull, event.cause)
     if is_failure:
         state.streak[arm] += 1
         limit = state.spec.max_failures
-        if limit is not None and state.streak[arm] >= limit and state.board.shut[arm] != kernel.SHUT:
+        if limit is not None and state.streak[arm] >= limit and state.board.shut[arm] != board.SHUT:
             state.due = arm
     if state.certifies:
         _weigh(state, arm)  # the pulls behind it may be committed now
@@ -192,8 +194,8 @@ def _dropped(state: State, event: Event) -> None:
 def _outcome_of(state: State, event: Event) -> int:
     """What a dropped pull of a study without cases means to the certificate."""
     if state.spec.failure == "ignore":
-        return certificate.LEFT_OUT
-    return certificate.CANCELLED if event.cause == "cancelled" else certificate.CHARGED
+        return evidence.LEFT_OUT
+    return evidence.CANCELLED if event.cause == "cancelled" else evidence.CHARGED
 
 
 def _retired(state: State, event: Event) -> None:
@@ -230,10 +232,10 @@ def _weighed(state: State, event: Event) -> None:
     for arm in range(len(state.spec.arms)):
         if state.docket.first[arm]:
             weigh_imported_evidence(state.docket, state.board, state.sheet, arm, _capital(state, arm), state.stakes)
-            if state.docket.settled[arm] != certificate.OPEN:
+            if state.docket.settled[arm] != OPEN:
                 _settle(state, arm)
             if state.finds:
-                certificate.note_capital_lead(state.board, arm, _capital(state, arm))
+                evidence.note_evidence_lead(state.board, arm, _capital(state, arm))
             if state.ranking.level:
                 _rank(state, arm)
     state.stale = None
@@ -311,7 +313,7 @@ def _prove_wrong(state: State, arm: int, event: Event) -> None:
             return
         entry = state.cases.entry(pulled, pull)
     if state.certifies:
-        certificate.give_up_evidence(state.docket, entry, certificate.CHARGED)
+        evidence.give_up_evidence(state.docket, entry, evidence.CHARGED)
         _weigh(state, pulled)
 
 
@@ -326,30 +328,30 @@ def _take_place(state: State, cases: Cases, arm: int, event: Event) -> bool:
     if arm == state.base:  # nothing is certified about the baseline
         return False
     if state.certifies and not is_new and event.cause != "imported":
-        certificate.retry_evidence(state.docket, cases.entry(arm, state.issued))
+        evidence.retry_evidence(state.docket, cases.entry(arm, state.issued))
     return is_new
 
 
 def _count_case(state: State, cases: Cases, arm: int, pull: int, counted: float) -> None:
     """A case has one reward: the first that comes, from whichever try."""
     scaled = state.spec.scale(counted)
-    before = state.docket.settled[arm] if state.certifies else certificate.OPEN
+    before = state.docket.settled[arm] if state.certifies else OPEN
     if cases.tell(arm, pull):
-        kernel.observe_reward(state.board, arm, scaled, counted)
+        board.observe_on_board(state.board, arm, scaled, counted)
         _keep(state, arm, state.pull_reward[pull - 1], state.table.get(cases.pull_case[pull - 1], 0.0))
         if state.certifies and state.sheet.place[pull] < 0:  # imported: known, not a sample
             state.sheet.least[arm] += scaled
             state.sheet.most[arm] += scaled
             cases.imported_sum[arm] = state.sheet.least[arm]
         elif state.certifies:
-            certificate.tell_evidence(state.docket, arm, cases.entry(arm, pull), scaled)
+            evidence.tell_evidence(state.docket, arm, cases.entry(arm, pull), scaled)
     if state.certifies:
-        if certificate.certify_by_count(state.docket, state.board, state.sheet, arm, state.ends):
+        if evidence.settle_evidence_by_count(state.docket, state.board, state.sheet, arm, state.ends):
             _settle(state, arm)
             if state.ranking.level:
                 _rank(state, arm, counted=True)
         else:  # where bets were wrong, the label has changed
-            state.settled_above += (state.docket.settled[arm] == certificate.ABOVE) - (before == certificate.ABOVE)
+            state.settled_above += (state.docket.settled[arm] == ABOVE) - (before == ABOVE)
         _weigh(state, arm)
     _shut(state, arm)
 
@@ -360,7 +362,7 @@ def _count_against_table(state: State, cases: Cases, arm: int, pull: int) -> Non
     if arm == state.base:
         if cases.tell(arm, pull):
             state.table[case] = reward
-            kernel.observe_reward(state.board, arm, 0.0, state.spec.clipped(reward))
+            board.observe_on_board(state.board, arm, 0.0, state.spec.clipped(reward))
         _shut(state, arm)
         _open_arms(state, cases)
     elif state.awaits:
@@ -393,8 +395,8 @@ def _free_place(state: State, cases: Cases, arm: int, pull: int, cause: str | No
     """
     gone = cases.drop(arm, pull, cause)
     if state.certifies:
-        outcome = certificate.CHARGED if gone else certificate.FREED
-        certificate.give_up_evidence(state.docket, cases.entry(arm, pull), outcome)
+        outcome = evidence.CHARGED if gone else evidence.FREED
+        evidence.give_up_evidence(state.docket, cases.entry(arm, pull), outcome)
     return cause == "refused" or (gone and cause == "failed")
 
 
@@ -406,14 +408,14 @@ def _weigh(state: State, arm: int) -> None:
     if state.unweighed:
         return
     capital, pending = state.capitals.get(arm), state.board.pending[arm]
-    if capital is None and state.docket.first[arm] != 0 and certificate.is_evidence_ready(state.docket, arm, pending):
+    if capital is None and state.docket.first[arm] != 0 and evidence.is_evidence_ready(state.docket, arm, pending):
         capital = _capital(state, arm)  # capitals are made at the first commit
-    if capital is not None and certificate.weigh_evidence(
+    if capital is not None and evidence.weigh_evidence(
         state.docket, state.board, state.sheet, arm, capital, state.stakes
     ):
         _settle(state, arm)
     if capital is not None and state.finds:
-        certificate.note_capital_lead(state.board, arm, capital)
+        evidence.note_evidence_lead(state.board, arm, capital)
     if state.ranking.level:
         _rank(state, arm)
 
@@ -428,7 +430,7 @@ def _capital(state: State, arm: int) -> MutableSequence[float]:
 def _settle(state: State, arm: int) -> None:
     """The arm was just settled: it takes no further pulls."""
     state.settled += 1
-    state.settled_above += state.docket.settled[arm] == certificate.ABOVE
+    state.settled_above += state.docket.settled[arm] == ABOVE
     state.due = None if state.due == arm else state.due
     _shut(state, arm)
 
@@ -454,10 +456,10 @@ def _leave(state: State, arm: int) -> None:
         ranking.reached[which] = error_rate.largest_error_rank(ranking, which)
     for other, label in enumerate(state.docket.settled):
         rank = ranking.rank[(label - 1) * len(state.spec.arms) + other]
-        if label != certificate.OPEN and other not in state.outside and rank > ranking.reached[label - 1]:
-            state.docket.settled[other] = certificate.OPEN
+        if label != OPEN and other not in state.outside and rank > ranking.reached[label - 1]:
+            state.docket.settled[other] = OPEN
             state.settled -= 1
-            state.settled_above -= label == certificate.ABOVE
+            state.settled_above -= label == ABOVE
             _shut(state, other)
             _score_later(state, other)
 
@@ -468,14 +470,14 @@ def _shut(state: State, arm: int) -> None:
     If the baseline proved the bounds wrong, nothing can be certified any longer, so the others take none either.
     """
     waits = state.awaits or state.base in state.outside
-    if arm in state.retired or kernel.stays_shut(arm, state.base, state.sheet.cases, waits):
-        shut = kernel.SHUT
+    if arm in state.retired or board.stays_shut_on_board(arm, state.base, state.sheet.cases, waits):
+        shut = board.SHUT
     elif state.certifies:
         capital, pending = state.capitals.get(arm, state.untouched), state.board.pending[arm]
         shut = error_rate.closed_by_error_rate(state.ranking, state.docket, state.sheet, arm, pending, capital)
     else:
-        shut = kernel.SHUT if places.are_places_used_up(state.sheet, arm) else 0
-    state.open += kernel.set_shut(state.board, arm, shut)
+        shut = board.SHUT if places.are_places_used_up(state.sheet, arm) else 0
+    state.open += board.shut_on_board(state.board, arm, shut)
 
 
 # -- scores ------------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ n-th case in that order that was not imported. A pull takes its arm's lowest fre
 whose pull was dropped and may be tried again. With an order that all arms share, what other arms did on the next case
 would tell something about it before the bet.
 
-The rules of this file are those of `kernel.py`. A place keeps the docket's entry of its first pull, so evidence is
+The rules of this file are those of `board.py`. A place keeps the docket's entry of its first pull, so evidence is
 committed in the order of places.
 """
 
@@ -145,7 +145,7 @@ def are_places_used_up(sheet: Sheet, arm: int) -> bool:
 
 # Seeds of pulls: a bijection on 32 bits, keyed by the study's seed, of an index made from the arm and the number.
 #
-# `stirred_place_word` is compiled: the rules of `kernel.py` hold for it.
+# `stirred_place_word` is compiled: the rules of `board.py` hold for it.
 
 WORD = 0xFFFFFFFF
 

@@ -14,9 +14,8 @@ from typing import Any, Literal
 
 from ..errors import InvalidInput, shown
 from ..text.naming import Naming
-from . import checks, custom_scores, kernel
-from .custom_scores import FORMULAS
-from .kernel import Formula
+from . import checks, custom_scores, formulas
+from .formulas import FORMULAS, Formula
 
 DOUBLING: Literal["doubling"] = "doubling"
 Exploration = float | Literal["doubling"] | None
@@ -26,7 +25,7 @@ Exploration = float | Literal["doubling"] | None
 class Policy:
     """Which arm is pulled next: the one with the smallest score by ``formula``.
 
-    ``formula`` names a function of the kernel or, as ``module:function``, one of the user's; then ``digest`` is that of
+    ``formula`` names one of `FORMULAS` or, as ``module:function``, one of the user's; then ``digest`` is that of
     its file. ``exploration`` is EVT's a: a number, None for the current budget / K, or ``"doubling"`` for anytime
     EVT. ``second`` names the formula for even pulls (see `balanced`). An arm with more than ``pending_ratio`` pending
     pulls per reward seen waits; None sets no bound.
@@ -99,8 +98,7 @@ class Policy:
         """The function that scores the arms. A user's must have been passed in."""
         if self.is_custom:
             return custom_scores.with_score_checks(custom_scores.registered_score(self.formula, self.digest).function)
-        formula: Formula = getattr(kernel, "evt_supplement" if self.variant == "supplement" else self.formula)
-        return formula
+        return formulas.evt_supplement_formula if self.variant == "supplement" else FORMULAS[self.formula]
 
     @property
     def is_exact(self) -> bool:
@@ -118,14 +116,14 @@ class Policy:
         constant: float = 1.0,
         cases: int = 0,
         finds: bool = False,
-    ) -> kernel.Rule:
+    ) -> formulas.Rule:
         """How arms are scored, for a scaled bar, tolerance and the current budget, after ``issued`` pulls.
 
         A user's function is not looked up here: another formula is in its place until it is needed (`scored_by`).
         Only `cheapest` needs the settling constant, the number of cases, and whether a few arms are to be found.
         """
-        formula = kernel.uniform if self.is_custom else self.scored_by()
-        blank = kernel.Rule(
+        formula = formulas.uniform_formula if self.is_custom else self.scored_by()
+        blank = formulas.Rule(
             formula,
             bar,
             constant,
@@ -138,12 +136,12 @@ class Policy:
         if self.formula == "cheapest":
             return second_policy_rule(blank, constant, cases)._replace(finds=finds)
         if self.exploration == DOUBLING:
-            exploration = kernel.doubled_exploration(1.0, issued, arms)
+            exploration = formulas.doubled_formula_exploration(1.0, issued, arms)
         elif self.exploration is not None:
             exploration = self.exploration
         else:
             exploration = budget / arms if self.follows_budget and budget else 1.0
-        ratio = kernel.UNBOUNDED if self.pending_ratio is None else self.pending_ratio
+        ratio = formulas.UNBOUNDED if self.pending_ratio is None else self.pending_ratio
         return blank._replace(exploration=exploration, pending_ratio=ratio)
 
     @property
@@ -181,9 +179,11 @@ class Policy:
         return f"{name}({', '.join(arguments)})" if arguments else name
 
 
-def second_policy_rule(first: kernel.Rule, constant: float, cases: int) -> kernel.Rule:
+def second_policy_rule(first: formulas.Rule, constant: float, cases: int) -> formulas.Rule:
     """The rule of the second tournament, which `cheapest` scores."""
-    return first._replace(formula=kernel.cheapest, exploration=constant, most=float(cases or kernel.UNBOUNDED))
+    return first._replace(
+        formula=formulas.cheapest_formula, exploration=constant, most=float(cases or formulas.UNBOUNDED)
+    )
 
 
 def settling_constant(arms: int, confidence: float | None) -> float:
@@ -228,12 +228,12 @@ def custom(
 
 def uniform(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
     """Equal allocation: pulls every arm equally often."""
-    return custom(kernel.uniform, pending_weight=pending_weight, warmup=warmup, slack=slack)
+    return custom(formulas.uniform_formula, pending_weight=pending_weight, warmup=warmup, slack=slack)
 
 
 def apt(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 0.0) -> Policy:
     """APT (Locatelli et al. 2016; the paper writes ATP), with the slack ε."""
-    return custom(kernel.apt, pending_weight=pending_weight, warmup=warmup, slack=slack)
+    return custom(formulas.apt_formula, pending_weight=pending_weight, warmup=warmup, slack=slack)
 
 
 def evt(
@@ -245,7 +245,9 @@ def evt(
     variant: Literal["main", "supplement"] = "main",
 ) -> Policy:
     """EVT: the paper's sequential rule; pending pulls are not counted."""
-    plain = custom(kernel.evt, exploration=exploration, pending_weight=pending_weight, warmup=warmup, slack=slack)
+    plain = custom(
+        formulas.evt_formula, exploration=exploration, pending_weight=pending_weight, warmup=warmup, slack=slack
+    )
     return replace(plain, variant=variant)
 
 
@@ -263,7 +265,7 @@ def ap_evt(
 
 def evt_pf(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 0.0) -> Policy:
     """EVT without its parameter, the paper's sequential form."""
-    return custom(kernel.evt_pf, pending_weight=pending_weight, warmup=warmup, slack=slack)
+    return custom(formulas.evt_pf_formula, pending_weight=pending_weight, warmup=warmup, slack=slack)
 
 
 def ap_evt_pf(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
@@ -273,12 +275,12 @@ def ap_evt_pf(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.
 
 def lsa(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
     """LSA (Tao et al. 2019). It uses a logarithm, so its decisions repeat only on the same machine."""
-    return custom(kernel.lsa, pending_weight=pending_weight, warmup=warmup, slack=slack)
+    return custom(formulas.lsa_formula, pending_weight=pending_weight, warmup=warmup, slack=slack)
 
 
 def anytime_evt(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
     """EVT whose exploration doubles whenever the number of pulls has doubled: no parameter, good at any time."""
-    return custom(kernel.evt, exploration=DOUBLING, pending_weight=pending_weight, warmup=warmup, slack=slack)
+    return custom(formulas.evt_formula, exploration=DOUBLING, pending_weight=pending_weight, warmup=warmup, slack=slack)
 
 
 def balanced(
@@ -294,7 +296,7 @@ def balanced(
 
 def cheapest(*, slack: float = 0.0, warmup: int = 1, pending_weight: float = 1.0) -> Policy:
     """The arm that is cheapest to settle. With ``find``, arms above the bar come first, then the most promising one."""
-    return custom(kernel.cheapest, pending_weight=pending_weight, warmup=warmup, slack=slack)
+    return custom(formulas.cheapest_formula, pending_weight=pending_weight, warmup=warmup, slack=slack)
 
 
 _ALL: tuple[Any, ...] = (uniform, apt, evt, ap_evt, evt_pf, ap_evt_pf, lsa, anytime_evt, balanced, cheapest)

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple, overload
 
 from ..errors import UnknownPull
 from ..text.phrasing import plural
+from .cases import Cases
 from .events import Event, Remarks, event_baseline_reward, event_date, event_remarks
 from .named_items import NO_PARAMS, Params
 from .places import mixed_place_word, seed_of_place
 from .row_text import rows_as_frame
 from .spec import Spec
-from .state import Cases, State
+from .state import State
 
 _tuple = tuple.__new__  # what Pull(…) does, in a third of the time
 TICKET = re.compile(r"[1-9][0-9]{0,14}-[0-9a-f]{8}")

@@ -9,7 +9,7 @@ arm's reward and y the baseline's:
     better than the baseline by m         x − y, or y − x          m
     at most r times the baseline          1 if x ≤ r y, else 0     s, one half unless given
 
-The rules of this file are those of `kernel.py`.
+The rules of this file are those of `board.py`.
 """
 
 import math
@@ -56,3 +56,12 @@ def count_for_question(measure: Measure, reward: float, other: float) -> float:
     if measure.within:
         return 1.0 if value >= limit else 0.0
     return value + 0.0  # no negative zero
+
+
+def is_above(total: float, seen: int, bar: float) -> bool:
+    """Whether the mean of ``seen`` raw rewards reaches the bar: exact for pass/fail and for constant rewards.
+
+    >>> is_above(9.0, 10, 0.9), is_above(0.1 + 0.1 + 0.1, 3, 0.1)
+    (True, True)
+    """
+    return total / seen >= bar or total >= bar * seen

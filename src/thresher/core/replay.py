@@ -16,7 +16,7 @@ from ..errors import DamagedStudy, NoScore, ScoreFailed, StoreFailed, ThresherEr
 from . import ledger as ledgers
 from .custom_scores import register_score
 from .events import NO_EVENT, Event
-from .kernel import Formula
+from .formulas import Formula
 from .state import State
 
 Column = tuple[str, MutableSequence[int] | MutableSequence[float]]

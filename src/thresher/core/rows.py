@@ -5,8 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from . import forecast, intervals, kernel
-from .certificate import ABOVE, OPEN
+from . import forecast, formulas, intervals, question
+from .board import NEVER, SHUT
+from .capital import ABOVE, OPEN
 from .state import State
 
 MOST = 1e300  # stands for an infinite ratio, because JSON has no infinity
@@ -72,7 +73,7 @@ def row_reaches(ledger: State, arm: int) -> bool | None:
     if ledger.certifies and ledger.docket.settled[arm] != OPEN:
         return ledger.docket.settled[arm] == ABOVE
     board, seen = ledger.board, ledger.board.seen[arm]
-    return kernel.is_above(board.total[arm] + board.residue[arm], seen, ledger.spec.reach) if seen else None
+    return question.is_above(board.total[arm] + board.residue[arm], seen, ledger.spec.reach) if seen else None
 
 
 def row_standing(ledger: State, arm: int) -> Standing:
@@ -167,9 +168,9 @@ def _mean(values: Iterable[float]) -> float | None:
 def row_openness(ledger: State, arm: int) -> float:
     """How open an arm is, for display: smaller is more open; 0 without a reward; arms that are not open come last."""
     board, seen = ledger.board, ledger.board.seen[arm]
-    if board.shut[arm] == kernel.SHUT:
-        return kernel.NEVER
+    if board.shut[arm] == SHUT:
+        return NEVER
     if not seen:
         return 0.0
     gap = abs(board.mean[arm] - ledger.rule.bar)
-    return kernel.evt(gap, board.scatter[arm], seen, seen, 1.0)
+    return formulas.evt_formula(gap, board.scatter[arm], seen, seen, 1.0)

@@ -175,11 +175,11 @@ class Spec:
 
     @property
     def scaled_bar(self) -> float:
-        """The bar on the scale of the kernel."""
+        """The bar on the scale of the board."""
         return self.scale(self.bar)
 
     def scale(self, counted: float) -> float:
-        """A counted reward on the scale of the kernel: [0, 1], or unchanged where there are no bounds."""
+        """A counted reward on the scale of the board: [0, 1], or unchanged where there are no bounds."""
         if self.limits is None:
             return counted
         low, high = self.limits

@@ -1,7 +1,9 @@
 """Which event may follow which. Nothing here changes any state."""
 
 from ..errors import AlreadyTold, InvalidInput
-from . import checks, kernel, parameters, spec
+from . import checks, parameters, spec
+from .board import SHUT
+from .cases import Cases
 from .events import (
     CAUSES,
     DROPPED,
@@ -15,7 +17,7 @@ from .events import (
     event_baseline_reward,
     event_remarks,
 )
-from .state import Cases, State
+from .state import State
 
 
 def check_event(study: State, event: Event) -> None:
@@ -53,7 +55,7 @@ def _asked(study: State, event: Event) -> None:
         _check_cause(study, event, arm)
     if study.budget is not None and study.issued >= study.budget:
         raise InvalidInput("budget", study.budget, "is issued", "extend the study")
-    if study.board.shut[arm] == kernel.SHUT and event.cause != "imported":
+    if study.board.shut[arm] == SHUT and event.cause != "imported":
         raise InvalidInput("arm", study.spec.arms[arm], "takes no further pulls")
 
 

@@ -15,7 +15,8 @@ except ImportError as missing:
     rule, remedy = missing_package(missing, "lab")
     raise ThresherError("the laboratory", rule=rule, remedy=remedy) from missing
 
-from ..core import certificate
+
+from ..core import capital as certificate
 from . import pictures, theory
 from .comparing import Comparison, compare, labelled
 from .delays import Delay

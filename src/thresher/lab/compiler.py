@@ -20,12 +20,12 @@ from typing import Any, NamedTuple
 import numba
 from numba.core.types import unliteral
 
-from ..core import certificate, custom_scores, error_rate, kernel, places, question
+from ..core import board, capital, custom_scores, error_rate, evidence, formulas, places, question
 from . import delays, families, loops, repetition, scores, streams
 
-CORE = (kernel, places, certificate, error_rate, question)
+CORE = (formulas, board, places, capital, evidence, error_rate, question)
 SHARED = (*CORE, streams, families, delays, repetition, scores)  # `apply_formula` is that of the last
-SCORED = (kernel, scores)  # these call a user's score
+SCORED = (board, scores)  # these call a user's score
 LOOPS = (loops,)
 CALLED = frozenset(
     ("draw_from_rarer_family", "family_moments", "chance_within_family")

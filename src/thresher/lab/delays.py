@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.kernel import climb_tournament, play_match
-from ..core.state import tree_size
+from ..core.board import climb_board, play_board_match
+from ..core.columns import tree_columns_size
 from ..errors import InvalidInput
 from .families import Reals
 from .repetition import Counts, repetition_zeros
@@ -157,7 +157,7 @@ class Slots(NamedTuple):
 
 def blank_delay_slots(capacity: int) -> Slots:
     """Columns for this many pending pulls; the tournament's have the types of a board's."""
-    nodes = tree_size(capacity)
+    nodes = tree_columns_size(capacity)
     pull, arm, free = (np.zeros(capacity, np.int64) for _ in range(3))
     return Slots(pull, arm, np.zeros(capacity), free, repetition_zeros("d", nodes), repetition_zeros("i", nodes))
 
@@ -177,7 +177,7 @@ class Timing(NamedTuple):
 
 def put_delay_due(slots: Slots, slot: int, due: float) -> None:
     """Set when the pull in a slot is done, in the tournament."""
-    climb_tournament(slots.due, slots.winner, slot, due)  # type: ignore[arg-type]  # arrays work like lists
+    climb_board(slots.due, slots.winner, slot, due)  # type: ignore[arg-type]  # arrays work like lists
 
 
 def empty_delay_slots(slots: Slots) -> int:
@@ -187,7 +187,7 @@ def empty_delay_slots(slots: Slots) -> int:
         slots.due[leaves + leaf] = math.inf
         slots.winner[leaves + leaf] = leaf
     for node in range(leaves - 1, 0, -1):
-        play_match(slots.due, slots.winner, node)  # type: ignore[arg-type]  # arrays work like lists
+        play_board_match(slots.due, slots.winner, node)  # type: ignore[arg-type]  # arrays work like lists
     capacity = len(slots.pull)
     for slot in range(capacity):
         slots.pull[slot] = 0

@@ -1,25 +1,24 @@
 """The loops of a simulation: with every reward seen at once, and with delayed rewards.
 
-Every decision is made by `kernel.py`, compiled. The names in capitals below are defaults: `compiler.py` replaces them.
+Every decision is made by `board.py`, compiled. The names in capitals below are defaults: `compiler.py` replaces them.
 So a loop leaves out every step that it does not need, if that takes long to compile or would slow down every pull.
 """
 
 import math
 
-from ..core.certificate import OPEN
-from ..core.kernel import (
+from ..core.board import (
     SHUT,
     Board,
-    add_exactly,
-    choose_arm_for,
-    is_above,
-    observe_reward,
-    rescore_asked,
-    rescore_both,
-    rescore_everything,
+    add_exactly_on_board,
+    choose_from_boards,
+    observe_on_board,
+    rescore_arm_on_boards,
+    rescore_boards,
+    rescore_boards_after_ask,
 )
+from ..core.capital import OPEN
 from ..core.places import case_at_place
-from ..core.question import count_for_question
+from ..core.question import count_for_question, is_above
 from .delays import (
     WORKERS,
     Slots,
@@ -140,7 +139,7 @@ def draw_loop_cases(arms: Arms, proof: Proof, state: Words) -> None:
             else:
                 reward = drawn_in_loop(arms, arm, state)
             proof.values[arm, place] = reward
-            total, lost = add_exactly(total, lost, reward)
+            total, lost = add_exactly_on_board(total, lost, reward)
         arms.mean[arm] = loop_mean_over_cases(total + lost, cases, arms.bar)
 
 
@@ -157,7 +156,7 @@ def draw_counted_loop_cases(arms: Arms, proof: Proof, state: Words) -> None:
     for arm in range(len(arms.mean)):
         total, lost = 0.0, 0.0
         for case in range(cases):
-            total, lost = add_exactly(total, lost, case_value_of_repetition(arms, proof, arm, case))
+            total, lost = add_exactly_on_board(total, lost, case_value_of_repetition(arms, proof, arm, case))
         arms.mean[arm] = loop_mean_over_cases(total + lost, cases, arms.bar)
 
 
@@ -192,7 +191,7 @@ def draw_counted_in_loop(arms: Arms, arm: int, state: Words) -> float:
 def observed_in_loop(board: Board, arms: Arms, arm: int, reward: float) -> None:
     """Observe the value of a pull that counts, or a reward of the baseline."""
     if COUNTS and arm == arms.base:
-        observe_reward(board, arm, 0.0, reward)
+        observe_on_board(board, arm, 0.0, reward)
     else:
         see_in_repetition(board, arms, arm, reward)
 
@@ -214,14 +213,14 @@ def learned_in_loop(
     if COUNTS and arm == arms.base:
         if learn_baseline_in_repetition(board, proof, arm, pull, lost):
             for opened in range(len(board.seen)):
-                rescore_both(board, other, opened, rule, other_rule)
+                rescore_arm_on_boards(board, other, opened, rule, other_rule)
         return
     was_open = proof.docket.settled[arm] == 0
     learn_in_repetition(board, proof, arms, arm, pull, reward, lost)
     if RANKS:
         counted = was_open and proof.docket.settled[arm] != 0
         for index in range(rank_in_repetition(board, proof, arm, counted)):
-            rescore_both(board, other, proof.ranking.newly_settled[index], rule, other_rule)
+            rescore_arm_on_boards(board, other, proof.ranking.newly_settled[index], rule, other_rule)
 
 
 def begin_loop_row(seed: int, row: int, boards: Boards, rules: Rules, arms: Arms, state: Words, proof: Proof) -> None:
@@ -236,7 +235,7 @@ def begin_loop_row(seed: int, row: int, boards: Boards, rules: Rules, arms: Arms
         open_repetition_proof(board, proof)
     elif COUNTS and arms.base >= 0:
         board.shut[arms.base] = SHUT  # it is pulled only in pairs
-    rescore_everything(board, other, rule, other_rule)
+    rescore_boards(board, other, rule, other_rule)
 
 
 def measured_in_loop(board: Board, proof: Proof, arms: Arms, measures: Measures, row: int, column: int) -> None:
@@ -269,7 +268,7 @@ def run_loop_at_once(
             while issued < until:
                 if CERTIFIES and is_repetition_over(board, proof):
                     break  # the remaining checkpoints measure this final state
-                arm = choose_arm_for(board, other, rule, issued + 1)
+                arm = choose_from_boards(board, other, rule, issued + 1)
                 if arm < 0:  # cannot happen; the test lets the compiler drop its checks for negative indices
                     break
                 issued += 1
@@ -279,7 +278,7 @@ def run_loop_at_once(
                 observed_in_loop(board, arms, arm, reward)
                 if CERTIFIES:
                     learned_in_loop(boards, (rule, other_rule), proof, arms, arm, issued, reward, False)
-                rule = rescore_asked(board, other, arm, rule, other_rule, issued)
+                rule = rescore_boards_after_ask(board, other, arm, rule, other_rule, issued)
                 note_asked_in_loop(trace, arms, issued, arm, reward)
                 note_in_repetition(trace, -issued, arm, reward, 0.0)
             measured_in_loop(board, proof, arms, measures, row, column)
@@ -338,7 +337,7 @@ def run_loop_delayed(
         clock, barrier, column, told, hung = 0.0, 0.0, 0, 0, 0
         for issued in range(1, budget + 1):
             measures.in_flight[row, 0] = max(measures.in_flight[row, 0], capacity - free)
-            asked = choose_arm_for(board, other, rule, issued)
+            asked = choose_from_boards(board, other, rule, issued)
             if IS_CUSTOM and is_repetition_refused(board, measures, row, asked):
                 return
             board.pending[asked] += 1
@@ -346,7 +345,7 @@ def run_loop_delayed(
             if RANKS:
                 rank_in_repetition(board, proof, asked, False)  # a pending pull only lowers its arm
             measures.used[row, 0] = issued  # before scoring: a score that divides by zero ends the loop there
-            rule = rescore_asked(board, other, asked, rule, other_rule, issued)
+            rule = rescore_boards_after_ask(board, other, asked, rule, other_rule, issued)
             note_asked_in_loop(trace, arms, issued, asked, reward)
             lasts = delay_of_service(timing.service, timing.seconds, timing.shape, reward < arms.bar, delay_words)
             if hangs_in_delay(timing, delay_words):
@@ -375,7 +374,7 @@ def run_loop_delayed(
                 if CERTIFIES and proof.sheet.cases > 0 and proof.open[0] == 0:
                     was_open = proof.docket.settled[arm] == OPEN
                 came_back_in_loop(boards, (rule, other_rule), proof, arms, trace, slots, slot, timing, delay_words)
-                rescore_both(board, other, arm, rule, other_rule)
+                rescore_arm_on_boards(board, other, arm, rule, other_rule)
                 slots.pull[slot] = 0
                 slots.free[free] = slot
                 free += 1

@@ -5,28 +5,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import state
-from ..core.certificate import (
-    ABOVE,
-    BELOW,
-    BETS,
+from ..core import columns
+from ..core.board import SHUT, Board, observe_on_board, shut_on_board, stays_shut_on_board
+from ..core.capital import ABOVE, BELOW, BETS, OPEN, Stakes, reset_capital
+from ..core.error_rate import LISTS, Ranking, clear_error_lists, closed_by_error_rate, update_error_rank
+from ..core.evidence import (
     FREED,
-    OPEN,
     PENDING,
     Docket,
     Ends,
-    Stakes,
-    certify_by_count,
     enqueue_evidence,
     give_up_evidence,
-    note_capital_lead,
-    reset_capital,
+    note_evidence_lead,
     retry_evidence,
+    settle_evidence_by_count,
     tell_evidence,
     weigh_evidence,
 )
-from ..core.error_rate import LISTS, Ranking, clear_error_lists, closed_by_error_rate, update_error_rank
-from ..core.kernel import SHUT, Board, Rule, is_above, observe_reward, set_shut, stays_shut
+from ..core.formulas import Rule
 from ..core.places import (
     FREE,
     KNOWN,
@@ -38,7 +34,7 @@ from ..core.places import (
     place_key,
     take_place,
 )
-from ..core.question import Measure, count_for_question
+from ..core.question import Measure, count_for_question, is_above
 from .families import Reals
 from .streams import PULLS, Words, start_stream
 
@@ -174,7 +170,7 @@ def see_in_repetition(board: Board, arms: Arms, arm: int, reward: float) -> None
     if arms.least != 0.0 or arms.most != 1.0:
         scaled = (reward - arms.least) / (arms.most - arms.least)
         arms.drawn[2] = scaled
-    observe_reward(board, arm, scaled, reward)
+    observe_on_board(board, arm, scaled, reward)
 
 
 def note_in_repetition(trace: Trace, pull: int, arm: int, reward: float, other: float) -> None:
@@ -272,7 +268,7 @@ def blank_repetition_proof(
 ) -> Proof:
     """Empty columns for this many arms, pulls and cases."""
     return Proof(
-        docket=state.blank_docket(arms, budget, repetition_zeros),
+        docket=columns.blank_docket_columns(arms, budget, repetition_zeros),
         capitals=np.zeros((arms, 2 * BETS)),
         stakes=stakes._replace(bets=np.array(stakes.bets)),  # type: ignore[arg-type]
         open=np.zeros(1, np.int64),
@@ -281,8 +277,8 @@ def blank_repetition_proof(
         awaited=np.zeros(1, np.int64),
         find=find,
         lost=lost,
-        sheet=state.blank_sheet(arms, cases, budget, repetition_zeros, repetition_table),
-        ranking=state.blank_ranking(arms, stakes.level if ranks else 0.0, repetition_zeros),
+        sheet=columns.blank_sheet_columns(arms, cases, budget, repetition_zeros, repetition_table),
+        ranking=columns.blank_ranking_columns(arms, stakes.level if ranks else 0.0, repetition_zeros),
         values=np.zeros((arms if cases else 0, cases)),
     )
 
@@ -341,9 +337,9 @@ def issue_in_repetition(proof: Proof, arm: int, pull: int) -> None:
 def reconsider_in_repetition(board: Board, proof: Proof, arm: int) -> None:
     """Note whether the arm still takes pulls."""
     pending, shut = board.pending[arm], SHUT
-    if not stays_shut(arm, proof.base, proof.sheet.cases, proof.awaited[0] > 0):
+    if not stays_shut_on_board(arm, proof.base, proof.sheet.cases, proof.awaited[0] > 0):
         shut = closed_by_error_rate(proof.ranking, proof.docket, proof.sheet, arm, pending, proof.capitals[arm])
-    proof.open[0] += set_shut(board, arm, shut)
+    proof.open[0] += shut_on_board(board, arm, shut)
 
 
 def settled_in_repetition(board: Board, proof: Proof, arm: int) -> None:
@@ -381,13 +377,13 @@ def learn_in_repetition(board: Board, proof: Proof, arms: Arms, arm: int, pull: 
         fill_place(sheet, arm, sheet.place[pull], KNOWN)
         before = docket.settled[arm]
         ends = Ends(arms.least, arms.most, arms.bar, arms.low_edge, arms.high_edge)
-        counted = certify_by_count(docket, board, sheet, arm, ends)
+        counted = settle_evidence_by_count(docket, board, sheet, arm, ends)
         if not counted:  # where bets were wrong, the label has changed
             proof.above[0] += int(docket.settled[arm] == ABOVE) - int(before == ABOVE)
     if weigh_evidence(docket, board, sheet, arm, proof.capitals[arm], proof.stakes) or counted:
         settled_in_repetition(board, proof, arm)
     if proof.find > 0:
-        note_capital_lead(board, arm, proof.capitals[arm])
+        note_evidence_lead(board, arm, proof.capitals[arm])
     if sheet.cases > 0:
         reconsider_in_repetition(board, proof, arm)
 

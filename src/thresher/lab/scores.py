@@ -1,4 +1,4 @@
-"""Scores in compiled code: the kernel's formulas by their numbers, and a user's function.
+"""Scores in compiled code: thresher's formulas by their numbers, and a user's function.
 
 A rule's formula is a number there, so that a single loop is enough for all formulas.
 """
@@ -12,13 +12,32 @@ from typing import Any, NamedTuple
 
 import numba
 
-from ..core import custom_scores, kernel
-from ..core.kernel import Board, Rule, apt, cheapest, doubled_exploration, evt, evt_pf, evt_supplement, lsa, uniform
+from ..core import custom_scores
+from ..core.board import Board
+from ..core.formulas import (
+    Rule,
+    apt_formula,
+    cheapest_formula,
+    doubled_formula_exploration,
+    evt_formula,
+    evt_pf_formula,
+    evt_supplement_formula,
+    lsa_formula,
+    uniform_formula,
+)
 from ..core.policies import DOUBLING, Policy
 from ..errors import InvalidInput, ScoreFailed
 from .repetition import INVALID, Measures
 
-NAMES = ("uniform", "apt", "evt", "evt_supplement", "evt_pf", "lsa", "cheapest")
+NAMES = (
+    "uniform_formula",
+    "apt_formula",
+    "evt_formula",
+    "evt_supplement_formula",
+    "evt_pf_formula",
+    "lsa_formula",
+    "cheapest_formula",
+)
 APT, EVT, EVT_SUPPLEMENT, EVT_PF, LSA, CHEAPEST, OWN = range(1, len(NAMES) + 1)
 IS_CUSTOM = False  # whether loops are compiled with a user's function, which has the number OWN
 
@@ -34,27 +53,27 @@ def custom_score(gap: float, scatter: float, seen: int, weight: float, explorati
 
 
 def apply_formula(rule: Any, gap: float, scatter: float, seen: int, weight: float) -> float:
-    """The value of the rule's formula, or INVALID; it replaces the function of this name in `kernel.py`."""
+    """The value of the rule's formula, or INVALID; it replaces the function of this name in `formulas.py`."""
     number, exploration = rule.formula, rule.exploration
     if IS_CUSTOM and number == OWN:
         value = float(custom_score(gap, scatter, seen, weight, exploration))
         return value if value >= 0.0 else INVALID
     if number == EVT:
-        return evt(gap, scatter, seen, weight, exploration)
+        return evt_formula(gap, scatter, seen, weight, exploration)
     if number == CHEAPEST:
-        return cheapest(gap, scatter, seen, weight, exploration)
+        return cheapest_formula(gap, scatter, seen, weight, exploration)
     if number == APT:
-        return apt(gap, scatter, seen, weight, exploration)
+        return apt_formula(gap, scatter, seen, weight, exploration)
     if number == EVT_PF:
-        return evt_pf(gap, scatter, seen, weight, exploration)
+        return evt_pf_formula(gap, scatter, seen, weight, exploration)
     if number == EVT_SUPPLEMENT:
-        return evt_supplement(gap, scatter, seen, weight, exploration)
+        return evt_supplement_formula(gap, scatter, seen, weight, exploration)
     if number == LSA:
-        return lsa(gap, scatter, seen, weight, exploration)
-    return uniform(gap, scatter, seen, weight, exploration)
+        return lsa_formula(gap, scatter, seen, weight, exploration)
+    return uniform_formula(gap, scatter, seen, weight, exploration)
 
 
-# A user's function: compiled from outside, as the kernel is, and checked.
+# A user's function: compiled from outside, as the core is, and checked.
 
 njit: Any = numba.njit  # its annotations lack the options below
 # as in `compiler.py`, except that a division by zero is an error, as it is in a live study
@@ -83,12 +102,12 @@ def score_failed(policy: Policy, invalid: InvalidScore, measures: Measures, boar
     if policy.exploration == DOUBLING:
         on_board = int(board.seen.sum() + board.pending.sum())
         issued = max(on_board, int(measures.used[row, 0]))  # only the delayed loop loses pulls, and counts
-        rule = rule._replace(exploration=doubled_exploration(rule.exploration, issued, len(board.seen)))
+        rule = rule._replace(exploration=doubled_formula_exploration(rule.exploration, issued, len(board.seen)))
     plain: Any = Board(*(column.tolist() for column in board))
     rule = rule._replace(formula=policy.scored_by())
     for arm in range(len(plain.seen)) if invalid.arm is None else [invalid.arm]:
         try:
-            kernel.score_arm(plain, arm, rule)
+            board.score_on_board(plain, arm, rule)
         except custom_scores.Refused as refused:
             return refused.of_arm(policy.formula, arm, where)
     # only compiled code broke the rule: a logarithm may round differently

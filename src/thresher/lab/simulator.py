@@ -10,9 +10,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..core import checks, state
-from ..core.certificate import CHARGED, LEFT_OUT
-from ..core.kernel import Board, Rule
+from ..core import checks, columns, state
+from ..core.board import Board
+from ..core.evidence import CHARGED, LEFT_OUT
+from ..core.formulas import Rule
 from ..core.policies import second_policy_rule
 from ..errors import InvalidInput
 from ..text.machine import available_cores
@@ -255,8 +256,8 @@ def simulated_rules(setup: Setup) -> tuple[Rule, Rule]:
 def _arguments(
     setup: Setup, seed: int, begin: int, end: int, measures: Measures, written: Trace, certifies: bool
 ) -> tuple[Any, ...]:
-    board = state.blank_board(setup.arms, repetition_zeros)
-    other = board if setup.rules.second is None else state.second_board(board, repetition_zeros)
+    board = columns.blank_board_columns(setup.arms, repetition_zeros)
+    other = board if setup.rules.second is None else columns.second_board_columns(board, repetition_zeros)
     random_state, delay = np.zeros(4, np.uint64), setup.timing
     mine, other_rule = simulated_rules(setup)
     numbered = scores.numbered_score(mine, is_custom=setup.rules.is_custom), scores.numbered_score(other_rule)

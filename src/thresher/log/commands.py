@@ -8,7 +8,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from ..core import checks, kernel
+from ..core import checks
+from ..core.board import SHUT
 from ..core.events import (
     DROPPED,
     FAILED,
@@ -81,7 +82,7 @@ def _ask_for(draft: Draft, n: int, arm: int, cases: Sequence[int] | None) -> lis
     """
     ledger, pulls = draft.ledger, []
     for case in [None] * n if cases is None else cases:
-        if ledger.done or ledger.board.shut[arm] == kernel.SHUT:
+        if ledger.done or ledger.board.shut[arm] == SHUT:
             break
         if case is None or (ledger.cases and ledger.cases.is_free(arm, case)):
             reason = None if case is None else str(case)

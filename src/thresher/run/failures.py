@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ..core import kernel
+from ..core.board import SHUT
 from ..core.events import Cause
 from ..core.places import mixed_place_word
 from ..core.state import State
@@ -262,7 +262,7 @@ class FailureWatch:
         names = self.study.spec.arms
 
         def least_failed(ledger: State) -> tuple[str | None, bool]:
-            takes = [arm for arm in range(len(names)) if ledger.board.shut[arm] != kernel.SHUT]
+            takes = [arm for arm in range(len(names)) if ledger.board.shut[arm] != SHUT]
             ranks = [
                 (self._failed[names[arm]], not ledger.board.seen[arm], mixed_place_word(arm, 1), arm) for arm in takes
             ]

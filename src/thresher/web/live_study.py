@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ..core import certificate, forecast, sentences
+from ..core import forecast, sentences
 from ..core import guarantee as guarantees
-from ..core.certificate import BETS, Stakes, mean_capital
+from ..core.capital import BETS, Stakes, bet_capital, fresh_capital, mean_capital
 from ..core.events import BLAMED, DROPPED, LATE, OUTSIDE, PENDING, STATES, Event
 from ..core.intervals import Commit, Interval, committed_for_interval
 from ..core.row_text import DETAILS, row_text_cells
@@ -321,10 +321,10 @@ def _evidence(commits: list[Commit], stakes: Stakes, spec: Spec) -> Iterator[dic
     """
     if not commits:
         return
-    capital = certificate.fresh_capital()
+    capital = fresh_capital()
     interval = Interval(1.0 / stakes.level)
     for commit in commits:
-        certificate.bet_capital(capital, stakes, commit.low, commit.high, commit.low_bar, commit.high_bar)
+        bet_capital(capital, stakes, commit.low, commit.high, commit.low_bar, commit.high_bar)
         interval.feed(commit)
         ends = sorted(spec.shown(spec.unscale(side.end)) for side in (interval.low, interval.high))
         reaching, missing = (short_json(min(mean_capital(capital, start), MOST)) for start in (0, BETS))
