@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, NamedTuple, Unpack
+from typing import Literal, Unpack
 
 from .core import checks
 from .core.custom_scores import register_score
@@ -14,15 +14,16 @@ from .core.named_arguments import named_arguments
 from .core.named_items import ARMS, CASES, Kind, Params, items_from_text
 from .core.parameters import SpecArguments
 from .core.policies import Policy
+from .core.revisions import changes_of
 from .core.spec import Spec, spec_differences
 from .core.state import State
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
+from .log.commands import SEED_BYTES
 from .log.store import Storage, Store, chained_in_store, open_store
-from .study import LEASE, Study, accept_evaluator, peek
+from .study import LEASE, Study, peek, revise_study
 from .text.files import read_text
 
 ATTEMPTS = 3  # to flush a new study to the disk, if connections are lost
-SEED_BYTES = 6  # of a seed that a study draws: no two studies have the same, and every reader of JSON can hold it
 
 
 @named_arguments
@@ -30,7 +31,7 @@ def create_study(
     name: str,
     *,
     storage: Storage = None,
-    if_exists: Literal["error", "join"] = "error",
+    if_exists: Literal["error", "join", "revise"] = "error",
     lease: float = LEASE,
     **question: Unpack[SpecArguments],
 ) -> Study:
@@ -88,19 +89,20 @@ def create_from_spec(
     spec: Spec,
     *,
     storage: Storage = None,
-    if_exists: Literal["error", "join"] = "error",
+    if_exists: Literal["error", "join", "revise"] = "error",
     lease: float = LEASE,
 ) -> Study:
     """The same as `create_study`, for callers that have a specification."""
     checks.checked_name("study", name)
-    if if_exists not in ("error", "join"):
-        raise InvalidInput("if_exists", if_exists, "must be 'error' or 'join'")
+    if if_exists not in ("error", "join", "revise"):
+        raise InvalidInput("if_exists", if_exists, "must be 'error', 'join' or 'revise'")
     store, seconds = open_store(storage), checks.checked_seconds("lease", lease)
     check_policy(spec.policy, store)
     if not _created(name, store, spec):
         if if_exists == "error":
-            raise StudyExists("study", name, "already exists", "open it with open_study, or if_exists='join'")
-        return _join(Study(name, store, lease=seconds), spec)
+            raise StudyExists("study", name, "already exists", "open it with open_study, or say if_exists='revise'")
+        study = Study(name, store, lease=seconds)
+        return _join(study, spec) if if_exists == "join" else _revise(study, spec)
     return Study(name, store, lease=seconds)
 
 
@@ -151,60 +153,47 @@ def open_study(name: str, *, storage: Storage = None, lease: float = LEASE, scor
     return study
 
 
-class Match(NamedTuple):
-    """How an existing study compares with the specification of a caller that wants to resume it."""
+def check_joinable(study: Study, wanted: Spec) -> list[str]:
+    """How the study differs from what is asked for, in words; nothing if it can be joined, its budget extended."""
 
-    differences: list[str]  # of the specifications, in words: with any of them the study cannot be resumed
-    grows: bool  # the budget asked for is larger than the study's
-    budget: int | None  # of the study
-    measured_by: str | None  # what measured its rewards, if that is another evaluator; "" if it is not recorded
-
-    def all_differences(self, wanted: Spec) -> list[str]:
-        """All differences, including a larger budget and another evaluator."""
-        budget = [_budget_differs(self.budget, wanted)] if self.grows else []
-        if self.measured_by is None:
-            return [*self.differences, *budget]
-        mine = shown(self.measured_by) if self.measured_by else "unknown"
-        return [*self.differences, f"evaluator is {mine}, not {shown(wanted.evaluator)}", *budget]
-
-
-def check_resumable(study: Study, wanted: Spec) -> Match:
-    """The rule for resuming: the same specification; the budget may grow, and another evaluator may be accepted.
-
-    An evaluator is another one if the study has rewards and none of them came from it.
-    """
-
-    def read(ledger: State) -> Match:
-        spec, budget, known = ledger.spec, ledger.budget, ledger.evaluators
-        unlike, other = spec_differences(spec, wanted), None
-        grows = wanted.budget is not None and budget is not None and wanted.budget > budget
-        if wanted.budget not in (budget, spec.budget) and not grows:
-            unlike.append(_budget_differs(budget, wanted))
-        measured = ledger.own_told + ledger.pending > 0
-        if wanted.evaluator is not None and wanted.evaluator not in known and measured:
-            other = known[-1] if known else ""
-        return Match(unlike, grows, budget, other)
+    def read(ledger: State) -> list[str]:
+        changed = changes_of(ledger, wanted)
+        unlike = spec_differences(ledger.spec, wanted)
+        if wanted.evaluator is not None and changed.evaluator:
+            before = "unknown" if ledger.spec.evaluator is None else shown(ledger.spec.evaluator)
+            unlike.append(f"evaluator is {before}, not {shown(wanted.evaluator)}")
+        if wanted.depends is not None:
+            unlike += [f"{name} has changed" for name in (*changed.common, *changed.files)]
+        if not grows_budget(ledger, wanted) and wanted.budget not in (ledger.budget, ledger.spec.budget):
+            here, there = ("none" if number is None else number for number in (ledger.budget, wanted.budget))
+            unlike.append(f"budget is {here}, not {there}")
+        return unlike
 
     return peek(study, read)
 
 
-def resume_study(study: Study, wanted: Spec) -> None:
-    """Resume a study that `check_resumable` accepts: accept the evaluator, and extend the budget."""
-    if wanted.evaluator is not None:
-        accept_evaluator(study, wanted.evaluator)
-    if wanted.budget is not None and check_resumable(study, wanted).grows:
+def grows_budget(ledger: State, wanted: Spec) -> bool:
+    """Whether a larger budget is asked for than the study has."""
+    return wanted.budget is not None and ledger.budget is not None and wanted.budget > ledger.budget
+
+
+def extend_for(study: Study, wanted: Spec) -> None:
+    """Give the study the budget that is asked for, if that is larger."""
+    if wanted.budget is not None and peek(study, lambda ledger: grows_budget(ledger, wanted)):
         study.extend(budget=wanted.budget)
 
 
 def _join(study: Study, wanted: Spec) -> Study:
     """The study, if nothing at all differs."""
-    if unlike := check_resumable(study, wanted).all_differences(wanted):
+    if unlike := check_joinable(study, wanted):
         rule = f"exists with another specification: {'; '.join(unlike)}"
-        raise StudyExists("study", study.name, rule, "use another name")
-    resume_study(study, wanted)
+        raise StudyExists("study", study.name, rule, "use another name, or if_exists='revise'")
+    extend_for(study, wanted)
     return study
 
 
-def _budget_differs(budget: int | None, wanted: Spec) -> str:
-    here, there = ("none" if number is None else number for number in (budget, wanted.budget))
-    return f"budget is {here}, not {there}"
+def _revise(study: Study, wanted: Spec) -> Study:
+    """The study with its next revision, if anything differs."""
+    revise_study(study, wanted)
+    extend_for(study, wanted)
+    return study

@@ -4,7 +4,7 @@ import importlib
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import chain
@@ -15,6 +15,8 @@ from .core.events import CALLERS, LATE, NO_CAUSE, PENDING, CallersCause, Cause, 
 from .core.guarantee import USUAL, Words
 from .core.hard_cases import CaseRow, hardest_cases
 from .core.pulls import Pull, PullRow, Pulls, pull_id_in, pull_id_of, pull_of, pull_rows
+from .core.revisions import Changes, Taking
+from .core.spec import Spec
 from .core.state import State
 from .core.verdict import Verdict, verdict_of
 from .errors import CannotGoOn, InvalidInput, OutsideBounds, missing_package
@@ -50,7 +52,7 @@ class Study(AbstractContextManager["Study"]):
         self._journal = Journal(name, store, lease)
         self._keys: CommandKeys | None = None  # those of repeated calls, once there is one
         self._keeper, self._next_sweep = Keeper(store, name, lease), 0.0
-        self.spec, self._earlier = peek(self, lambda ledger: (ledger.spec, ledger.own_told))  # rewards from before
+        self._earlier = peek(self, lambda ledger: ledger.own_told)  # rewards from before
 
     # -- asking and telling -------------------------------------------------------------------------------------
 
@@ -201,6 +203,16 @@ class Study(AbstractContextManager["Study"]):
         return verdict_in_words(self, USUAL)
 
     @property
+    def spec(self) -> Spec:
+        """What is asked; another agent may make a new revision of it."""
+        return self._journal.spec
+
+    @property
+    def revision(self) -> int:
+        """The number of the study's revision: 1, and one more with each change of what it asks."""
+        return peek(self, lambda ledger: ledger.revision)
+
+    @property
     def agent(self) -> str:
         """The name under which this process writes: its machine and its process number."""
         return self._journal.agent
@@ -225,7 +237,7 @@ class Study(AbstractContextManager["Study"]):
 
     def pulls(self) -> Pulls:
         """Every pull as a row, with its state, reward, agent and times; ``to_frame()`` makes a DataFrame of them."""
-        return pull_rows(self.spec, chain.from_iterable(self.pages()))
+        return pull_rows(chain.from_iterable(self.pages()))
 
     def pending(self) -> list[Pull]:
         """The pulls that are pending."""
@@ -438,11 +450,16 @@ def verdict_in_words(study: Study, words: Words) -> Verdict:
     return replace(verdict, earlier=study._earlier, since=since, others=others)
 
 
-def accept_evaluator(study: Study, evaluator: str) -> None:
-    """Record that another evaluator measures the same thing. A repeated call is accepted."""
-    study._journal.commit(commands.accept_evaluator, evaluator)
+def revise_study(
+    study: Study, spec: Spec, *, taking: Taking = None, check: Callable[[State], None] | None = None
+) -> Changes | None:
+    """Make the next revision, and say what changed; None if nothing did. ``check`` may refuse on the newest state."""
 
+    def plan(draft: Draft) -> Changes | None:
+        if check is not None:
+            check(draft.ledger)
+        changes = commands.revise(draft, spec, taking)
+        study._earlier = draft.ledger.own_told if changes else study._earlier
+        return changes
 
-def record_files(study: Study, digests: Callable[[State], Mapping[str, str]]) -> None:
-    """Record what measures the rewards; ``digests`` checks on the newest state whether it may."""
-    study._journal.commit(lambda draft: commands.record_files(draft, digests(draft.ledger)))
+    return study._journal.commit(plan)

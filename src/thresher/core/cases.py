@@ -1,11 +1,10 @@
 """The cases of a live study: which case a pull evaluates, and what became of each place."""
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from . import places
 from .columns import blank_sheet_columns
-from .events import Event, event_imported_case, event_named_case
 from .spec import Spec
 
 REFUSALS = 20  # how often a case may be refused; a server that is never there must end its cases in the end
@@ -22,7 +21,8 @@ class Cases:
         self.tries = spec.tries
         self.sheet = blank_sheet_columns(arms, self.count)
         self.pull_case = array("q")  # of a pull, by id − 1
-        self.imported: dict[int, set[int]] = {}  # by arm
+        self.imported: dict[int, set[int]] = {}  # by arm: cases whose reward was known before its order was drawn
+        self.failed_before: dict[int, set[int]] = {}  # by arm: cases that failed for good before its order was drawn
         self.imported_sum: dict[int, float] = {}  # by arm: their scaled rewards
         self.spare: set[int] = set()  # pulls whose reward came after another one of the same case
         self.failures: dict[tuple[int, int], int] = {}  # by arm and place
@@ -93,8 +93,12 @@ class Cases:
 
     def _is_new(self, arm: int, case: int) -> bool:
         """Whether the permutation's next case may take a place."""
-        known = case in self.imported.get(arm, ()) or case in self.lacking
-        return not known and case not in self._named.get(arm, ())
+        return not self._is_fixed(arm, case) and case not in self._named.get(arm, ())
+
+    def _is_fixed(self, arm: int, case: int) -> bool:
+        """Whether the case was known, or given up, before the arm's order was drawn."""
+        before = case in self.imported.get(arm, ()) or case in self.failed_before.get(arm, ())
+        return before or case in self.lacking
 
     def place_of(self, arm: int, case: int) -> int | None:
         """The place that a case was given; None: it has none yet."""
@@ -106,7 +110,7 @@ class Cases:
 
     def is_free(self, arm: int, case: int) -> bool:
         """Whether the case may be tried: it has no reward, is not pending and has not failed too often."""
-        if case in self.imported.get(arm, ()) or case in self.lacking:
+        if self._is_fixed(arm, case):
             return False
         place = self.place_of(arm, case)
         return place is None or self.sheet.state[arm][place] == places.FREE
@@ -120,7 +124,8 @@ class Cases:
     def given_up(self, arm: int) -> set[int]:
         """The cases of an arm that failed too often to be tried again."""
         states = enumerate(self.sheet.state[arm])
-        return {self._order[arm][place] for place, state in states if state == places.FAILED}
+        failed = {self._order[arm][place] for place, state in states if state == places.FAILED}
+        return failed | self.failed_before.get(arm, set())
 
     def entry(self, arm: int, pull: int) -> int:
         """The first pull of this pull's place, by which the docket knows the place."""
@@ -160,7 +165,8 @@ class Cases:
         self.lacking = self.given_up(self.base)
         for arm in range(len(self.sheet.places)):
             if arm != self.base:
-                self.sheet.places[arm] -= len(self.lacking - self.imported.get(arm, set()))
+                fixed = self.imported.get(arm, set()) | self.failed_before.get(arm, set())
+                self.sheet.places[arm] -= len(self.lacking - fixed)
                 for case in sorted(self.lacking):
                     self._keys[arm] = tuple(places.mixed_place_word(key, case + 1) for key in self._keys[arm])
 
@@ -194,12 +200,36 @@ class Cases:
         self.failures[arm, place] = self.failures.get((arm, place), 0) + 1
         return self.failures[arm, place] >= (max(2, self.tries) if cause == "broken-pool" else self.tries)
 
-    def follow(self, event: Event) -> None:
-        """Follow an event of a log that is known to be sound, without a ledger."""
-        arm, pull = event.arm or 0, event.pull or 0
-        if event.kind == "asked":
-            self.ask(arm, pull, event_imported_case(event), named=event_named_case(event))
-        elif event.kind == "told":
-            self.tell(arm, pull)
-        else:  # dropped, or retired for a reward outside the bounds
-            self.drop(arm, pull, event.cause)
+    # -- revisions --------------------------------------------------------------------------------------------------
+
+    def fix(self, arm: int, known: Mapping[int, int], failed: set[int]) -> None:
+        """Before an arm's first pull: cases whose reward is known, by case the pull that it came from, or that failed.
+
+        They have no place. That they are fixed before the order of the others is drawn keeps these a sample.
+        """
+        self.imported[arm], self.failed_before[arm] = set(known), failed
+        self.sheet.places[arm] -= len(known) + len(failed)
+        self.missing[arm] += len(failed)
+        for case, pull in known.items():
+            self.sheet.place[pull], self.pull_case[pull - 1] = -1, case
+
+    def begin_baseline(self) -> None:
+        """After `fix`: the baseline may have been known or given up everywhere."""
+        self._known = 0
+        self._end_baseline()
+
+    def move(self, arm: int, other: "Cases", source: int) -> None:
+        """Make the arm one of another object, which has the same cases."""
+        for column in ("imported", "failed_before", "imported_sum", "retried", "_named"):
+            if source in getattr(other, column):
+                getattr(self, column)[arm] = getattr(other, column)[source]
+        for counts, others in ((self.failures, other.failures), (self.refusals, other.refusals)):
+            counts.update({(arm, place): count for (of, place), count in others.items() if of == source})
+        for column in ("missing", "_order", "_holder", "_position", "_keys"):
+            getattr(self, column)[arm] = getattr(other, column)[source]
+        for column in ("places", "lowest", "state", "entry"):
+            getattr(self.sheet, column)[arm] = getattr(other.sheet, column)[source]
+
+    def move_baseline(self, other: "Cases") -> None:
+        """After `move` of every arm that goes on: the baseline's rewards are what they were."""
+        self.awaits, self._known, self.lacking = other.awaits, other._known, other.lacking

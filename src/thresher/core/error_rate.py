@@ -190,6 +190,7 @@ def update_error_rank(
     if docket.settled[arm] != OPEN and not counted:
         return 0
     risen, scratch = 0, ranking.scratch
+    weight = ranking.level / stakes.level  # below 1 if the arm was once among more
     if not counted:
         for at in range(len(scratch)):
             scratch[at] = capital[at]
@@ -198,7 +199,7 @@ def update_error_rank(
     for which in range(LISTS):
         rank = 1 if which + 1 == docket.settled[arm] else 0
         if not counted:
-            rank = error_rank_of(ranking, mean_capital(scratch, which * BETS))
+            rank = error_rank_of(ranking, mean_capital(scratch, which * BETS) * weight)
         risen |= int(enter_error_list(ranking, which, arm, rank)) << which
     return settle_all_by_error_rate(ranking, docket, arm, risen, 0 if board.mean[arm] >= stakes.bar else 1)
 

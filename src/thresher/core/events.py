@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple, get_args
 
 PENDING, TOLD, DROPPED, LATE, OUTSIDE = range(5)  # the states of a pull; LATE: dropped first, told later
 STATES = ("pending", "told", "dropped", "late", "outside")  # their names
-ONCE, REPEATABLE, FAILED = range(3)  # how a reward came about, and the sum of the last two; FAILED: of a failure
+ONCE, REPEATABLE, FAILED, IMPORTED = 0, 1, 2, 4  # how a reward came about, or the sum of some; FAILED: of a failure
 Kind = Literal[
-    "created", "asked", "repeated", "told", "dropped", "retired", "restored", "extended", "weighed", "accepted", "file",
+    "created", "asked", "repeated", "told", "dropped", "retired", "restored", "extended", "weighed", "revised",
 ]  # fmt: skip
 CallersCause = Literal["failed", "lost"]  # of a drop, by whoever asked for the pull
 RunnersCause = Literal["cancelled", "refused", "broken-pool", "outage"]  # by a runner, which knows what happened
@@ -20,8 +20,7 @@ CAUSES = get_args(Cause)
 BLAMED: tuple[Cause, ...] = ("failed", "refused")  # causes that count against the arm
 CALLERS = get_args(CallersCause)
 NO_CAUSE = "must be failed or lost"  # of a cause that a caller gives
-EventCause = Cause | Literal["chosen", "imported", "repeatable", "failures", "bounds", "vouched"]
-IGNORED = "-"  # of a file, instead of its digest: what it holds does not matter
+EventCause = Cause | Literal["chosen", "imported", "repeatable", "failures", "bounds", "fresh", "vouched"]
 # what reading can raise if something is not an event
 NO_EVENT = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 LAST = 253_402_300_799  # the end of the year 9999
@@ -40,13 +39,14 @@ class Event(NamedTuple):
     arm: int | None = None
     reward: float | None = None  # as told, in the user's units
     reason: str | None = None  # of an imported pull: its case, if there are cases; of a chosen pull: its case, if the
-    # host chose that too; of a reward: see `Remarks`; of a file: its digest and its name
+    # host chose that too; of a reward: see `Remarks`
     cause: EventCause | None = None  # of a drop: one of CAUSES; of a reward: "imported", "repeatable" or "failed";
     # of an ask: "imported", or "chosen", where the caller named the arm; of a retirement: "failures", by rule, or
-    # "bounds", by a pull whose reward lies outside them; of a file: "vouched", where it had changed
+    # "bounds", by a pull whose reward lies outside them; of a revision: "fresh" if it takes nothing over, "vouched" if
+    # somebody says that a change of what measures all rewards makes no difference
     late: bool | None = None  # told after the pull was dropped
     budget: int | None = None  # the new total
-    spec: dict[str, Any] | None = None  # only of `created`
+    spec: dict[str, Any] | None = None  # of `created` and `revised`
     key: str | None = None
     time: float | None = None  # seconds since 1970
     agent: str | None = None

@@ -203,16 +203,16 @@ MOST = 1e300  # an imported product counts for no more than this
 
 
 def weigh_imported_evidence(
-    docket: Docket, board: Board, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes
+    docket: Docket, board: Board, sheet: Sheet, arm: int, capital: MutableSequence[float], stakes: Stakes, last: int
 ) -> None:
-    """Commit everything that was imported for the arm, then look at its capitals once.
+    """Commit everything that was imported for the arm, up to pull ``last``, then look at its capitals once.
 
     A product may grow or shrink beyond the range of floats on the way, so its powers of STEP are counted separately.
     Otherwise the result would depend on the order of the rewards.
     """
     blind = Stakes(stakes.bar, stakes.low_edge, stakes.high_edge, stakes.level, UNREACHED, stakes.bets)
     steps = [0] * len(capital)
-    while docket.first[arm] != 0:
+    while 0 < docket.first[arm] <= last:
         commit_first_evidence(docket, board, sheet, arm, capital, blind)
         for at in range(len(capital)):
             if capital[at] > STEP:

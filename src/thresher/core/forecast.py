@@ -52,7 +52,7 @@ def forecast_arm_left(study: State, arm: int) -> int | None:
     seen = study.board.seen[arm]
     if not seen:
         return None
-    stakes, mean, remaining = study.stakes, study.board.mean[arm], math.inf
+    stakes, mean, remaining = study.stakes_of(arm), study.board.mean[arm], math.inf
     variance = (study.board.scatter[arm] + 0.25) / (seen + 1)
     low_bar, high_bar = stakes.low_edge, stakes.high_edge
     doubt = variance / seen  # the variance of the mean

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..errors import shown
-from ..text.phrasing import MOST_NAMED, listed_phrase, plural
+from ..text.phrasing import listed_phrase, plural
 from ..text.quantities import number_text, percent_text
 from . import evidence
 from .board import board_total_with_missing
@@ -120,14 +120,7 @@ def _caveats(ledger: State) -> str:
     if ledger.outside:
         names = named_in_guarantee(ledger, sorted(ledger.outside))
         sentences.append(f"Not certified, because a reward lay outside the bounds: {names}.")
-    if len(ledger.evaluators) > 1:
-        commands = "; ".join(shown(text, 200) for text in ledger.evaluators[:MOST_NAMED])
-        accepted = f"{len(ledger.evaluators)} evaluators that were accepted as equivalent"
-        sentences.append(f"The rewards were measured by {accepted}: {commands}.")
-    if ledger.vouched:
-        them = "this makes" if len(ledger.vouched) == 1 else "these changes make"
-        names = listed_phrase(ledger.vouched, show=shown)
-        sentences.append(f"After rewards were measured, {names} changed; somebody vouched that {them} no difference.")
+    sentences += _of_revisions(ledger)
     if ledger.imported:
         they, were = ("it", "was") if ledger.imported == 1 else ("they", "were")
         unknown = f"when, by what and how often {they} {were} evaluated"
@@ -146,6 +139,29 @@ def _caveats(ledger: State) -> str:
     if ledger.unweighed:
         sentences.append("Imported results are weighed all together when the first pull is asked for.")
     return "".join(f" {sentence}" for sentence in sentences)
+
+
+def _of_revisions(ledger: State) -> list[str]:
+    """What earlier revisions mean for the guarantee."""
+    lineage, sentences = ledger.lineage, []
+    if lineage is None:
+        return []
+    risk = lineage.risk
+    if risk is not None:
+        sure = (
+            f"at least {percent_text(math.floor(1e4 * (1.0 - risk)) / 1e4, exact=True)}" if risk < 1.0 else "no promise"
+        )
+        sentences.append(
+            f"This is revision {ledger.revision}. By itself that holds if what was changed did not depend on results;"
+            f" for all answers of all {ledger.revision} revisions together, whatever it depended on: {sure}."
+        )
+    if lineage.vouched:
+        times = "a change" if len(lineage.vouched) == 1 else f"{len(lineage.vouched)} changes"
+        sentences.append(
+            f"After rewards were measured, there was {times} in what measures them; somebody vouched that this makes no"
+            " difference."
+        )
+    return sentences
 
 
 def _of_retried(ledger: State, count: int) -> str:
@@ -177,12 +193,14 @@ def retried_count(ledger: State) -> int:
 def resting_on_retries(ledger: State) -> list[int]:
     """The arms whose certified label would not be certified with these rewards at their worst."""
     certified = [arm for arm in range(len(ledger.spec.arms)) if ledger.is_certified(arm)]
-    level, labels = ledger.stakes.level, ledger.docket.settled
-    if not ledger.ranking.level:
-        return [arm for arm in certified if _retried(ledger, arm) and _evidence(ledger, arm) < level]
+    level, labels = ledger.ranking.level, ledger.docket.settled
+    if not level:
+        levels = {arm: ledger.stakes_of(arm).level for arm in certified}
+        return [arm for arm in certified if _retried(ledger, arm) and _evidence(ledger, arm) < levels[arm]]
     weak_arms = []
     for label in set(labels) - {OPEN}:
-        left = {arm: _evidence(ledger, arm) for arm in certified if labels[arm] == label}
+        weights = {arm: level / ledger.stakes_of(arm).level for arm in certified}
+        left = {arm: _evidence(ledger, arm) * weights[arm] for arm in certified if labels[arm] == label}
         while weak := [arm for arm, evidence in left.items() if evidence * len(left) < level]:
             weak_arms += weak
             for arm in weak:
@@ -201,9 +219,9 @@ def _evidence(ledger: State, arm: int) -> float:
     """The arm's evidence for its label with these rewards at their worst; `CERTAIN` if the label stands by itself."""
     retried, label = _retried(ledger, arm), ledger.docket.settled[arm]
     assert ledger.cases is not None
-    docket, stakes, capital = ledger.docket, ledger.stakes, fresh_capital()
+    docket, stakes, capital = ledger.docket, ledger.stakes_of(arm), fresh_capital()
     known = ledger.imported_sum(arm)
-    counts: Any = [{arm: start} for start in (0, known, known + ledger.lacking)]
+    counts: Any = [{arm: start} for start in (0, known, known + ledger.charged_before(arm))]
     sums = ledger.sheet._replace(least=counts[1], most=counts[2])
     passed = docket._replace(committed=counts[0], charged={arm: 0})  # type: ignore[arg-type]  # columns of one arm
     pull = ledger.first_pull[arm]
@@ -322,7 +340,7 @@ def _is_stuck(ledger: State, arm: int) -> bool:
     Lost pulls count as 0 to "above" and as 1 to "below", so with share c lost and told mean m the two capitals see
     means of (1 − c) m and c + (1 − c) m.
     """
-    docket, stakes = ledger.docket, ledger.stakes
+    docket, stakes = ledger.docket, ledger.stakes_of(arm)
     charged, seen = docket.charged[arm], ledger.board.seen[arm]
     if not charged or not docket.committed[arm]:
         return False

@@ -10,6 +10,7 @@ import random
 from typing import NamedTuple
 
 from .capital import ABOVE, OPEN
+from .events import IMPORTED
 from .evidence import CHARGED, TOLD
 from .state import State
 
@@ -102,7 +103,7 @@ def committed_for_interval(study: State, arm: int, *, after: int = 0, sums: Sums
     That is the order in which they were issued. Imported pulls have no order that can be trusted: they come first,
     shuffled by a key that was drawn after the import. With cases, ``sums`` are those up to this pull, and grow.
     """
-    docket, stakes, sums = study.docket, study.stakes, sums or Sums()
+    docket, stakes, sums = study.docket, study.stakes_of(arm), sums or Sums()
     imported: list[Commit] = []
     rest: list[Commit] = []
     pull = docket.following[after] if after else study.first_pull[arm]
@@ -115,7 +116,7 @@ def committed_for_interval(study: State, arm: int, *, after: int = 0, sums: Sums
                 if not study.cases
                 else _against(study, arm, pull, low, high, sums)
             )
-            (imported if pull <= study.imported else rest).append(commit)
+            (imported if study.pull_origin[pull - 1] & IMPORTED else rest).append(commit)
         pull = docket.following[pull]
     if study.shuffle:
         random.Random(study.shuffle).shuffle(imported)  # noqa: S311 - not for secrets
@@ -124,9 +125,9 @@ def committed_for_interval(study: State, arm: int, *, after: int = 0, sums: Sums
 
 def _against(study: State, arm: int, pull: int, low: float, high: float, sums: Sums) -> Commit:
     """A committed case. Its bars are the means that the cases which were left needed to reach."""
-    cases, left, stakes = study.sheet.cases, study.sheet.places[arm] - sums.places, study.stakes
+    cases, left, stakes = study.sheet.cases, study.sheet.places[arm] - sums.places, study.stakes_of(arm)
     known = study.imported_sum(arm)
-    low_seen, high_seen = known + sums.low, known + study.lacking + sums.high
+    low_seen, high_seen = known + sums.low, known + study.charged_before(arm) + sums.high
     bars = (cases * stakes.low_edge - low_seen) / left, (cases * stakes.high_edge - high_seen) / left
     commit = Commit(pull, low, high, *bars, cases / left, low_seen / left, high_seen / left)
     sums.places, sums.low, sums.high = sums.places + 1, sums.low + low, sums.high + high
@@ -161,7 +162,7 @@ def _counted_interval(study: State, arm: int, mean: float | None) -> Span:
     spec, label = study.spec, study.docket.settled[arm]
     sequence = study.intervals.get(arm)
     if sequence is None:
-        sequence = study.intervals[arm] = Interval(1.0 / study.stakes.level)
+        sequence = study.intervals[arm] = Interval(1.0 / study.stakes_of(arm).level)
     low, high = map(spec.unscale, sequence.follow(study, arm))
     least, most = _by_count(study, arm)
     low, high = max(low, least), min(high, most)

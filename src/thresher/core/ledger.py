@@ -3,16 +3,21 @@
 Nothing here reads a clock, a random number or the store. A state folded from the log equals the live one bit for bit.
 """
 
+import math
+from array import array
 from collections.abc import Callable, Iterable, MutableSequence
+from copy import copy
 
 from ..errors import InvalidInput
-from . import board, error_rate, evidence, places, validity
+from . import board, error_rate, evidence, places, revisions, validity
 from .capital import ABOVE, OPEN
 from .cases import Cases
+from .columns import blank_docket_columns
 from .events import (
     BLAMED,
     DROPPED,
     FAILED,
+    IMPORTED,
     LATE,
     OUTSIDE,
     PENDING,
@@ -25,9 +30,8 @@ from .events import (
     event_remarks,
     total_event_cost,
 )
-from .evidence import weigh_imported_evidence
 from .spec import Spec, spec_from_json
-from .state import State
+from .state import State, later_stakes
 
 
 def new_ledger(spec: Spec) -> State:
@@ -75,7 +79,8 @@ def apply_to_ledger(state: State, event: Event) -> None:
 
 def _asked(state: State, event: Event) -> None:
     arm: int = event.arm  # type: ignore[assignment]  # checked
-    state.issued = pull = state.issued + 1
+    state.issued += 1
+    pull = state.last_pull + 1
     state.pending += 1
     state.asked[arm] += 1
     imported = event.cause == "imported"
@@ -84,7 +89,7 @@ def _asked(state: State, event: Event) -> None:
     state.pull_tag.append(int.from_bytes(event.digest[:4]) if event.digest else 0)
     state.pull_number.append(state.asked[arm])
     state.pull_state.append(PENDING)
-    state.pull_origin.append(0)
+    state.pull_origin.append(IMPORTED if imported else 0)
     state.pull_reward.append(0.0)
     if state.spec.pairs:
         state.pull_other.append(0.0)
@@ -109,7 +114,7 @@ def _asked(state: State, event: Event) -> None:
             _shut(state, arm)
     if state.stale is not None:
         state.stale.add(arm)
-    if state.rule.doubles and pull >= 2.0 * state.rule.exploration * len(state.asked):
+    if state.rule.doubles and state.issued >= 2.0 * state.rule.exploration * len(state.asked):
         _follow_rule(state)
 
 
@@ -118,6 +123,12 @@ def _told(state: State, event: Event) -> None:
     reward: float = event.reward  # type: ignore[assignment]
     at = pull - 1
     arm = state.pull_arm[at]
+    if arm < 0:
+        state.pull_state[at], state.pull_reward[at] = LATE, reward
+        state.strays.add(pull)
+        if state.spec.pairs:
+            state.pull_other[at] = event_baseline_reward(event)
+        return
     if event.late:
         state.pull_state[at] = LATE
     else:
@@ -126,11 +137,11 @@ def _told(state: State, event: Event) -> None:
         state.pending -= 1
     state.pull_reward[at] = reward
     state.told += 1
-    state.own_told += pull > state.imported
+    state.own_told += not state.pull_origin[at] & IMPORTED
     state.streak[arm] = 0
     if event.cause == "repeatable":
-        state.pull_origin[at] = REPEATABLE
-    if state.pull_origin[at]:
+        state.pull_origin[at] |= REPEATABLE
+    if state.pull_origin[at] & REPEATABLE:
         state.repeatable = True
     if event.cause == "failed":  # a failure that counts as a reward, by the specification
         state.pull_origin[at] |= FAILED
@@ -231,25 +242,180 @@ def _weighed(state: State, event: Event) -> None:
     state.unweighed, state.weighed, state.shuffle = False, True, event.reason or ""
     for arm in range(len(state.spec.arms)):
         if state.docket.first[arm]:
-            weigh_imported_evidence(state.docket, state.board, state.sheet, arm, _capital(state, arm), state.stakes)
-            if state.docket.settled[arm] != OPEN:
-                _settle(state, arm)
-            if state.finds:
-                evidence.note_evidence_lead(state.board, arm, _capital(state, arm))
+            _weigh_imported(state, arm, state.last_pull)
             if state.ranking.level:
                 _rank(state, arm)
     state.stale = None
 
 
-def _accepted(state: State, event: Event) -> None:
-    state.evaluators.append(event.reason or "")
+# -- a new revision: see `revisions.py` --------------------------------------------------------------------------------
+
+PULLS = ("pull_tag", "pull_number", "pull_state", "pull_origin", "pull_reward", "pull_other", "strays", "remarks")
+HISTORY = ("asked", "failures", "streak")  # columns of arms that belong to their history
+REWARDS = ("seen", "mean", "scatter", "total", "residue")  # ... and are statistics of its rewards
 
 
-def _file(state: State, event: Event) -> None:
-    digest, _, name = (event.reason or "").partition(" ")
-    state.files.setdefault(name, []).append(digest)
-    if event.cause == "vouched" and name not in state.vouched:
-        state.vouched.append(name)
+def _revised(state: State, event: Event) -> None:
+    spec, before = spec_from_json(event.spec), copy(state)
+    taking: revisions.Taking = event.cause  # type: ignore[assignment]  # checked
+    before.lineage = before.lineage or revisions.Lineage(before.spec)
+    sources = revisions.arm_sources(before, spec, taking)
+    going = {source.ended.arm for source in sources if source.ended and source.ended.state is before}
+    for pull in before.pending_pulls():  # nobody waits for them any longer
+        if before.pull_arm[pull - 1] not in going:
+            _dropped(before, Event(0, "dropped", pull, before.pull_arm[pull - 1], cause="lost"))
+    new = _next_state(before, spec, event)
+    revisions.end_histories(before, new, sources, taking)
+    for arm, source in enumerate(sources):
+        if source.ended is not None:
+            _go_on(new, arm, source.ended)
+    if new.cases is not None:
+        _fix_cases(new, new.cases, sources)
+    _count_pulls(new)
+    new.weighed = new.weighed and new.imported > 0
+    new.deferred = [pull for pull in new.deferred if new.pull_arm[pull - 1] >= 0]
+    for arm in range(len(spec.arms)):
+        if sources[arm].ended is not None:
+            _weigh_again(new, arm)
+        _shut(new, arm)
+    new.rule, new.stale = new.rule_for(new.budget, new.issued), None
+    new.lineage.held = new.told
+    vars(state).clear()
+    vars(state).update(vars(new))
+
+
+def _next_state(state: State, spec: Spec, event: Event) -> State:
+    """A state for another specification, with all pulls of the old one, which are nobody's yet."""
+    new = State(spec)
+    new.revision, new.lineage, new.last, new.seq = state.revision + 1, state.lineage, event, state.seq
+    for column in PULLS:
+        setattr(new, column, getattr(state, column))
+    pulls = state.last_pull
+    new.pull_arm = array("q", [-1]) * pulls
+    if len(new.pull_other) < pulls and spec.pairs:
+        new.pull_other = array("d", [math.nan]) * pulls
+    if new.certifies and state.certifies:
+        columns = {name: getattr(state.docket, name) for name in ("following", "outcome", "reward")}
+        new.docket = new.docket._replace(**columns)
+    elif new.certifies:
+        new.docket = blank_docket_columns(len(spec.arms), pulls)
+    if new.cases is not None:
+        new.cases.pull_case = state.cases.pull_case[:] if state.cases else array("q", [-1]) * pulls
+        place = state.sheet.place[:] if state.cases else array("q", [-1]) * (pulls + 1)
+        new.cases.sheet = new.sheet = new.sheet._replace(place=place)
+        new.cases.spare = state.cases.spare if state.cases else set()
+    new.weighed, new.shuffle, new.hosted = state.weighed, state.shuffle, state.hosted
+    return new
+
+
+def _go_on(state: State, arm: int, ended: revisions.Ended) -> None:
+    """Give an arm the history that it had before; its evidence is weighed later."""
+    before, source = ended.state, ended.arm
+    for column in HISTORY:
+        getattr(state, column)[arm] = getattr(before, column)[source]
+    for column in REWARDS:
+        getattr(state.board, column)[arm] = getattr(before.board, column)[source]
+    for mine, theirs in ((state.retired, before.retired), (state.complaint, before.complaint)):
+        if source in theirs:
+            mine[arm] = theirs[source]
+    if source in before.outside:
+        state.outside.add(arm)
+    if state.values:
+        state.values[arm] = before.values[source]
+        state.others[arm : arm + 1] = before.others[source : source + 1]
+    history = before.history(source)
+    history = history._replace(most=max(history.most, state.spec.contenders))
+    state.histories[arm] = history
+    if state.certifies:
+        state.arm_stakes[arm] = later_stakes(state.stakes, history, state.spec.confidence)
+        state.docket.last[arm], state.first_pull[arm] = before.docket.last[source], before.first_pull[source]
+    for pull, owner in enumerate(before.pull_arm, start=1):
+        if owner == source:
+            state.pull_arm[pull - 1] = arm
+            if state.cases is not None and before.cases is not None:
+                state.cases.pull_case[pull - 1] = before.cases.pull_case[pull - 1]
+                state.sheet.place[pull] = before.sheet.place[pull]
+    if state.cases is not None and before.cases is not None:
+        state.cases.move(arm, before.cases, source)
+        if arm == state.base:
+            state.awaits, state.table, state.deferred = before.awaits, before.table, before.deferred
+            state.cases.move_baseline(before.cases)
+
+
+def _fix_cases(state: State, cases: Cases, sources: list[revisions.Source]) -> None:
+    """The results and failures that new histories begin with. The baseline's come first."""
+    rewards: list[tuple[int, int]] = []
+    new = [arm for arm, source in enumerate(sources) if source.ended is None]
+    for arm in sorted(new, key=lambda arm: arm != state.base):
+        known, failed = dict(sources[arm].known), sources[arm].failed - cases.lacking
+        for case, pull in sources[arm].known.items():
+            if state.spec.is_outside(state.pull_reward[pull - 1]) or state.pull_origin[pull - 1] & FAILED:
+                del known[case]
+                failed.add(case)
+            else:
+                rewards.append((arm, pull))
+                state.pull_arm[pull - 1] = arm
+        cases.fix(arm, known, failed)
+        state.sheet.places[arm] -= len(cases.lacking - known.keys() - failed)
+    if state.base in new:
+        cases.begin_baseline()
+    for arm in new:
+        if arm != state.base and state.certifies:
+            state.sheet.most[arm] += state.charged_before(arm)
+    for arm, pull in rewards:
+        if arm == state.base:
+            _count_against_table(state, cases, arm, pull)
+    if state.base in new:
+        _open_arms(state, cases)
+    for arm, pull in rewards:
+        if arm != state.base and state.base >= 0:
+            _count_against_table(state, cases, arm, pull)
+        elif arm != state.base:
+            _count_case(state, cases, arm, pull, state.spec.counted(state.pull_reward[pull - 1]))
+
+
+def _count_pulls(state: State) -> None:
+    """Count the pulls of the histories that go on, and the results that hold."""
+    for at, arm in enumerate(state.pull_arm):
+        if arm < 0:
+            continue
+        is_told = state.has_reward(at + 1)
+        is_imported = bool(state.pull_origin[at] & IMPORTED)
+        state.issued += 1
+        state.told += is_told
+        state.imported += is_imported
+        state.own_told += is_told and not is_imported
+        if state.pull_state[at] == PENDING:
+            state.pending += 1
+            state.board.pending[arm] += 1
+        if is_told and state.pull_origin[at] & REPEATABLE:
+            state.repeatable = True
+    texts = (text for pull, text in state.remarks.items() if state.pull_arm[pull - 1] >= 0)
+    remarks = filter(None, (event_remarks(Event(0, "told", reason=text)) for text in texts))
+    costs = [remark.cost for remark in remarks if remark.cost is not None]
+    state.cost = total_event_cost(costs) if costs else None
+
+
+def _weigh_again(state: State, arm: int) -> None:
+    """Weigh all evidence of an arm anew, against the bar, the edges and the level of today."""
+    if not state.certifies or arm == state.base:
+        return
+    docket, last = state.docket, 0
+    docket.first[arm] = pull = state.first_pull[arm]
+    while pull:
+        docket.waiting[arm] += docket.outcome[pull] == evidence.TOLD
+        last = pull if state.pull_origin[pull - 1] & IMPORTED else last
+        pull = docket.following[pull]
+    if state.cases is not None:
+        state.sheet.least[arm] = state.imported_sum(arm)
+        state.sheet.most[arm] = state.imported_sum(arm) + state.charged_before(arm)
+        if evidence.settle_evidence_by_count(docket, state.board, state.sheet, arm, state.ends):
+            _settle(state, arm)
+            if state.ranking.level:
+                _rank(state, arm, counted=True)
+    if last and state.cases is None:
+        _weigh_imported(state, arm, last)
+    _weigh(state, arm)
 
 
 _FOLDS: dict[str, Callable[[State, Event], None]] = {
@@ -261,8 +427,7 @@ _FOLDS: dict[str, Callable[[State, Event], None]] = {
     "restored": _restored,
     "extended": _extended,
     "weighed": _weighed,
-    "accepted": _accepted,
-    "file": _file,
+    "revised": _revised,
 }
 
 
@@ -324,11 +489,11 @@ def _take_place(state: State, cases: Cases, arm: int, event: Event) -> bool:
     """Give the pull that was just issued its place. Returns whether it belongs into the queue of its arm."""
     named = event_named_case(event)
     state.hosted = state.hosted or named is not None
-    is_new = cases.ask(arm, state.issued, event_imported_case(event), named=named)
+    is_new = cases.ask(arm, state.last_pull, event_imported_case(event), named=named)
     if arm == state.base:  # nothing is certified about the baseline
         return False
     if state.certifies and not is_new and event.cause != "imported":
-        evidence.retry_evidence(state.docket, cases.entry(arm, state.issued))
+        evidence.retry_evidence(state.docket, cases.entry(arm, state.last_pull))
     return is_new
 
 
@@ -411,13 +576,24 @@ def _weigh(state: State, arm: int) -> None:
     if capital is None and state.docket.first[arm] != 0 and evidence.is_evidence_ready(state.docket, arm, pending):
         capital = _capital(state, arm)  # capitals are made at the first commit
     if capital is not None and evidence.weigh_evidence(
-        state.docket, state.board, state.sheet, arm, capital, state.stakes
+        state.docket, state.board, state.sheet, arm, capital, state.stakes_of(arm)
     ):
         _settle(state, arm)
     if capital is not None and state.finds:
         evidence.note_evidence_lead(state.board, arm, capital)
     if state.ranking.level:
         _rank(state, arm)
+
+
+def _weigh_imported(state: State, arm: int, last: int) -> None:
+    """Commit what was imported for the arm, up to pull ``last``, and look at its capitals once."""
+    capital = _capital(state, arm)
+    columns = (state.docket, state.board, state.sheet)
+    evidence.weigh_imported_evidence(*columns, arm, capital, state.stakes_of(arm), last)
+    if state.docket.settled[arm] != OPEN:
+        _settle(state, arm)
+    if state.finds:
+        evidence.note_evidence_lead(state.board, arm, capital)
 
 
 def _capital(state: State, arm: int) -> MutableSequence[float]:
@@ -441,7 +617,7 @@ def _rank(state: State, arm: int, *, counted: bool = False) -> None:
         return
     ranking, capital = state.ranking, _capital(state, arm)
     columns = (state.docket, state.board, state.sheet)
-    for at in range(error_rate.update_error_rank(ranking, *columns, arm, capital, state.stakes, counted)):
+    for at in range(error_rate.update_error_rank(ranking, *columns, arm, capital, state.stakes_of(arm), counted)):
         other = ranking.newly_settled[at]
         _settle(state, other)
         _score_later(state, other)

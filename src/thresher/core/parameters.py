@@ -121,6 +121,16 @@ def check_guarantee_parameter(name: str, value: object) -> Guarantee:
     return value
 
 
+def check_depends(name: str, value: object) -> dict[str, Any]:
+    """The files on which results depend: those of all results, and by name those of arms and of cases."""
+    data: dict[str, Any] = dict(value) if isinstance(value, Mapping) else {"": value}
+    groups = [data.get("files", {}), *data.get("arms", {}).values(), *data.get("cases", {}).values()]
+    is_proper = not data.keys() - {"files", "arms", "cases"}
+    if not is_proper or not all(isinstance(digest, str) for files in groups for digest in files.values()):
+        raise InvalidInput(name, value, "must have files, arms and cases, with digests by name")
+    return {key: group for key, group in data.items() if group}
+
+
 def check_evaluator_parameter(value: object) -> str:
     """What identifies an evaluator: any text that a log can keep."""
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_EVALUATOR:
@@ -370,6 +380,17 @@ class StoredArguments(SpecArguments, total=False):
 
     params: Annotated[list[Params] | tuple[Params, ...] | None, Parameter("Of each arm.", always_stored=True)]
     case_params: Annotated[list[Params] | tuple[Params, ...] | None, Parameter("Of each case.")]
+    depends: Annotated[
+        Mapping[str, Any] | None,
+        Parameter("The files on which results depend, with digests; see `revisions.Depends`.", check=check_depends),
+    ]
+    identity: Annotated[
+        str | None,
+        Parameter(
+            "The program and the file of cases, as a text: the study is found again by it.",
+            check=checks.checked_text,
+        ),
+    ]
     settling_constant: Annotated[
         float | None,
         Parameter("Of the policy cheapest.", check=checks.checked_number, without="computed", always_stored=True),

@@ -10,11 +10,7 @@ committed in the order of places.
 """
 
 from collections.abc import MutableSequence, Sequence
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from .spec import Spec
-
+from typing import NamedTuple
 
 FREE, OUT, KNOWN, FAILED = 0, 1, 2, 3  # a place may be tried, is being tried, has its reward, failed too often
 ROUNDS = 12  # with 4, the first places are biased and the sums of prefixes vary 17 % too much
@@ -150,15 +146,27 @@ def are_places_used_up(sheet: Sheet, arm: int) -> bool:
 WORD = 0xFFFFFFFF
 
 
-def seed_of_place(arm: int, number: int, spec: "Spec", case: int | None = None) -> int:
-    """The seed of a study's pull: of its arm and its number within the arm, and nothing else.
+class History(NamedTuple):
+    """The pulls of an arm as long as nothing changes that their rewards depend on; it may go on in later revisions."""
+
+    seed: int  # drawn when it began: its pulls' seeds and its order of cases follow from it
+    arm: int  # the number of its arm then
+    arms: int  # how many there were then
+    most: int  # the most arms that were asked about in any revision that it was in
+    revision: int  # in which it began
+    low_edge: float  # the edges then, scaled: they decide how large its bets are
+    high_edge: float
+    tolerance: float
+
+
+def seed_of_place(seed: int, arm: int, arms: int, number: int, case: int | None = None) -> int:
+    """The seed of a pull: of its arm's `History`, the first three, and its number within it, and nothing else.
 
     So the seed of an arm's n-th pull is fixed, whichever arms are chosen before it: someone who knows the seeds cannot
     steer lucky ones to an arm by telling rewards at the right moment. With cases, the arm and the case decide: a case
     that is tried again has the same seed.
     """
-    assert spec.seed is not None  # every study has one
-    word, key = ((number - 1 if case is None else case) * len(spec.arms) + arm + 1) & WORD, spec.seed
+    word, key = ((number - 1 if case is None else case) * arms + arm + 1) & WORD, seed
     while True:
         word = stirred_place_word((word + (key & WORD) * 0x9E3779B1 + 0x7F4A7C15) & WORD)
         key >>= 32

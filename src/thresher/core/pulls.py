@@ -7,12 +7,11 @@ from typing import Any, NamedTuple, overload
 
 from ..errors import UnknownPull
 from ..text.phrasing import plural
-from .cases import Cases
+from . import ledger as ledgers
 from .events import Event, Remarks, event_baseline_reward, event_date, event_remarks
 from .named_items import NO_PARAMS, Params
 from .places import mixed_place_word, seed_of_place
 from .row_text import rows_as_frame
-from .spec import Spec
 from .state import State
 
 _tuple = tuple.__new__  # what Pull(…) does, in a third of the time
@@ -68,7 +67,9 @@ def pull_of(ledger: State, pull: int) -> Pull:
     params, case = NO_PARAMS if spec.params is None else spec.params[arm], None
     if ledger.cases is not None:
         case = ledger.cases.pull_case[pull - 1]
-    seed, tag = seed_of_place(arm, number, spec, case), ledger.pull_tag[pull - 1]
+    history = ledger.histories.get(arm) if ledger.histories else None
+    begun = (spec.seed or 0, arm, len(spec.arms)) if history is None else history[:3]
+    seed, tag = seed_of_place(*begun, number, case), ledger.pull_tag[pull - 1]
     fields = (pull, spec.arms[arm], number, params, seed, None, NO_PARAMS, None, NO_PARAMS, False, tag)
     plain = _tuple(Pull, fields)
     if case is not None:
@@ -113,7 +114,7 @@ def pull_id_of(pull: object, *, remedy: str = "pass what ask returned") -> int:
 
 def pull_id_in(ledger: State, pull: "Pull | int | str", remedy: str = "pass what ask returned") -> int:
     """The id of a pull that this log has issued. Raises `UnknownPull` if it is one of another study or log."""
-    if type(pull) is Pull and 0 < pull.id <= ledger.issued and pull.tag == ledger.pull_tag[pull.id - 1]:
+    if type(pull) is Pull and 0 < pull.id <= ledger.last_pull and pull.tag == ledger.pull_tag[pull.id - 1]:
         return pull.id
     number = pull_id_of(pull, remedy=remedy)
     ledger.state_of(number)
@@ -190,32 +191,21 @@ class Pulls(Sequence[PullRow]):
         return rows_as_frame(list(self._rows), columns=list(PullRow._fields))
 
 
-def pull_rows(spec: Spec, events: Iterable[Event]) -> Pulls:
-    """Every pull that a log tells of."""
+def pull_rows(events: Iterable[Event]) -> Pulls:
+    """Every pull that a log tells of, with the arm and the case that it had when it was issued."""
     rows: list[PullRow] = []
-    numbers, cases = [0] * len(spec.arms), Cases(spec) if spec.cases is not None else None
-    for event in events:
+    stream = iter(events)
+    ledger = ledgers.ledger_after_created(next(stream, None))
+    for event in stream:
+        ledgers.apply_to_ledger(ledger, event)
         if event.kind == "asked":
-            rows.append(_asked(spec, event, numbers, cases))
+            issued = pull_of(ledger, ledger.last_pull)
+            asked = (event.agent, event_date(event.time), None, issued.case)
+            rows.append(PullRow(issued.id, issued.arm, issued.number, issued.seed, "pending", None, *asked))
         elif event.pull is not None and event.kind != "repeated":
-            at = event.pull - 1
+            at, spec = event.pull - 1, ledger.spec
             rows[at] = _changed(rows[at], event, spec.pairs, of_baseline=spec.pairs and event.arm == spec.base)
-            if cases:
-                cases.follow(event)
     return Pulls(rows)
-
-
-def _asked(spec: Spec, event: Event, numbers: list[int], cases: Cases | None) -> PullRow:
-    arm: int = event.arm  # type: ignore[assignment]  # the journal has checked it
-    pull: int = event.pull  # type: ignore[assignment]
-    numbers[arm] += 1
-    case = None
-    if cases:
-        cases.follow(event)
-        case = cases.pull_case[-1]
-    seed = seed_of_place(arm, numbers[arm], spec, case)
-    row = PullRow(pull, spec.arms[arm], numbers[arm], seed, "pending", None, event.agent, event_date(event.time), None)
-    return row if case is None else row._replace(case=spec.case_name(case))
 
 
 def _changed(row: PullRow, event: Event, pairs: bool, *, of_baseline: bool) -> PullRow:

@@ -101,7 +101,7 @@ def _wrongly_decided(ledger: State, event: Event) -> str | None:
             return f"asked for arm {asked!r}, where the rule says {names[arm]!r}"
     if event.kind in ("told", "dropped"):
         ledger.state_of(event.pull)
-        arm = ledger.pull_arm[(event.pull or 0) - 1]
+        arm = ledger.arm_of(event.pull or 0)
         if event.arm != arm:
             return f"says arm {event.arm}, but pull {event.pull} is of arm {arm}"
     return None
@@ -132,9 +132,10 @@ def _columns(ledger: State) -> Iterator[Column]:
     yield "retired", array("q", sorted(ledger.retired))
     yield "flags", array("q", (ledger.unweighed, ledger.weighed, ledger.repeatable))
     yield "outside", array("q", sorted(ledger.outside))
-    yield "evaluators", array("B", json.dumps(ledger.evaluators).encode())
-    if ledger.files:
-        yield "files", array("B", json.dumps([ledger.files, ledger.vouched]).encode())
+    if ledger.lineage is not None:
+        lineage = ledger.lineage
+        yield "revisions", array("q", (ledger.revision, lineage.first, lineage.common, lineage.moved, *lineage.begun))
+        yield "histories", array("B", json.dumps(sorted(ledger.histories.items())).encode())
     if ledger.cases:
         yield "pull_case", ledger.cases.pull_case
         for name in ("places", "lowest", "least", "most"):

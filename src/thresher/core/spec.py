@@ -2,7 +2,7 @@
 
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -70,6 +70,8 @@ class Spec:
     baseline: str | None  # the arm that the others are compared with; the stated bar is the margin
     ratio: float | None  # of the baseline's reward; None: the difference counts
     unit: str | None  # of rewards, for people
+    depends: Mapping[str, Any] | None  # the files on which results depend: see `revisions.py`
+    identity: str | None  # what was run, by which the study is found again
     measure: ClassVar[question.Measure]  # what a reward counts as; the next three are on its scale
     limits: ClassVar[Bounds | None]
     bar: ClassVar[float]
@@ -103,6 +105,15 @@ class Spec:
         """The same specification with another seed."""
         spec = copy(self)
         vars(spec).update(seed=seed)
+        return spec
+
+    def with_cases(self, order: Sequence[int]) -> "Spec":
+        """The same specification with its named cases in another order."""
+        spec = copy(self)
+        assert isinstance(self.cases, tuple)
+        params = self.case_params and tuple(self.case_params[case] for case in order)
+        vars(spec).update(cases=tuple(self.cases[case] for case in order), case_params=params)
+        vars(spec).pop("case_index", None)
         return spec
 
     # -- cases: inside, a case is a number; users see its name if it has one ------------------------------------
@@ -532,7 +543,7 @@ def spec_from_json(data: object) -> Spec:
 # The arms are compared one by one, and a budget may grow. The settling constant follows from the rest, but through a
 # logarithm whose last digit may differ between machines. A study may accept several evaluators; its log has them.
 Named = tuple[tuple[str, ...], tuple[Params, ...] | None]
-LEFT_OUT = ("arms", "params", "cases", "case_params", "budget", "settling_constant", "evaluator")
+LEFT_OUT = ("arms", "params", "cases", "case_params", "budget", "settling_constant", "evaluator", "depends", "identity")
 
 
 def spec_differences(mine: Spec, other: Spec) -> list[str]:
@@ -542,7 +553,16 @@ def spec_differences(mine: Spec, other: Spec) -> list[str]:
     >>> spec_differences(first, second)
     ["arm 2 is 'b', not 'c'", 'at_least is 0.5, not 0.6']
     """
-    left_out = (*LEFT_OUT, "seed") if other.seed is None else LEFT_OUT
+    return [
+        *_named("arm", (mine.arms, mine.params), (other.arms, other.params)),
+        *_cases(mine, other),
+        *question_differences(mine, other, seed=other.seed is not None),
+    ]
+
+
+def question_differences(mine: Spec, other: Spec, *, seed: bool = False) -> list[str]:
+    """The differences in words, without those of arms, cases, the budget and what the results depend on."""
+    left_out = LEFT_OUT if seed else (*LEFT_OUT, "seed")
     if {mine.unit, other.unit} <= {None, PERCENT}:  # 90% and 0.9 ask the same
         left_out = (*left_out, "unit")
     bars, covered = _bars(mine, other)
@@ -550,8 +570,6 @@ def spec_differences(mine: Spec, other: Spec) -> list[str]:
     names = [field.name for field in fields(Spec) if field.name not in left_out]
     pairs = [(_field(name, mine), getattr(mine, name), getattr(other, name)) for name in names]
     return [
-        *_named("arm", (mine.arms, mine.params), (other.arms, other.params)),
-        *_cases(mine, other),
         *bars,
         *(_differs(name, my_value, other_value) for name, my_value, other_value in pairs if my_value != other_value),
     ]

@@ -8,7 +8,7 @@ from typing import Any
 from ..errors import UnknownPull
 from . import custom_scores, evidence, formulas, places, policies
 from .board import choose_from_boards, rescore_arm_on_boards, rescore_boards
-from .capital import ABOVE, OPEN, UNREACHED, Stakes, capital_bets, fresh_capital
+from .capital import ABOVE, BETS, OPEN, UNREACHED, Stakes, capital_bets, fresh_capital
 from .cases import Cases
 from .columns import (
     FEW,
@@ -20,6 +20,7 @@ from .columns import (
     second_board_columns,
 )
 from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event
+from .places import History
 from .question import PLAIN
 from .spec import Spec
 
@@ -48,6 +49,31 @@ def state_stakes_for(
     return Stakes(bar, low_edge, high_edge, level, alone, tuple(bets))
 
 
+def new_history(specification: Spec, stakes: Stakes, arm: int, revision: int) -> History:
+    """The history of an arm that begins with this specification."""
+    assert specification.seed is not None  # every study has one
+    edges = stakes.low_edge, stakes.high_edge, (stakes.high_edge - stakes.low_edge) / 2.0
+    arms = len(specification.arms)
+    return History(specification.seed, arm, arms, specification.contenders, revision, *edges)
+
+
+def later_stakes(stakes: Stakes, history: History, confidence: float | None) -> Stakes:
+    """The stakes of an arm whose history began under other edges, or among more arms.
+
+    What a bet wins is fixed when the history begins: λ · edge stays, so one stopping rule covers every edge.
+    """
+    bets, tolerance = list(stakes.bets), history.tolerance
+    edges = ((history.low_edge, stakes.low_edge), (1.0 - history.high_edge, 1.0 - stakes.high_edge))
+    for side, (before, now) in enumerate(edges):
+        sizes = capital_bets(before, tolerance)
+        if before != now:
+            sizes = [size * before / now for size in sizes]
+        bets[side * BETS : (side + 1) * BETS] = sizes
+    level = math.inf if confidence is None else history.most / (1.0 - confidence)
+    alone = stakes.alone if stakes.alone == UNREACHED else level
+    return stakes._replace(level=level, alone=alone, bets=tuple(bets))
+
+
 def state_ends(specification: Spec) -> evidence.Ends:
     """What counting needs to know of a study."""
     bars = specification.reach, specification.low_reach, specification.high_reach
@@ -71,7 +97,12 @@ class State:
         self.seq = 1
         self.last = Event(1, "created")  # the last event folded in; not part of the compared state
         self.budget = specification.budget
-        self.issued = self.told = self.pending = self.imported = 0
+        self.revision = 1
+        self.lineage: Any = None  # what led to this revision, see `revisions.py`; None: nothing has changed yet
+        self.histories: dict[int, History] = {}  # of arms whose history began in an earlier revision
+        self.arm_stakes: dict[int, Stakes] = {}  # ... and their stakes
+        self.strays: set[int] = set()  # pulls of histories that had ended when their reward came: it counts nowhere
+        self.issued = self.told = self.pending = self.imported = 0  # pulls of the histories of this revision
         self.own_told = 0  # rewards that were not imported
         self.cost: float | None = None  # what evaluators said that the rewards cost; not read by any decision
         self.remarks: dict[int, str] = {}  # by pull: the reason of its reward, where there is a note or a cost
@@ -80,9 +111,6 @@ class State:
         self.unweighed = False  # whether imported rewards are waiting to be weighed, all at once
         self.weighed = False  # whether they have been
         self.shuffle = ""  # the key of a random order for them, for intervals
-        self.evaluators = [] if specification.evaluator is None else [specification.evaluator]
-        self.files: dict[str, list[str]] = {}  # by name: the digests of what the rewards were measured with
-        self.vouched: list[str] = []  # those that changed after rewards were measured
         arms = len(specification.arms)
         # The arms to score before the next choice; None: all of them. Reading and telling need no score.
         self.stale: set[int] | None = None
@@ -118,7 +146,7 @@ class State:
         self.intervals: dict[int, Any] = {}  # a cache for display, not part of the state
         self.due: int | None = None  # the arm whose retirement must be the next event
         # for each pull, by id − 1
-        self.pull_arm = array("q")
+        self.pull_arm = array("q")  # −1: what its reward depends on has changed since
         self.pull_tag = array("I")  # 32 bits of the digest of the event that issued it; not part of the compared state
         self.pull_number = array("q")
         self.pull_state = bytearray()
@@ -203,6 +231,28 @@ class State:
         return self.cases is not None and self.board.seen[arm] == self.cases.count
 
     @property
+    def last_pull(self) -> int:
+        """The id of the last pull that was issued, in any revision."""
+        return len(self.pull_arm)
+
+    def arm_of(self, pull: int) -> int | None:
+        """The arm of a pull that was issued; None: its history has ended."""
+        arm = self.pull_arm[pull - 1]
+        return None if arm < 0 else arm
+
+    def history(self, arm: int) -> History:
+        """The history of an arm."""
+        return self.histories.get(arm) or new_history(self.spec, self.stakes, arm, self.revision)
+
+    def stakes_of(self, arm: int) -> Stakes:
+        """The stakes of an arm."""
+        return self.arm_stakes.get(arm, self.stakes)
+
+    def charged_before(self, arm: int) -> int:
+        """With cases: how many are charged to the arm without being pulled."""
+        return self.lacking + len(self.cases.failed_before.get(arm, ())) if self.cases else 0
+
+    @property
     def lacking(self) -> int:
         """How many cases the baseline has no reward for: they are charged to every arm."""
         return len(self.cases.lacking) if self.cases else 0
@@ -273,9 +323,9 @@ class State:
 
     def state_of(self, pull: object) -> int:
         """PENDING, TOLD, DROPPED, LATE or OUTSIDE."""
-        if type(pull) is int and 0 < pull <= self.issued:
+        if type(pull) is int and 0 < pull <= self.last_pull:
             return self.pull_state[pull - 1]
-        there = f"pulls 1 to {self.issued}" if self.issued else "no pull yet"
+        there = f"pulls 1 to {self.last_pull}" if self.last_pull else "no pull yet"
         remedy = "give the number of a pull that was asked"
         raise UnknownPull("pull", pull, f"this study has issued {there}", remedy)
 

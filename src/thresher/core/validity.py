@@ -1,13 +1,12 @@
 """Which event may follow which. Nothing here changes any state."""
 
 from ..errors import AlreadyTold, InvalidInput
-from . import checks, parameters, spec
+from . import checks, spec
 from .board import SHUT
 from .cases import Cases
 from .events import (
     CAUSES,
     DROPPED,
-    IGNORED,
     LATE,
     OUTSIDE,
     PENDING,
@@ -36,7 +35,7 @@ def check_event_order(study: State, event: Event) -> None:
         study.cases
         and study.pending
         and study.issued == study.imported
-        and (event.kind not in ("told", "repeated") or event.pull != study.issued)
+        and (event.kind not in ("told", "repeated") or event.pull != study.last_pull)
     ):
         raise InvalidInput("event", event.kind, "the reward of the imported case must come first")
     if event.kind not in RULES:
@@ -44,8 +43,8 @@ def check_event_order(study: State, event: Event) -> None:
 
 
 def _asked(study: State, event: Event) -> None:
-    if event.pull != study.issued + 1:
-        raise InvalidInput("pull", event.pull, f"the next pull is {study.issued + 1}")
+    if event.pull != study.last_pull + 1:
+        raise InvalidInput("pull", event.pull, f"the next pull is {study.last_pull + 1}")
     arm = event.arm
     if arm is None or not 0 <= arm < len(study.asked):
         arm = _arm_of(study, event)
@@ -104,8 +103,11 @@ def _case(cases: Cases, text: str | None) -> int:
 
 def _told(study: State, event: Event) -> None:
     spec, pull, reward = study.spec, event.pull, event.reward
-    state = study.pull_state[pull - 1] if type(pull) is int and 0 < pull <= study.issued else study.state_of(pull)
+    state = study.pull_state[pull - 1] if type(pull) is int and 0 < pull <= study.last_pull else study.state_of(pull)
     bounds = spec.bounds
+    if type(pull) is int and 0 < pull <= study.last_pull and study.pull_arm[pull - 1] < 0:
+        _check_ended(event, state)
+        return
     if type(reward) is not float or bounds is None or not bounds[0] <= reward <= bounds[1]:
         spec.reward(reward)  # raises if it is no reward
     if spec.pairs:
@@ -123,12 +125,21 @@ def _told(study: State, event: Event) -> None:
         raise InvalidInput("late", event.late, "marks rewards of dropped pulls, and only those")
 
 
+def _check_ended(event: Event, state: int) -> None:
+    """The reward of a pull whose history has ended: any number, once."""
+    checks.checked_number("reward", event.reward)
+    if state != DROPPED:
+        raise AlreadyTold(f"pull {event.pull}, reward", event.reward, "it was told before", "a pull has one reward")
+    if not event.late or event_remarks(event) is None:
+        raise InvalidInput("event", event.kind, "of a history that has ended is late, with a note and a cost at most")
+
+
 def _repeated(study: State, event: Event) -> None:
     study.state_of(event.pull)
     at: int = event.pull - 1  # type: ignore[operator]  # checked by state_of
     if study.pull_origin[at] & REPEATABLE:
         raise InvalidInput("pull", event.pull, "is known to be repeated")
-    if event.arm != study.pull_arm[at] or event[4:9] != (None,) * 5:
+    if event.arm != study.arm_of(at + 1) or event[4:9] != (None,) * 5:
         raise InvalidInput("event", event.kind, "has a pull and its arm, and nothing else")
 
 
@@ -168,19 +179,14 @@ def _weighed(study: State, event: Event) -> None:
         raise InvalidInput("event", event.kind, "an imported pull is still pending")
 
 
-def _accepted(study: State, event: Event) -> None:
-    if parameters.check_evaluator_parameter(event.reason) in study.evaluators:
-        raise InvalidInput("evaluator", event.reason, "is accepted already")
-
-
-def _file(study: State, event: Event) -> None:
-    digest, _, name = (event.reason or "").partition(" ")
-    if not digest or not name or digest in study.files.get(name, ()):
-        raise InvalidInput("file", event.reason, "must be a digest and a name, and not recorded yet")
-    if event.cause not in (None, "vouched"):
-        raise InvalidInput("cause", event.cause, "must be vouched or absent")
-    if event.cause is None and digest != IGNORED and (name in study.files or study.issued > study.imported):
-        raise InvalidInput("file", name, "has changed since rewards were measured", "start over")
+def _revised(study: State, event: Event) -> None:
+    if event.cause not in (None, "fresh", "vouched"):
+        raise InvalidInput("cause", event.cause, "must be fresh, vouched or absent")
+    if study.unweighed:
+        raise InvalidInput("event", event.kind, "the imported results must be weighed first")
+    revised = spec.spec_from_json(event.spec)
+    if revised.seed in {study.spec.seed, *(past.spec.seed for past in study.lineage.pasts if study.lineage)}:
+        raise InvalidInput("seed", revised.seed, "an earlier revision has the same", "draw a new one")
 
 
 def _restored(study: State, event: Event) -> None:
@@ -214,6 +220,5 @@ RULES = {
     "restored": _restored,
     "extended": _extended,
     "weighed": _weighed,
-    "accepted": _accepted,
-    "file": _file,
+    "revised": _revised,
 }

@@ -5,15 +5,14 @@ Asking, telling and dropping, results that are known already, and the keys by wh
 
 import contextlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..core import checks
+from ..core import checks, revisions
 from ..core.board import SHUT
 from ..core.events import (
     DROPPED,
     FAILED,
-    IGNORED,
     LATE,
     ONCE,
     OUTSIDE,
@@ -36,6 +35,7 @@ from .store import Store
 
 LOST = "its agent did not renew its lease"  # the reason of a drop
 NO_REMARKS = Remarks()
+SEED_BYTES = 6  # of a seed that a study draws: no two have the same, and every reader of JSON can hold it
 MARK = "again:"  # keys that callers chose; the others were made up by a journal
 
 
@@ -70,8 +70,8 @@ def ask(draft: Draft, n: int, host: Host, lease: float | None = None) -> list[Pu
         return _ask_for(draft, n, ledger.spec.arm(host.arm), host.cases)
     pulls: list[Pull] = []
     while len(pulls) < n and (arm := ledger.choose()) is not None:
-        draft.write("asked", pull=ledger.issued + 1, arm=arm)
-        pulls.append(pull_of(ledger, ledger.issued))
+        draft.write("asked", pull=ledger.last_pull + 1, arm=arm)
+        pulls.append(pull_of(ledger, ledger.last_pull))
     return pulls
 
 
@@ -86,8 +86,8 @@ def _ask_for(draft: Draft, n: int, arm: int, cases: Sequence[int] | None) -> lis
             break
         if case is None or (ledger.cases and ledger.cases.is_free(arm, case)):
             reason = None if case is None else str(case)
-            draft.write("asked", pull=ledger.issued + 1, arm=arm, cause="chosen", reason=reason)
-            pulls.append(pull_of(ledger, ledger.issued))
+            draft.write("asked", pull=ledger.last_pull + 1, arm=arm, cause="chosen", reason=reason)
+            pulls.append(pull_of(ledger, ledger.last_pull))
     return pulls
 
 
@@ -129,6 +129,9 @@ def tell(
     ledger = draft.ledger
     pull = pull_id_in(ledger, which, "write tell(pull, reward)")
     state, remarks = ledger.pull_state[pull - 1], NO_REMARKS if note is None and cost is None else _remarks(note, cost)
+    if ledger.pull_arm[pull - 1] < 0:
+        _tell_ended(draft, pull, reward, remarks)
+        return None
     try:
         check = ledger.spec.reward
         values = tuple(map(check, both_rewards(reward))) if ledger.spec.pairs else (check(reward),)
@@ -151,6 +154,22 @@ def tell(
     return None
 
 
+def _tell_ended(draft: Draft, pull: int, reward: object, remarks: Remarks) -> None:
+    """Record the reward of a pull whose history has ended: it counts nowhere now."""
+    values = both_rewards(reward) if isinstance(reward, tuple | list) else (reward,)
+    numbers = [checks.checked_number("reward", bool_as_number(value)) for value in values]
+    state = draft.ledger.pull_state[pull - 1]
+    if state != DROPPED and draft.ledger.pull_reward[pull - 1] == numbers[0]:
+        return
+    remarks = remarks._replace(baseline=numbers[1]) if len(numbers) > 1 else remarks
+    draft.write("told", pull=pull, reward=numbers[0], late=state == DROPPED or None, reason=remarks.text())
+
+
+def bool_as_number(value: object) -> object:
+    """A bool as the number that it counts as."""
+    return float(value) if isinstance(value, bool) else value
+
+
 def tell_all(draft: Draft, rewards: Iterable[Telling]) -> dict[int, OutsideBounds]:
     """Record the rewards of several pulls; return the errors of those outside the bounds, by pull.
 
@@ -167,7 +186,7 @@ def tell_all(draft: Draft, rewards: Iterable[Telling]) -> dict[int, OutsideBound
 
 def _retire_for_bounds(draft: Draft, pull: int, reward: object, remarks: Remarks) -> OutsideBounds | None:
     """Retire the arm, the baseline of a pair, or both, whose reward lies outside the bounds; return the first error."""
-    ledger, arm = draft.ledger, _arm(draft.ledger, pull)
+    ledger, arm = draft.ledger, draft.ledger.pull_arm[pull - 1]
     first: OutsideBounds | None = None
     arms: list[str] = []
     both = zip((arm, ledger.base), both_rewards(reward), strict=True) if ledger.spec.pairs else ((arm, reward),)
@@ -230,7 +249,7 @@ def drop(draft: Draft, which: Pull | int | str, cause: Cause, reason: str) -> No
     if state != PENDING:
         rule = f"was told {ledger.pull_reward[pull - 1]!r} before"
         raise AlreadyTold("pull", pull, rule, "nothing is left to drop")
-    arm = _arm(ledger, pull)
+    arm = ledger.pull_arm[pull - 1]
     if cause == "failed" and isinstance(failure, float):
         draft.write("told", pull=pull, arm=arm, reward=failure, cause="failed", reason=reason)
         return
@@ -265,19 +284,20 @@ def restore(draft: Draft, arm: str) -> None:
         draft.write("restored", arm=number)
 
 
-def accept_evaluator(draft: Draft, evaluator: str) -> None:
-    """Record that this evaluator measures the same thing as the earlier ones."""
-    if evaluator not in draft.ledger.evaluators:
-        draft.write("accepted", reason=evaluator)
+def revise(draft: Draft, spec: Spec, taking: revisions.Taking = None) -> revisions.Changes | None:
+    """Make the next revision, and say what changed; None, and nothing is written, if nothing did.
 
-
-def record_files(draft: Draft, digests: Mapping[str, str]) -> None:
-    """Record the files with which rewards are measured. Once the study has begun, somebody vouches for the new ones."""
-    begun = bool(draft.ledger.files) or draft.ledger.issued > draft.ledger.imported
-    for name, digest in digests.items():
-        if digest not in draft.ledger.files.get(name, ()):
-            cause: EventCause | None = "vouched" if begun and digest != IGNORED else None
-            draft.write("file", reason=f"{digest} {name}", cause=cause)
+    Its seed is drawn here: whoever decided what to change cannot have known it.
+    """
+    ledger = draft.ledger
+    spec = revisions.in_order(ledger.spec, spec)
+    changes = revisions.changes_of(ledger, spec, taking)
+    if not changes.any and taking != "fresh":
+        return None
+    if ledger.unweighed:
+        draft.write("weighed", reason=os.urandom(8).hex())
+    draft.write("revised", spec=spec.seeded(int.from_bytes(os.urandom(SEED_BYTES))).to_json(), cause=taking)
+    return changes
 
 
 def _prove_wrong(draft: Draft, pull: int, arm: int, error: OutsideBounds, remarks: Remarks) -> None:
@@ -289,8 +309,8 @@ def _prove_wrong(draft: Draft, pull: int, arm: int, error: OutsideBounds, remark
         draft.write("retired", arm=arm, pull=pull, reward=reward, cause="bounds", reason=reason + _in_words(remarks))
 
 
-def _arm(ledger: State, pull: int) -> int:
-    return ledger.pull_arm[pull - 1]
+def _arm(ledger: State, pull: int) -> int | None:
+    return ledger.arm_of(pull)
 
 
 # -- results that are known already, from elsewhere: as a caller gives them, checked, and written
@@ -339,8 +359,8 @@ def add_results(draft: Draft, results: Sequence[Checked]) -> None:
             continue  # it uses up no case
         late = late and case is None  # a case's reward is the same whenever it came
         reason = None if case is None else str(case)
-        draft.write("asked", pull=ledger.issued + 1, arm=arm, cause="imported", reason=reason)
-        pull = ledger.issued
+        draft.write("asked", pull=ledger.last_pull + 1, arm=arm, cause="imported", reason=reason)
+        pull = ledger.last_pull
         if origin & REPEATABLE:
             mark_repeated(draft, pull)
         if value is None or late:

@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from itertools import chain
-from typing import TypeVar, TypeVarTuple
+from typing import Any, TypeVar, TypeVarTuple
 
 from ..core import ledger as ledgers
 from ..core import validity
 from ..core.events import NO_EVENT, Event, EventCause, Kind, event_time_text
+from ..core.spec import Spec
 from ..core.state import State
 from ..errors import (
     CannotGoOn,
@@ -71,13 +72,14 @@ class Draft:
         cause: EventCause | None = None,
         late: bool | None = None,
         budget: int | None = None,
+        spec: dict[str, Any] | None = None,
     ) -> None:
         """Fold in one more event. An invalid event changes nothing."""
         last = self.ledger.last
         if reason is not None and (kind != "told" or cause == "failed"):  # else it is the baseline's reward
             reason = storable_journal_reason(masked(reason))
         now, seq = time.time(), last.seq + 1
-        fields = (seq, kind, pull, arm, reward, reason, cause, late, budget, None, self.key, now, self.agent)
+        fields = (seq, kind, pull, arm, reward, reason, cause, late, budget, spec, self.key, now, self.agent)
         try:
             event = _tuple(Event, (*fields, store_chain_digest(last.digest, (*fields, None))))  # type: ignore[arg-type]  # it has one
         except ValueError:  # such as a number that is too large: the validity check has a better message
@@ -110,6 +112,12 @@ class Journal:
         self._lock = threading.RLock()
         self._deciding = False  # while a plan runs, which may call a user's score
         self.told = 0  # rewards that this process wrote, without those that it imported
+
+    @property
+    def spec(self) -> Spec:
+        """The specification as it was when the log was last read."""
+        ledger = self._ledger
+        return self.peek(lambda newest: newest.spec) if ledger is None else ledger.spec
 
     def pages(self, after: int = 0) -> Iterator[Sequence[Event]]:
         """The log, or what came after that number, a page at a time."""

@@ -1,0 +1,316 @@
+"""Revisions: what a study takes over when its arms, cases, files or question change.
+
+A result holds as long as nothing changes that it depends on: what measures all rewards, the parameters and files of its
+arm, and those of its case. The bar, the tolerance, the confidence, the budget, the policy and the other arms are not
+among these. An arm's *history*, all its pulls in the order of issue, goes on if nothing changed at all that it depends
+on, which with cases includes the list of cases and the baseline. Otherwise a new history begins without any evidence:
+with cases, its results that still hold are known before its order of cases is drawn; without, it takes nothing over.
+
+Reusing results invites selection. docs/explanation/revisions.md says which rules prevent it and what is promised.
+"""
+
+import hashlib
+import json
+from array import array
+from collections.abc import Iterable, Mapping
+from copy import copy
+from typing import Any, Literal, NamedTuple
+
+from .events import LATE, TOLD
+from .spec import Spec, question_differences
+from .state import State
+
+Taking = Literal["fresh", "vouched"] | None  # what a revision takes over, where that is not the usual
+
+
+class Depends(NamedTuple):
+    """The files on which results depend, each with a digest of its content."""
+
+    files: Mapping[str, str]  # of all results: the code that measures them
+    arms: Mapping[str, Mapping[str, str]]  # of an arm's, by its name
+    cases: Mapping[str, Mapping[str, str]]  # of a case's, by its name
+
+
+def depends_of(spec: Spec) -> Depends:
+    """The files on which a specification's results depend."""
+    data = spec.depends or {}
+    return Depends(*(data.get(name, {}) for name in Depends._fields))
+
+
+def common_key(spec: Spec) -> str:
+    """What all results depend on."""
+    return json.dumps([spec.evaluator, dict(depends_of(spec).files)], sort_keys=True)
+
+
+def arm_keys(spec: Spec) -> list[str]:
+    """What the results of each arm depend on besides; of pairs, that includes the baseline."""
+    files = depends_of(spec).arms
+    keys = [_key(name, spec.params and spec.params[arm], files.get(name)) for arm, name in enumerate(spec.arms)]
+    return [f"{key} {keys[spec.base]}" for key in keys] if spec.pairs else keys
+
+
+def case_keys(spec: Spec) -> list[str]:
+    """What the results of each case depend on besides."""
+    files, names = depends_of(spec).cases, map(spec.case_name, range(spec.case_count))
+    return [
+        _key(name, spec.case_params and spec.case_params[case], files.get(str(name))) for case, name in enumerate(names)
+    ]
+
+
+def _key(name: object, params: Any, files: Mapping[str, str] | None) -> str:
+    if not params and not files:
+        return json.dumps(name)
+    return json.dumps([name, dict(params or {}), dict(files or {})], sort_keys=True)
+
+
+def counting_key(spec: Spec) -> str:
+    """What a reward counts as: evidence about one count is none about another."""
+    limit = spec.stated_bar if spec.share is not None else None
+    fields = (spec.bounds, spec.clip, spec.share, spec.ratio, spec.lower_is_better, limit, spec.failure)
+    return json.dumps([*fields, spec.baseline, spec.pairs, spec.confidence is not None])
+
+
+# -- what led to a revision ------------------------------------------------------------------------------------------
+
+
+class Past(NamedTuple):
+    """An earlier revision: what it asked, and of which arm and case each of its pulls was."""
+
+    spec: Spec
+    first: int  # how many pulls had been issued before it
+    common: int  # revisions with the same number have the same common dependencies, or somebody vouched for that
+    arms: "array[int]"  # of each of its pulls
+    cases: "array[int]"  # ... or empty
+    failed: Mapping[int, set[int]]  # by arm: cases that had failed for good
+    told: int  # rewards at its end
+
+
+class Ended(NamedTuple):
+    """A history that does not go on at present; it does if what it depends on comes back."""
+
+    state: State  # as it was at the end
+    arm: int  # its arm there
+    pulls: "frozenset[int]"
+
+
+class Lineage:
+    """What led to a study's present revision."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.pasts: list[Past] = []
+        self.first = 0  # how many pulls had been issued before the present revision
+        self.common = 0  # its number of what all results depend on
+        self.commons = {common_key(spec): 0}  # the numbers, since the last revision that took nothing over
+        self.taking: Taking = None
+        self.held = 0  # results that the present revision took over
+        self.vouched: list[int] = []  # revisions before which somebody vouched for a change
+        self.ended: dict[str, Ended] = {}
+        self.begun = [spec.contenders]  # of each revision: the histories that began in it, but for those without reward
+        self.arms = [spec.contenders]  # ... and how many arms were asked about
+        self.moved = False  # whether the bar was moved after rewards were seen
+        self.confidence = spec.confidence  # the lowest that was asked for
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Lineage) and self.begun == other.begun and self.ended.keys() == other.ended.keys()
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    @property
+    def risk(self) -> float | None:
+        """At most with this probability, any answer of any revision is wrong; None: nothing is certified."""
+        if self.confidence is None:
+            return None
+        shares = sum(begun / arms for begun, arms in zip(self.begun, self.arms, strict=True))
+        return (1.0 - self.confidence) * shares * (2.0 if self.moved else 1.0)
+
+    def number_of(self, spec: Spec, taking: Taking) -> int:
+        """The number of what all results of a specification depend on, and keep it."""
+        key, largest = common_key(spec), max(self.commons.values(), default=0)
+        if taking == "fresh":
+            self.commons = {key: max(largest, self.common) + 1}
+        elif taking == "vouched":
+            self.commons[key] = self.common
+        return self.commons.setdefault(key, max(largest, self.common) + 1)
+
+
+class Source(NamedTuple):
+    """Where an arm of a new revision comes from."""
+
+    ended: Ended | None  # its history goes on; None: a new one begins
+    known: Mapping[int, int]  # with cases: those whose results hold, and the pull of each
+    failed: set[int]  # cases that failed for good and still count as failed
+
+
+def history_keys(spec: Spec, common: int) -> list[str]:
+    """What each arm's history depends on. With cases, that is also their list and the baseline."""
+    keys = arm_keys(spec)
+    rest: list[object] = [common, counting_key(spec)]
+    if spec.cases is not None:
+        rest += [case_keys(spec), keys[spec.base] if spec.base >= 0 else None]
+    digest = hashlib.sha256(json.dumps(rest).encode()).hexdigest()
+    return [f"{digest} {key}" for key in keys]
+
+
+def arm_sources(state: State, spec: Spec, taking: Taking) -> list[Source]:
+    """Where the arms of a revision come from. This changes nothing but the lineage's numbers."""
+    lineage = state.lineage
+    here = dict(zip(history_keys(state.spec, lineage.common), range(len(state.spec.arms)), strict=True))
+    common = lineage.number_of(spec, taking)
+    results, failures = _results(state, common) if spec.cases is not None else ({}, set())
+    cases, arms = case_keys(spec) if results or failures else [], arm_keys(spec)
+    sources = []
+    for key, arm in zip(history_keys(spec, common), arms, strict=True):
+        known = {case: pull for case, name in enumerate(cases) if (pull := results.get((arm, name))) is not None}
+        failed = {case for case, name in enumerate(cases) if (arm, name) in failures and case not in known}
+        ended = lineage.ended.get(key)
+        if key in here:
+            ended = Ended(state, here[key], frozenset())
+        elif ended is not None and not ended.pulls.issuperset(known.values()):
+            ended = None  # other histories have results of the same cases
+        sources.append(Source(ended, known, failed))
+    return sources
+
+
+def _results(state: State, common: int) -> tuple[dict[tuple[str, str], int], set[tuple[str, str]]]:
+    """The first result of each arm and case by what it depends on, and those that failed for good."""
+    results: dict[tuple[str, str], int] = {}
+    failures: set[tuple[str, str]] = set()
+    for past in [*state.lineage.pasts, present(state)]:
+        if past.common != common or past.spec.cases is None:
+            continue
+        arms, cases = arm_keys(past.spec), case_keys(past.spec)
+        failures.update((arms[arm], cases[case]) for arm, failed in past.failed.items() for case in failed)
+        for pull, (arm, case) in enumerate(zip(past.arms, past.cases, strict=True), past.first + 1):
+            if has_result(state, pull):
+                results.setdefault((arms[arm], cases[case]), pull)
+    return results, failures
+
+
+def has_result(state: State, pull: int) -> bool:
+    """Whether a pull has a reward that its revision counted."""
+    is_told = state.pull_state[pull - 1] in (TOLD, LATE) and pull not in state.strays
+    return is_told and not (state.cases and pull in state.cases.spare)
+
+
+def present(state: State) -> Past:
+    """The present revision, as a past one."""
+    first, cases = state.lineage.first, state.cases
+    failed = {arm: given_up for arm in range(len(state.spec.arms)) if cases and (given_up := cases.given_up(arm))}
+    places = cases.pull_case[first:] if cases else array("q")
+    return Past(state.spec, first, state.lineage.common, state.pull_arm[first:], places, failed, state.told)
+
+
+def end_histories(state: State, new: State, sources: list[Source], taking: Taking) -> None:
+    """Note in the lineage what ends with a revision, and what begins."""
+    lineage, spec = state.lineage, new.spec
+    going = {source.ended.arm for source in sources if source.ended and source.ended.state is state}
+    keys = history_keys(state.spec, lineage.common)
+    ends = {arm: set[int]() for arm in range(len(state.spec.arms)) if arm not in going}
+    for pull, arm in enumerate(state.pull_arm, start=1):
+        if arm in ends:
+            ends[arm].add(pull)
+    for arm, pulls in ends.items():
+        if any(has_result(state, pull) for pull in pulls):
+            lineage.ended[keys[arm]] = Ended(state, arm, frozenset(pulls))
+        elif arm != state.base:  # nothing was ever certified about it
+            lineage.begun[state.history(arm).revision - 1] -= 1
+    lineage.pasts.append(present(state))
+    lineage.first, lineage.taking = state.last_pull, taking
+    lineage.common = lineage.number_of(spec, None)
+    if taking == "vouched":
+        lineage.vouched.append(new.revision)
+    for source in sources:
+        if source.ended is not None and source.ended.state is not state:
+            lineage.ended = {key: ended for key, ended in lineage.ended.items() if ended is not source.ended}
+    begun = sum(source.ended is None for arm, source in enumerate(sources) if arm != new.base)
+    lineage.begun.append(begun)
+    lineage.arms.append(spec.contenders)
+    is_same = counting_key(state.spec) == counting_key(spec)
+    lineage.moved = lineage.moved or (is_same and state.told > 0 and state.spec.bar != spec.bar)
+    if spec.confidence is not None:
+        lineage.confidence = min(spec.confidence, lineage.confidence or 1.0)
+
+
+# -- what changed, for people ------------------------------------------------------------------------------------------
+
+
+class Changes(NamedTuple):
+    """How two specifications differ; names are those of arms, cases and files."""
+
+    arms_new: tuple[str, ...] = ()
+    arms_gone: tuple[str, ...] = ()
+    arms_changed: tuple[str, ...] = ()  # by their parameters
+    cases_new: tuple[str, ...] = ()
+    cases_gone: tuple[str, ...] = ()
+    cases_changed: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()  # of single arms or cases, whose content changed
+    common: tuple[str, ...] = ()  # files on which all results depend
+    evaluator: bool = False  # the command, or another text that identifies what measures the rewards
+    question: tuple[str, ...] = ()  # other differences, in words
+    results: int = 0  # that there were
+    held: int = 0  # ... and how many of them still hold
+
+    @property
+    def any(self) -> bool:
+        """Whether anything changed."""
+        return any(self[:10])
+
+
+def in_order(before: Spec, spec: Spec) -> Spec:
+    """The specification with its cases in the order of an earlier one, and new cases last: the order means nothing."""
+    if not isinstance(before.cases, tuple) or not isinstance(spec.cases, tuple):
+        return spec
+    index = before.case_index
+    order = sorted(range(spec.case_count), key=lambda case: index.get(spec.cases[case], len(index)))  # type: ignore[index]
+    return spec.with_cases(order)
+
+
+def spec_changes(before: Spec, after: Spec) -> Changes:
+    """How two specifications differ."""
+    mine, other = depends_of(before), depends_of(after)
+    arms = _named_changes(_entries(before.arms, before.params), _entries(after.arms, after.params))
+    names = [tuple(map(str, map(spec.case_name, range(spec.case_count)))) for spec in (before, after)]
+    cases = _named_changes(_entries(names[0], before.case_params), _entries(names[1], after.case_params))
+    kept = {*before.arms} & {*after.arms}, {*names[0]} & {*names[1]}
+    files: dict[str, None] = {}
+    for group, other_group, names_kept in zip(mine[1:], other[1:], kept, strict=True):
+        for name in group.keys() | other_group.keys():
+            if name in names_kept:
+                files |= dict.fromkeys(_changed_files(group.get(name, {}), other_group.get(name, {})))
+    common = _changed_files(mine.files, other.files)
+    is_other = before.evaluator != after.evaluator
+    question = tuple(question_differences(before, after))
+    return Changes(*arms, *cases, tuple(sorted(files)), common, is_other, question)
+
+
+def _entries(names: Iterable[str], params: Any) -> dict[str, Any]:
+    return {name: dict(params[at]) if params else {} for at, name in enumerate(names)}
+
+
+def _named_changes(
+    mine: Mapping[str, Any], other: Mapping[str, Any]
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """The names that are new, those that are gone, and those with other parameters."""
+    new = tuple(name for name in other if name not in mine)
+    gone = tuple(name for name in mine if name not in other)
+    return new, gone, tuple(name for name in other if name in mine and mine[name] != other[name])
+
+
+def _changed_files(mine: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(sorted(name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name)))
+
+
+def changes_of(state: State, spec: Spec, taking: Taking = None) -> Changes:
+    """How a specification differs from the study's, and how many of its results hold."""
+    trial = copy(state)
+    trial.lineage = copy(state.lineage or Lineage(state.spec))
+    trial.lineage.commons = dict(trial.lineage.commons)
+    sources = arm_sources(trial, spec, taking)
+    going = {source.ended.arm for source in sources if source.ended and source.ended.state is trial}
+    held = sum(arm in going and has_result(state, pull) for pull, arm in enumerate(state.pull_arm, start=1))
+    for source in sources:
+        if source.ended is None:
+            held += len(source.known)
+        elif source.ended.state is not trial:
+            held += sum(has_result(state, pull) for pull in source.ended.pulls)
+    return spec_changes(state.spec, spec)._replace(results=state.told, held=held)
