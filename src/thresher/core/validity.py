@@ -185,7 +185,8 @@ def _revised(study: State, event: Event) -> None:
     if study.unweighed:
         raise InvalidInput("event", event.kind, "the imported results must be weighed first")
     revised = spec.spec_from_json(event.spec)
-    if revised.seed in {study.spec.seed, *(past.spec.seed for past in study.lineage.pasts if study.lineage)}:
+    earlier = study.lineage.pasts if study.lineage else ()
+    if revised.seed in {study.spec.seed, *(past.spec.seed for past in earlier)}:
         raise InvalidInput("seed", revised.seed, "an earlier revision has the same", "draw a new one")
 
 
