@@ -154,7 +154,7 @@ def open_study(name: str, *, storage: Storage = None, lease: float = LEASE, scor
 
 
 def check_joinable(study: Study, wanted: Spec) -> list[str]:
-    """How the study differs from what is asked for, in words; nothing if it can be joined, its budget extended."""
+    """How the study differs from what is asked for, in words."""
 
     def read(ledger: State) -> list[str]:
         changed = changes_of(ledger, wanted)
@@ -164,7 +164,7 @@ def check_joinable(study: Study, wanted: Spec) -> list[str]:
             unlike.append(f"evaluator is {before}, not {shown(wanted.evaluator)}")
         if wanted.depends is not None:
             unlike += [f"{name} has changed" for name in (*changed.common, *changed.files)]
-        if not grows_budget(ledger, wanted) and wanted.budget not in (ledger.budget, ledger.spec.budget):
+        if wanted.budget not in (ledger.budget, ledger.spec.budget):
             here, there = ("none" if number is None else number for number in (ledger.budget, wanted.budget))
             unlike.append(f"budget is {here}, not {there}")
         return unlike
@@ -188,7 +188,6 @@ def _join(study: Study, wanted: Spec) -> Study:
     if unlike := check_joinable(study, wanted):
         rule = f"exists with another specification: {'; '.join(unlike)}"
         raise StudyExists("study", study.name, rule, "use another name, or if_exists='revise'")
-    extend_for(study, wanted)
     return study
 
 
