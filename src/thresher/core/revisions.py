@@ -279,7 +279,7 @@ def spec_changes(before: Spec, after: Spec) -> Changes:
                 files |= dict.fromkeys(_changed_files(group.get(name, {}), other_group.get(name, {})))
     common = _changed_files(mine.files, other.files)
     is_other = before.evaluator != after.evaluator
-    question = tuple(question_differences(before, after))
+    question = tuple(question_differences(after, before))  # what it is now, not what it was
     return Changes(*arms, *cases, tuple(sorted(files)), common, is_other, question)
 
 

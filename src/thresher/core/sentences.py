@@ -9,6 +9,7 @@ from ..text.phrasing import listed_phrase, plural
 from ..text.quantities import PERCENT, amount_text, duration_text, edges_text, number_text, percent_text, points_text
 from .parameters import BARS
 from .question import HALF
+from .revisions import Changes
 from .rows import Row
 from .spec import Spec
 
@@ -394,3 +395,60 @@ def time_in_sentence(moment: str | None) -> str:
     '2026-11-17 02:41:12 UTC'
     """
     return "an unknown time" if moment is None else f"{moment.replace('T', ' ').removesuffix('Z')} UTC"
+
+
+# -- what a revision changes -------------------------------------------------------------------------------------------
+
+MOST_CHANGED = 2  # names of one kind in a sentence about changes; of more, only how many
+
+
+def changes_sentence(changes: Changes) -> str:
+    """What a revision changes, and how many results hold.
+
+    >>> changes = Changes(arms_new=("cot",), files=("terse.txt",), cases_changed=("q17",), results=1649, held=1490)
+    >>> changes_sentence(changes)
+    'arm cot is new, terse.txt changed, case q17 changed · 1,490 of 1,649 results hold'
+    >>> changes_sentence(Changes(common=("ask.py",), results=1649))
+    'ask.py changed · nothing holds'
+    >>> changes_sentence(Changes(arms_gone=("a", "b", "c")))
+    '3 arms are gone'
+    """
+    groups = [
+        ("arm", changes.arms_new, " is new", " are new"),
+        ("arm", changes.arms_gone, " is gone", " are gone"),
+        ("arm", changes.arms_changed, " changed", " changed"),
+        ("", (*changes.common, *changes.files), " changed", " changed"),
+        ("case", changes.cases_new, " is new", " are new"),
+        ("case", changes.cases_gone, " is gone", " are gone"),
+        ("case", changes.cases_changed, " changed", " changed"),
+    ]
+    parts = [_changed(noun, names, one, many) for noun, names, one, many in groups if names]
+    parts += ["the command changed"] if changes.evaluator else []
+    for difference in changes.question:  # it begins with the name of a field
+        name, verb, rest = difference.partition(" is ")
+        parts.append(f"{name.replace('_', ' ')}{verb}{rest}")
+    sentence = ", ".join(parts) or "nothing changed"
+    holds = results_hold_phrase(changes)
+    return f"{sentence} · {holds}" if holds else sentence
+
+
+def results_hold_phrase(changes: Changes) -> str:
+    """How many results a revision takes over.
+
+    >>> results_hold_phrase(Changes(results=3, held=3)), results_hold_phrase(Changes())
+    ('all 3 results hold', '')
+    """
+    if not changes.results or not changes.held:
+        return "nothing holds" if changes.results else ""
+    results = plural(changes.results, "result")
+    if changes.held >= changes.results:
+        return f"the {results} holds" if changes.results == 1 else f"all {results} hold"
+    return f"{changes.held:,} of {results} hold"
+
+
+def _changed(noun: str, names: Sequence[str], one: str, many: str) -> str:
+    if len(names) > MOST_CHANGED:
+        return plural(len(names), noun or "file") + many
+    shown_names = " and ".join(map(quoted_in_sentence, names))
+    plural_noun = f"{noun}{'s' if len(names) > 1 else ''} " if noun else ""
+    return f"{plural_noun}{shown_names}{one if len(names) == 1 else many}"
