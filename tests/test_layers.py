@@ -17,12 +17,13 @@ ROOMS = {
     "core": GROUND,
     "log": GROUND | {"core"},
     "study": GROUND | {"core", "log"},
-    "create": GROUND | {"core", "log", "study"},
+    "depends": GROUND | {"core"},
+    "create": GROUND | {"core", "log", "study", "depends"},
     "run": GROUND | {"core", "log", "study", "create"},
     "web": GROUND | {"core", "log", "study", "create", "run"},
     "lab": GROUND | {"core"},
-    "adapters": GROUND | {"core", "log", "study", "create", "run"},
-    "cli": GROUND | {"core", "log", "study", "create", "run", "web", "lab", "adapters"},
+    "adapters": GROUND | {"core", "log", "study", "depends", "create", "run"},
+    "cli": GROUND | {"core", "log", "study", "depends", "create", "run", "web", "lab", "adapters"},
 }
 HEAVY = {  # each is imported by the one room that needs it
     "numpy": {"lab"},
