@@ -5,14 +5,14 @@ Nothing here reads a clock, a random number or the store. A state folded from th
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, MutableSequence
+from collections.abc import Iterable, MutableSequence
 from copy import copy
 
 from ..errors import InvalidInput
 from . import board, error_rate, evidence, places, revisions, validity
-from .capital import ABOVE, OPEN
+from .capital import ABOVE, OPEN, resolve_capital_label
 from .cases import Cases
-from .columns import blank_docket_columns
+from .columns import blank_docket_columns, blank_ranking_columns, column_of_zeros
 from .events import (
     BLAMED,
     DROPPED,
@@ -269,14 +269,19 @@ def _revised(state: State, event: Event) -> None:
     for arm, source in enumerate(sources):
         if source.ended is not None:
             _go_on(new, arm, source.ended)
+        elif source.translated is not None:
+            _begin_translated(new, arm, before, source.translated)
+        if arm in new.phases:
+            phases = [revisions.translated_phase(phase, spec, source.values) for phase in new.phases[arm]]
+            new.phases[arm] = tuple(phases)
     if new.cases is not None:
         _fix_cases(new, new.cases, sources)
     _count_pulls(new)
+    _forget_labels(new)
     new.weighed = new.weighed and new.imported > 0
     new.deferred = [pull for pull in new.deferred if new.pull_arm[pull - 1] >= 0]
     for arm in range(len(spec.arms)):
-        if sources[arm].ended is not None:
-            _weigh_again(new, arm)
+        _weigh_again(new, arm)
         _shut(new, arm)
     new.rule, new.stale = new.rule_for(new.budget, new.issued), None
     new.lineage.held = new.told
@@ -323,11 +328,10 @@ def _go_on(state: State, arm: int, ended: revisions.Ended) -> None:
     if state.values:
         state.values[arm] = before.values[source]
         state.others[arm : arm + 1] = before.others[source : source + 1]
-    history = before.history(source)
-    history = history._replace(most=max(history.most, state.spec.contenders))
-    state.histories[arm] = history
+    _set_history(state, arm, before.history(source))
+    if source in before.phases:
+        state.phases[arm] = before.phases[source]
     if state.certifies:
-        state.arm_stakes[arm] = later_stakes(state.stakes, history, state.spec.confidence)
         state.docket.last[arm], state.first_pull[arm] = before.docket.last[source], before.first_pull[source]
     for pull, owner in enumerate(before.pull_arm, start=1):
         if owner == source:
@@ -342,6 +346,23 @@ def _go_on(state: State, arm: int, ended: revisions.Ended) -> None:
             state.cases.move_baseline(before.cases)
 
 
+def _set_history(state: State, arm: int, history: places.History) -> None:
+    history = history._replace(most=max(history.most, state.spec.contenders))
+    state.histories[arm] = history
+    if state.certifies:
+        state.arm_stakes[arm] = later_stakes(state.stakes, history, state.spec.confidence)
+
+
+def _begin_translated(state: State, arm: int, before: State, source: int) -> None:
+    """Only the list of cases changed: the evidence so far counts on, and the rest of the cases get a new order."""
+    history = before.history(source)
+    _set_history(state, arm, history._replace(seed=state.spec.seed or 0, arm=arm, arms=len(state.spec.arms)))
+    if source in before.outside:
+        state.outside.add(arm)
+        state.retired[arm] = before.retired[source]
+    state.phases[arm] = (*before.phases.get(source, ()), revisions.phase_of(before, source))
+
+
 def _fix_cases(state: State, cases: Cases, sources: list[revisions.Source]) -> None:
     """The results and failures that new histories begin with. The baseline's come first."""
     rewards: list[tuple[int, int]] = []
@@ -349,7 +370,11 @@ def _fix_cases(state: State, cases: Cases, sources: list[revisions.Source]) -> N
     for arm in sorted(new, key=lambda arm: arm != state.base):
         known, failed = dict(sources[arm].known), sources[arm].failed - cases.lacking
         for case, pull in sources[arm].known.items():
-            if state.spec.is_outside(state.pull_reward[pull - 1]) or state.pull_origin[pull - 1] & FAILED:
+            is_outside = state.spec.is_outside(state.pull_reward[pull - 1])
+            if is_outside:
+                state.outside.add(arm)
+                state.retired[arm] = f"pull {pull} returned {state.pull_reward[pull - 1]!r}, outside the bounds"
+            if is_outside or state.pull_origin[pull - 1] & FAILED:
                 del known[case]
                 failed.add(case)
             else:
@@ -396,6 +421,13 @@ def _count_pulls(state: State) -> None:
     state.cost = total_event_cost(costs) if costs else None
 
 
+def _forget_labels(state: State) -> None:
+    """Counting settled arms while the results that hold came one by one: it looks once, at the end."""
+    state.docket = state.docket._replace(settled=column_of_zeros("q", len(state.docket.settled)))
+    state.ranking = blank_ranking_columns(len(state.spec.arms), state.ranking.level)
+    state.settled = state.settled_above = 0
+
+
 def _weigh_again(state: State, arm: int) -> None:
     """Weigh all evidence of an arm anew, against the bar, the edges and the level of today."""
     if not state.certifies or arm == state.base:
@@ -409,13 +441,16 @@ def _weigh_again(state: State, arm: int) -> None:
     if state.cases is not None:
         state.sheet.least[arm] = state.imported_sum(arm)
         state.sheet.most[arm] = state.imported_sum(arm) + state.charged_before(arm)
-        if evidence.settle_evidence_by_count(docket, state.board, state.sheet, arm, state.ends):
+    for phase in state.phases.get(arm, ()):
+        label = revisions.weigh_phase(phase, state.sheet.cases, _capital(state, arm), state.stakes_of(arm))
+        if label != OPEN and docket.settled[arm] == OPEN:
+            docket.settled[arm] = resolve_capital_label(label, state.board.mean[arm], state.stakes.bar)
             _settle(state, arm)
-            if state.ranking.level:
-                _rank(state, arm, counted=True)
     if last and state.cases is None:
         _weigh_imported(state, arm, last)
     _weigh(state, arm)
+    if state.cases is not None:
+        _settle_by_count(state, arm)
 
 
 _FOLDS: dict[str, Callable[[State, Event], None]] = {
@@ -500,7 +535,6 @@ def _take_place(state: State, cases: Cases, arm: int, event: Event) -> bool:
 def _count_case(state: State, cases: Cases, arm: int, pull: int, counted: float) -> None:
     """A case has one reward: the first that comes, from whichever try."""
     scaled = state.spec.scale(counted)
-    before = state.docket.settled[arm] if state.certifies else OPEN
     if cases.tell(arm, pull):
         board.observe_on_board(state.board, arm, scaled, counted)
         _keep(state, arm, state.pull_reward[pull - 1], state.table.get(cases.pull_case[pull - 1], 0.0))
@@ -511,14 +545,20 @@ def _count_case(state: State, cases: Cases, arm: int, pull: int, counted: float)
         elif state.certifies:
             evidence.tell_evidence(state.docket, arm, cases.entry(arm, pull), scaled)
     if state.certifies:
-        if evidence.settle_evidence_by_count(state.docket, state.board, state.sheet, arm, state.ends):
-            _settle(state, arm)
-            if state.ranking.level:
-                _rank(state, arm, counted=True)
-        else:  # where bets were wrong, the label has changed
-            state.settled_above += (state.docket.settled[arm] == ABOVE) - (before == ABOVE)
+        _settle_by_count(state, arm)
         _weigh(state, arm)
     _shut(state, arm)
+
+
+def _settle_by_count(state: State, arm: int) -> None:
+    """Settle the arm if its missing rewards no longer matter."""
+    before = state.docket.settled[arm]
+    if evidence.settle_evidence_by_count(state.docket, state.board, state.sheet, arm, state.ends):
+        _settle(state, arm)
+        if state.ranking.level:
+            _rank(state, arm, counted=True)
+    else:  # where bets were wrong, the label has changed
+        state.settled_above += (state.docket.settled[arm] == ABOVE) - (before == ABOVE)
 
 
 def _count_against_table(state: State, cases: Cases, arm: int, pull: int) -> None:

@@ -12,11 +12,13 @@ Reusing results invites selection. docs/explanation/revisions.md says which rule
 import hashlib
 import json
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, MutableSequence
 from copy import copy
 from typing import Any, Literal, NamedTuple
 
-from .events import LATE, TOLD
+from .capital import OPEN, Stakes, bet_capital
+from .events import LATE, OUTSIDE, TOLD
+from .evidence import TOLD as TOLD_EVIDENCE
 from .spec import Spec, question_differences
 from .state import State
 
@@ -93,6 +95,19 @@ class Ended(NamedTuple):
     pulls: "frozenset[int]"
 
 
+class Phase(NamedTuple):
+    """Evidence of an arm about an earlier list of cases, in the order of its places."""
+
+    cases: frozenset[str]  # the list, by what results depend on
+    lows: "array[float]"  # the rewards that the capital for above sees
+    highs: "array[float]"  # ... and the one for below
+    places: int  # how many cases had no reward before
+    least: float  # the sum of the others
+    most: float
+    low_shift: float  # what the sum over the old list has beyond that over today's, at most
+    high_shift: float  # ... and at least
+
+
 class Lineage:
     """What led to a study's present revision."""
 
@@ -139,6 +154,8 @@ class Source(NamedTuple):
     ended: Ended | None  # its history goes on; None: a new one begins
     known: Mapping[int, int]  # with cases: those whose results hold, and the pull of each
     failed: set[int]  # cases that failed for good and still count as failed
+    translated: int | None  # the arm before, if only the list of cases changed: its evidence counts on
+    values: Mapping[str, float]  # ... and the rewards of its cases, by what they depend on
 
 
 def history_keys(spec: Spec, common: int) -> list[str]:
@@ -158,6 +175,9 @@ def arm_sources(state: State, spec: Spec, taking: Taking) -> list[Source]:
     common = lineage.number_of(spec, taking)
     results, failures = _results(state, common) if spec.cases is not None else ({}, set())
     cases, arms = case_keys(spec) if results or failures else [], arm_keys(spec)
+    goes_on = common == lineage.common and counting_key(state.spec) == counting_key(spec)
+    translates = goes_on and spec.confidence is not None and spec.base < 0 and bool(cases)
+    before = {name: arm for arm, name in enumerate(arm_keys(state.spec))} if translates else {}
     sources = []
     for key, arm in zip(history_keys(spec, common), arms, strict=True):
         known = {case: pull for case, name in enumerate(cases) if (pull := results.get((arm, name))) is not None}
@@ -167,7 +187,10 @@ def arm_sources(state: State, spec: Spec, taking: Taking) -> list[Source]:
             ended = Ended(state, here[key], frozenset())
         elif ended is not None and not ended.pulls.issuperset(known.values()):
             ended = None  # other histories have results of the same cases
-        sources.append(Source(ended, known, failed))
+        translated = before.get(arm) if ended is None else None
+        has_phases = translated is not None or (ended is not None and ended.arm in ended.state.phases)
+        values = {case: state.pull_reward[pull - 1] for (of, case), pull in results.items() if of == arm}
+        sources.append(Source(ended, known, failed, translated, values if has_phases else {}))
     return sources
 
 
@@ -181,7 +204,7 @@ def _results(state: State, common: int) -> tuple[dict[tuple[str, str], int], set
         arms, cases = arm_keys(past.spec), case_keys(past.spec)
         failures.update((arms[arm], cases[case]) for arm, failed in past.failed.items() for case in failed)
         for pull, (arm, case) in enumerate(zip(past.arms, past.cases, strict=True), past.first + 1):
-            if has_result(state, pull):
+            if has_result(state, pull) or state.pull_state[pull - 1] == OUTSIDE:
                 results.setdefault((arms[arm], cases[case]), pull)
     return results, failures
 
@@ -190,6 +213,57 @@ def has_result(state: State, pull: int) -> bool:
     """Whether a pull has a reward that its revision counted."""
     is_told = state.pull_state[pull - 1] in (TOLD, LATE) and pull not in state.strays
     return is_told and not (state.cases and pull in state.cases.spare)
+
+
+# -- translation: evidence about another list of cases -----------------------------------------------------------------
+
+
+def phase_of(state: State, arm: int) -> Phase:
+    """The evidence of an arm about the present list of cases. A case that has no reward yet counts as the worst."""
+    docket, lows, highs = state.docket, array("d"), array("d")
+    told, pull = 0, state.first_pull[arm]
+    while pull:
+        is_told = docket.outcome[pull] == TOLD_EVIDENCE
+        lows.append(docket.reward[pull] if is_told else 0.0)
+        highs.append(docket.reward[pull] if is_told else 1.0)
+        told = len(lows) if is_told else told
+        pull = docket.following[pull]
+    known = state.imported_sum(arm)
+    keys, places = frozenset(case_keys(state.spec)), state.sheet.places[arm]
+    return Phase(keys, lows[:told], highs[:told], places, known, known + state.charged_before(arm), 0.0, 0.0)
+
+
+def translated_phase(phase: Phase, spec: Spec, values: Mapping[str, float]) -> Phase:
+    """The same evidence against a bar for today's cases.
+
+    The sum over the old list is today's without the new cases and with those that are gone; a case without a reward
+    counts as whatever is worse for the claim.
+    """
+    now, low, high = frozenset(case_keys(spec)), 0.0, 0.0
+    for cases, sign in ((phase.cases - now, 1.0), (now - phase.cases, -1.0)):
+        for case in sorted(cases):
+            value = values.get(case)
+            if value is None or spec.is_outside(value):
+                low, high = low + (sign > 0), high - (sign < 0)
+            else:
+                scaled = spec.scale(spec.counted(value))
+                low, high = low + sign * scaled, high + sign * scaled
+    return phase._replace(low_shift=low, high_shift=high)
+
+
+def weigh_phase(phase: Phase, cases: int, capital: MutableSequence[float], stakes: Stakes) -> int:
+    """Bet the evidence of a phase against today's bar; return what is settled first."""
+    label, left, least, most = OPEN, phase.places, phase.least, phase.most
+    low_total, high_total = (
+        cases * stakes.low_edge + phase.low_shift,
+        cases * stakes.high_edge + phase.high_shift,
+    )
+    for low, high in zip(phase.lows, phase.highs, strict=True):
+        bars = (low_total - least) / left, (high_total - most) / left
+        reached = bet_capital(capital, stakes, low, high, *bars)
+        label = reached if label == OPEN else label
+        left, least, most = left - 1, least + low, most + high
+    return label
 
 
 def present(state: State) -> Past:
@@ -204,6 +278,7 @@ def end_histories(state: State, new: State, sources: list[Source], taking: Takin
     """Note in the lineage what ends with a revision, and what begins."""
     lineage, spec = state.lineage, new.spec
     going = {source.ended.arm for source in sources if source.ended and source.ended.state is state}
+    translated = {source.translated for source in sources}
     keys = history_keys(state.spec, lineage.common)
     ends = {arm: set[int]() for arm in range(len(state.spec.arms)) if arm not in going}
     for pull, arm in enumerate(state.pull_arm, start=1):
@@ -212,7 +287,7 @@ def end_histories(state: State, new: State, sources: list[Source], taking: Takin
     for arm, pulls in ends.items():
         if any(has_result(state, pull) for pull in pulls):
             lineage.ended[keys[arm]] = Ended(state, arm, frozenset(pulls))
-        elif arm != state.base:  # nothing was ever certified about it
+        elif arm != state.base and arm not in translated:  # nothing was ever certified about it
             lineage.begun[state.history(arm).revision - 1] -= 1
     lineage.pasts.append(present(state))
     lineage.first, lineage.taking = state.last_pull, taking
@@ -222,7 +297,8 @@ def end_histories(state: State, new: State, sources: list[Source], taking: Takin
     for source in sources:
         if source.ended is not None and source.ended.state is not state:
             lineage.ended = {key: ended for key, ended in lineage.ended.items() if ended is not source.ended}
-    begun = sum(source.ended is None for arm, source in enumerate(sources) if arm != new.base)
+    starts = [source.ended is None and source.translated is None for source in sources]
+    begun = sum(starts) - (new.base >= 0 and starts[new.base])
     lineage.begun.append(begun)
     lineage.arms.append(spec.contenders)
     is_same = counting_key(state.spec) == counting_key(spec)

@@ -101,6 +101,7 @@ class State:
         self.lineage: Any = None  # what led to this revision, see `revisions.py`; None: nothing has changed yet
         self.histories: dict[int, History] = {}  # of arms whose history began in an earlier revision
         self.arm_stakes: dict[int, Stakes] = {}  # ... and their stakes
+        self.phases: dict[int, tuple[Any, ...]] = {}  # by arm: evidence about earlier lists of cases: `revisions.Phase`
         self.strays: set[int] = set()  # pulls of histories that had ended when their reward came: it counts nowhere
         self.issued = self.told = self.pending = self.imported = 0  # pulls of the histories of this revision
         self.own_told = 0  # rewards that were not imported
