@@ -5,7 +5,7 @@ Nothing here reads a clock, a random number or the store. A state folded from th
 
 import math
 from array import array
-from collections.abc import Iterable, MutableSequence
+from collections.abc import Callable, Iterable, MutableSequence
 from copy import copy
 
 from ..errors import InvalidInput
