@@ -5,12 +5,12 @@ Nothing here reads a clock, a random number or the store. A state folded from th
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, MutableSequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence
 from copy import copy
 
 from ..errors import InvalidInput
 from . import board, error_rate, evidence, places, revisions, validity
-from .capital import ABOVE, OPEN, resolve_capital_label
+from .capital import ABOVE, BETS, OPEN, UNREACHED, capital_label, mean_capital, resolve_capital_label
 from .cases import Cases
 from .columns import blank_docket_columns, blank_ranking_columns, column_of_zeros
 from .events import (
@@ -242,7 +242,13 @@ def _weighed(state: State, event: Event) -> None:
     state.unweighed, state.weighed, state.shuffle = False, True, event.reason or ""
     for arm in range(len(state.spec.arms)):
         if state.docket.first[arm]:
-            _weigh_imported(state, arm, state.last_pull)
+            capital, stakes = _capital(state, arm), state.stakes_of(arm)
+            columns = (state.docket, state.board, state.sheet)
+            evidence.weigh_imported_evidence(*columns, arm, capital, stakes, state.last_pull)
+            if state.docket.settled[arm] != OPEN:
+                _settle(state, arm)
+            if state.finds:
+                evidence.note_evidence_lead(state.board, arm, capital)
             if state.ranking.level:
                 _rank(state, arm)
     state.stale = None
@@ -429,28 +435,61 @@ def _forget_labels(state: State) -> None:
 
 
 def _weigh_again(state: State, arm: int) -> None:
-    """Weigh all evidence of an arm anew, against the bar, the edges and the level of today."""
+    """Weigh all evidence of an arm anew, against the bar, the edges and the level of today.
+
+    Where both capitals have reached the level, early or late, the mean so far decides.
+    """
     if not state.certifies or arm == state.base:
         return
-    docket, last = state.docket, 0
-    docket.first[arm] = pull = state.first_pull[arm]
-    while pull:
-        docket.waiting[arm] += docket.outcome[pull] == evidence.TOLD
-        last = pull if state.pull_origin[pull - 1] & IMPORTED else last
-        pull = docket.following[pull]
+    docket, pull = state.docket, state.first_pull[arm]
+    docket.first[arm] = pull
+    docket.waiting[arm] = sum(docket.outcome[each] == evidence.TOLD for each in _chain(state, arm))
     if state.cases is not None:
         state.sheet.least[arm] = state.imported_sum(arm)
         state.sheet.most[arm] = state.imported_sum(arm) + state.charged_before(arm)
-    for phase in state.phases.get(arm, ()):
-        label = revisions.weigh_phase(phase, state.sheet.cases, _capital(state, arm), state.stakes_of(arm))
-        if label != OPEN and docket.settled[arm] == OPEN:
-            docket.settled[arm] = resolve_capital_label(label, state.board.mean[arm], state.stakes.bar)
-            _settle(state, arm)
-    if last and state.cases is None:
-        _weigh_imported(state, arm, last)
-    _weigh(state, arm)
+    label = OPEN
+    if pull or arm in state.phases:
+        label = resolve_capital_label(_weigh_history(state, arm), state.board.mean[arm], state.stakes.bar)
     if state.cases is not None:
         _settle_by_count(state, arm)
+    if label != OPEN and docket.settled[arm] == OPEN:
+        docket.settled[arm] = label
+        _settle(state, arm)
+    if state.ranking.level:
+        _rank(state, arm)
+
+
+def _weigh_history(state: State, arm: int) -> int:
+    """Commit everything that can be committed, and return the label that the capitals have reached at any time."""
+    docket, capital, stakes = state.docket, _capital(state, arm), state.stakes_of(arm)
+    columns, blind = (docket, state.board, state.sheet), stakes._replace(alone=UNREACHED)
+    peaks = [0.0, 0.0]
+
+    def look() -> None:
+        for side in range(2):
+            peaks[side] = max(peaks[side], mean_capital(capital, side * BETS))
+
+    for phase in state.phases.get(arm, ()):
+        for _ in revisions.weigh_phase(phase, state.sheet.cases, capital, blind):
+            look()
+    last = max((pull for pull in _chain(state, arm) if state.pull_origin[pull - 1] & IMPORTED), default=0)
+    if last and state.cases is None:
+        evidence.weigh_imported_evidence(*columns, arm, capital, blind, last)
+        look()
+    while docket.first[arm] and evidence.is_evidence_ready(docket, arm, state.board.pending[arm]):
+        evidence.commit_first_evidence(*columns, arm, capital, blind)
+        look()
+    if state.finds:
+        evidence.note_evidence_lead(state.board, arm, capital)
+    return capital_label(peaks[0], peaks[1], stakes.alone)
+
+
+def _chain(state: State, arm: int) -> Iterator[int]:
+    """The pulls of an arm that evidence comes from, in the order of issue."""
+    pull = state.first_pull[arm]
+    while pull:
+        yield pull
+        pull = state.docket.following[pull]
 
 
 _FOLDS: dict[str, Callable[[State, Event], None]] = {
@@ -623,17 +662,6 @@ def _weigh(state: State, arm: int) -> None:
         evidence.note_evidence_lead(state.board, arm, capital)
     if state.ranking.level:
         _rank(state, arm)
-
-
-def _weigh_imported(state: State, arm: int, last: int) -> None:
-    """Commit what was imported for the arm, up to pull ``last``, and look at its capitals once."""
-    capital = _capital(state, arm)
-    columns = (state.docket, state.board, state.sheet)
-    evidence.weigh_imported_evidence(*columns, arm, capital, state.stakes_of(arm), last)
-    if state.docket.settled[arm] != OPEN:
-        _settle(state, arm)
-    if state.finds:
-        evidence.note_evidence_lead(state.board, arm, capital)
 
 
 def _capital(state: State, arm: int) -> MutableSequence[float]:

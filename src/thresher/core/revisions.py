@@ -12,11 +12,11 @@ Reusing results invites selection. docs/explanation/revisions.md says which rule
 import hashlib
 import json
 from array import array
-from collections.abc import Iterable, Mapping, MutableSequence
+from collections.abc import Iterable, Iterator, Mapping, MutableSequence
 from copy import copy
 from typing import Any, Literal, NamedTuple
 
-from .capital import OPEN, Stakes, bet_capital
+from .capital import Stakes, bet_capital
 from .events import LATE, OUTSIDE, TOLD
 from .evidence import TOLD as TOLD_EVIDENCE
 from .spec import Spec, question_differences
@@ -251,19 +251,15 @@ def translated_phase(phase: Phase, spec: Spec, values: Mapping[str, float]) -> P
     return phase._replace(low_shift=low, high_shift=high)
 
 
-def weigh_phase(phase: Phase, cases: int, capital: MutableSequence[float], stakes: Stakes) -> int:
-    """Bet the evidence of a phase against today's bar; return what is settled first."""
-    label, left, least, most = OPEN, phase.places, phase.least, phase.most
-    low_total, high_total = (
-        cases * stakes.low_edge + phase.low_shift,
-        cases * stakes.high_edge + phase.high_shift,
-    )
+def weigh_phase(phase: Phase, cases: int, capital: MutableSequence[float], stakes: Stakes) -> Iterator[int]:
+    """Bet the evidence of a phase against today's bar, a case at a time; yields what is settled then."""
+    left, least, most = phase.places, phase.least, phase.most
+    low_total = cases * stakes.low_edge + phase.low_shift
+    high_total = cases * stakes.high_edge + phase.high_shift
     for low, high in zip(phase.lows, phase.highs, strict=True):
         bars = (low_total - least) / left, (high_total - most) / left
-        reached = bet_capital(capital, stakes, low, high, *bars)
-        label = reached if label == OPEN else label
+        yield bet_capital(capital, stakes, low, high, *bars)
         left, least, most = left - 1, least + low, most + high
-    return label
 
 
 def present(state: State) -> Past:
