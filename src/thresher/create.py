@@ -1,10 +1,10 @@
-"""Creating a study, opening one, and the rule for resuming one."""
+"""Creating a study, opening one, and making the next revision of one."""
 
 import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import Literal, Unpack, get_args
 
 from .core import checks
 from .core.custom_scores import register_score
@@ -14,15 +14,18 @@ from .core.named_arguments import named_arguments
 from .core.named_items import ARMS, CASES, Kind, Params, items_from_text
 from .core.parameters import SpecArguments
 from .core.policies import Policy
-from .core.revisions import changes_of
+from .core.revisions import Taking, changes_of
 from .core.spec import Spec, spec_differences
 from .core.state import State
+from .depends import Dependency, stored_depends
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
 from .log.commands import SEED_BYTES
 from .log.store import Storage, Store, chained_in_store, open_store
-from .study import LEASE, Study, peek, revise_study
+from .study import LEASE, Study, keep_to_depends, peek, revise_study
 from .text.files import read_text
+from .text.phrasing import either_phrase
 
+IfExists = Literal["error", "join", "revise", "fresh"]
 ATTEMPTS = 3  # to flush a new study to the disk, if connections are lost
 
 
@@ -31,7 +34,9 @@ def create_study(
     name: str,
     *,
     storage: Storage = None,
-    if_exists: Literal["error", "join", "revise"] = "error",
+    if_exists: IfExists = "error",
+    depends: Dependency | Iterable[Dependency] = (),
+    version: str | None = None,
     lease: float = LEASE,
     **question: Unpack[SpecArguments],
 ) -> Study:
@@ -41,7 +46,11 @@ def create_study(
         name: the study's name.
         {arguments}
         storage: ``"sqlite:///file.db"``, ``Path("file.db")``, ``"postgresql://…"``, a store, or None for memory.
-        if_exists: ``"join"`` opens a study of the same name and specification.
+        if_exists: ``"join"`` opens a study of the same name and specification. ``"revise"`` makes its next revision
+            if anything differs: results that still hold are taken over. ``"fresh"`` is one that takes nothing over.
+        depends: what results depend on: files, folders, functions and modules. ``{arm}`` or ``{case}`` in a path makes
+            it one of that arm's or that case's results. A function stands for the file that defines it.
+        version: a text that stands for the code: results hold as long as it is the same.
         lease: seconds after which the pulls of a process whose heartbeat stopped count as lost.
 
     Arms and cases are names, ``{name: params}``, or rows: a list of dicts or a pandas DataFrame, each with its name in
@@ -71,11 +80,33 @@ def create_study(
     ...     study.tell(pull, (0.5, 0.4))  # what pull.arm took, and what pull.baseline took
     >>> print(study.verdict().question, study.verdict().missed)
     Is the arm at most 5 % slower than before in at least half of the pairs? ['after']
+
+    Ask again with an arm more, and only that is evaluated. When the code has changed, say so with ``depends`` or
+    ``version``: the results of the old code do not hold for the new.
+
+    >>> from thresher.log.store import MemoryStore
+    >>> asked = {"at_least": 0.5, "cases": 10, "storage": MemoryStore(), "if_exists": "revise"}
+    >>> def pulls_until_done(**changed):
+    ...     study, pulls = create_study("guesses", **asked, **changed), 0
+    ...     while pull := study.ask():
+    ...         study.tell(pull, pull.arm != "never")
+    ...         pulls += 1
+    ...     return study.revision, pulls
+    >>> pulls_until_done(arms=["always", "never"], version="1")
+    (1, 11)
+    >>> pulls_until_done(arms=["always", "never", "often"], version="1")
+    (2, 5)
+    >>> pulls_until_done(arms=["always", "never", "often"], version="2")
+    (3, 16)
     """
     for which, kind in (("arms", ARMS), ("cases", CASES)):
         if isinstance(file := question.get(which), Path):
             question[which] = read_items(file, kind)  # type: ignore[literal-required]
-    return create_from_spec(name, Spec(**question), storage=storage, if_exists=if_exists, lease=lease)
+    spec = Spec(**question)
+    spec = spec.with_depends(stored_depends(spec, depends, version))
+    study = create_from_spec(name, spec, storage=storage, if_exists=if_exists, lease=lease)
+    keep_to_depends(study, spec)
+    return study
 
 
 def read_items(file: str | Path, kind: Kind, *, remedy: str = "check its name") -> dict[str, Params]:
@@ -89,20 +120,24 @@ def create_from_spec(
     spec: Spec,
     *,
     storage: Storage = None,
-    if_exists: Literal["error", "join", "revise"] = "error",
+    if_exists: IfExists = "error",
     lease: float = LEASE,
 ) -> Study:
     """The same as `create_study`, for callers that have a specification."""
     checks.checked_name("study", name)
-    if if_exists not in ("error", "join", "revise"):
-        raise InvalidInput("if_exists", if_exists, "must be 'error', 'join' or 'revise'")
+    if if_exists not in get_args(IfExists):
+        raise InvalidInput("if_exists", if_exists, f"must be {either_phrase([*map(repr, get_args(IfExists))])}")
     store, seconds = open_store(storage), checks.checked_seconds("lease", lease)
     check_policy(spec.policy, store)
     if not _created(name, store, spec):
         if if_exists == "error":
             raise StudyExists("study", name, "already exists", "open it with open_study, or say if_exists='revise'")
         study = Study(name, store, lease=seconds)
-        return _join(study, spec) if if_exists == "join" else _revise(study, spec)
+        return (
+            _join(study, spec)
+            if if_exists == "join"
+            else _revise(study, spec, "fresh" if if_exists == "fresh" else None)
+        )
     return Study(name, store, lease=seconds)
 
 
@@ -191,8 +226,8 @@ def _join(study: Study, wanted: Spec) -> Study:
     return study
 
 
-def _revise(study: Study, wanted: Spec) -> Study:
-    """The study with its next revision, if anything differs."""
-    revise_study(study, wanted)
+def _revise(study: Study, wanted: Spec, taking: Taking) -> Study:
+    """The study with its next revision, if anything differs or nothing is to be taken over."""
+    revise_study(study, wanted, taking=taking)
     extend_for(study, wanted)
     return study

@@ -15,7 +15,7 @@ from .core.events import CALLERS, LATE, NO_CAUSE, PENDING, CallersCause, Cause, 
 from .core.guarantee import USUAL, Words
 from .core.hard_cases import CaseRow, hardest_cases
 from .core.pulls import Pull, PullRow, Pulls, pull_id_in, pull_id_of, pull_of, pull_rows
-from .core.revisions import Changes, Taking
+from .core.revisions import Changes, Taking, spec_changes
 from .core.spec import Spec
 from .core.state import State
 from .core.verdict import Verdict, verdict_of
@@ -25,7 +25,7 @@ from .log.commands import CommandKeys, Telling, event_key
 from .log.journal import Answer, Draft, Journal
 from .log.locks import renewed_after_fork
 from .log.store import Store
-from .text.phrasing import plural
+from .text.phrasing import listed_phrase, plural
 
 __all__ = ["LEASE", "SWEEP", "Pull", "PullRow", "Pulls", "Study"]
 
@@ -53,6 +53,8 @@ class Study(AbstractContextManager["Study"]):
         self._keys: CommandKeys | None = None  # those of repeated calls, once there is one
         self._keeper, self._next_sweep = Keeper(store, name, lease), 0.0
         self._earlier = peek(self, lambda ledger: ledger.own_told)  # rewards from before
+        self._measured: Spec | None = None  # see `keep_to_depends`
+        self._checked_revision = 0
 
     # -- asking and telling -------------------------------------------------------------------------------------
 
@@ -83,13 +85,27 @@ class Study(AbstractContextManager["Study"]):
     def _ask(self, n: int, host: commands.Host, lease: float | None = None, key: str | None = None) -> list[Pull]:
         if time.monotonic() >= self._next_sweep:
             self.sweep()
-        if lease is None and key is None:
+        if self._measured is not None:
+            pulls = self._journal.commit(self._ask_as_measured, n, host, lease, key)
+        elif lease is None and key is None:
             pulls = self._journal.commit(commands.ask, n, host)
         else:
             pulls = self._journal.commit(self._ask_with_key, n, host, lease, key)
         if lease is None and self.store.leased:
             self._keeper.hold([pull.id for pull in pulls])
         return pulls
+
+    def _ask_as_measured(
+        self, draft: Draft, n: int, host: commands.Host, lease: float | None, key: str | None
+    ) -> list[Pull]:
+        """Issue pulls unless another agent's revision depends on other files than this process has."""
+        if self._measured is not None and draft.ledger.revision != self._checked_revision:
+            changes = spec_changes(self._measured, draft.ledger.spec)
+            if names := (*changes.common, *changes.files):
+                rule = f"was revised by another agent: {listed_phrase(names)} changed"
+                raise CannotGoOn("study", self.name, rule, "start again with the same files")
+            self._checked_revision = draft.ledger.revision
+        return self._ask_with_key(draft, n, host, lease, key)
 
     def _ask_with_key(
         self, draft: Draft, n: int, host: commands.Host, lease: float | None, key: str | None
@@ -448,6 +464,11 @@ def verdict_in_words(study: Study, words: Words) -> Verdict:
     others = max(0, verdict.told - verdict.imported - study._earlier - study._journal.told)
     since = study._journal.created if study._earlier else None
     return replace(verdict, earlier=study._earlier, since=since, others=others)
+
+
+def keep_to_depends(study: Study, spec: Spec) -> None:
+    """From now on, ask for no pulls of a revision whose results depend on other files than this specification says."""
+    study._measured = spec if spec.depends else None
 
 
 def revise_study(

@@ -107,6 +107,12 @@ class Spec:
         vars(spec).update(seed=seed)
         return spec
 
+    def with_depends(self, depends: Mapping[str, Any]) -> "Spec":
+        """The same specification with what its results depend on; without, if that is nothing."""
+        spec = copy(self)
+        vars(spec).update(depends=parameters.check_depends("depends", depends) or None)
+        return spec
+
     def with_cases(self, order: Sequence[int]) -> "Spec":
         """The same specification with its named cases in another order."""
         spec = copy(self)
