@@ -77,7 +77,7 @@ def test_every_name_is_where_the_table_says_and_where_type_checkers_look() -> No
 def test_a_row_of_the_table_is_an_argument_an_option_and_a_field_of_http() -> None:
     models, cli = pytest.importorskip("thresher.web.models"), importlib.import_module("thresher.cli.question_options")
     arguments = inspect.signature(thresher.create_study).parameters
-    assert list(arguments) == ["name", "storage", "if_exists", "lease", *PARAMETERS]
+    assert list(arguments) == ["name", "storage", "if_exists", "depends", "version", "lease", *PARAMETERS]
     of_a_spec = inspect.signature(thresher.Spec).parameters
     assert all(of_a_spec[name] == arguments[name] for name in PARAMETERS)
     fields = models.NewStudy.model_fields

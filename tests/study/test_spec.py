@@ -5,8 +5,6 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.cli.code_files import CodeFiles
-from thresher.cli.resumable_study import ResumableStudy
 from thresher.core.spec import Spec, spec_from_json
 from thresher.log.store import MemoryStore
 
@@ -33,7 +31,7 @@ def test_a_specification_is_validated_once_on_its_way_to_the_log(monkeypatch: py
 
     monkeypatch.setattr(Spec, "__init__", counted)
     store = CountingStore(checked)
-    ResumableStudy("s", store, Spec(arms=["a"], at_least=0.5, budget=4), CodeFiles(["echo", "1"])).begin()
+    thresher.create_study("s", arms=["a"], at_least=0.5, budget=4, storage=store)
     assert store.at_append == 1
 
 

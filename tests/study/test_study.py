@@ -15,7 +15,6 @@ from studying import finish, make
 import thresher
 from thresher.core.events import Cause
 from thresher.core.places import seed_of_place
-from thresher.core.spec import Spec
 from thresher.study import give_up
 
 # -- asking and telling -------------------------------------------------------------------------------------------
@@ -46,8 +45,7 @@ def test_a_pull_says_what_to_do() -> None:
 
 @given(st.integers(0, 2**80), st.integers(1, 2**32 - 500))
 def test_no_two_pulls_share_a_seed(study_seed: int, first: int) -> None:
-    spec = Spec(arms=["a"], at_least=0.5, budget=2, seed=study_seed)
-    seeds = [seed_of_place(0, number, spec) for number in range(first, first + 500)]
+    seeds = [seed_of_place(study_seed, 0, 1, number) for number in range(first, first + 500)]
     assert len(set(seeds)) == 500
     assert all(0 <= seed < 2**32 for seed in seeds)
 

@@ -56,7 +56,13 @@ BAD_STUDIES: list[tuple[dict[str, Any], str]] = [
     ({"seed": -1}, r"seed -1"),
     ({"seed": 1.5}, r"seed 1.5"),
     ({"max_failures": 0}, r"max_failures 0"),
-    ({"if_exists": "replace"}, r"'error' or 'join'"),
+    ({"if_exists": "replace"}, r"must be 'error', 'join', 'revise' or 'fresh'"),
+    ({"depends": "nowhere.txt"}, r"depends 'nowhere.txt': cannot be read \(No such file or directory\)"),
+    ({"depends": ["{arm}/{case}.txt"]}, "name the folder above {case}"),
+    ({"depends": [len]}, "has no file with its source; say version="),
+    ({"depends": [1]}, "must be a path, a function or a module"),
+    ({"version": " "}, "must be a printable text"),
+    ({"version": 1}, "must be a printable text"),
 ]
 
 
