@@ -15,6 +15,7 @@ PARTS = (
     "warmup",
     "durable",
     "certificates",
+    "revisions",
     "forecast",
     "questions",
     "web",
