@@ -173,7 +173,7 @@ class RevisionsMachine(RuleBasedStateMachine):
         if not hasattr(self, "study"):
             return
         verdict = self.study.verdict()
-        assert [row.arm for row in verdict] and {row.arm for row in verdict} == set(self.arms)
+        assert {row.arm for row in verdict} == set(self.arms)
         for row in verdict:
             if self.has_cases:
                 held = [self.results.get(self.key(row.arm, case)) for case in self.cases]
