@@ -407,15 +407,14 @@ def _weigh(state: State, arm: int) -> None:
     """Commit every pull of the arm that can be committed."""
     if state.unweighed:
         return
-    capital, pending = state.capitals.get(arm), state.board.pending[arm]
-    if capital is None and state.docket.first[arm] != 0 and evidence.is_evidence_ready(state.docket, arm, pending):
+    docket, board, capital = state.docket, state.board, state.capitals.get(arm)
+    if capital is None and docket.first[arm] != 0 and evidence.is_evidence_ready(docket, arm, board.pending[arm]):
         capital = _capital(state, arm)  # capitals are made at the first commit
-    if capital is not None and evidence.weigh_evidence(
-        state.docket, state.board, state.sheet, arm, capital, state.stakes
-    ):
-        _settle(state, arm)
-    if capital is not None and state.finds:
-        evidence.note_evidence_lead(state.board, arm, capital)
+    if capital is not None:
+        if evidence.weigh_evidence(docket, board, state.sheet, arm, capital, state.stakes):
+            _settle(state, arm)
+        if state.finds:
+            evidence.note_evidence_lead(board, arm, capital)
     if state.ranking.level:
         _rank(state, arm)
 
