@@ -18,7 +18,7 @@ from .core.spec import Spec, spec_differences
 from .core.state import State
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
 from .log.store import Storage, Store, chained_in_store, open_store
-from .study import LEASE, Study, accept_evaluator, peek
+from .study import LEASE, Study, accept_evaluator_in_study, peek_study
 from .text.files import read_text
 
 ATTEMPTS = 3  # to flush a new study to the disk, if connections are lost
@@ -185,13 +185,13 @@ def check_resumable(study: Study, wanted: Spec) -> Match:
             other = known[-1] if known else ""
         return Match(unlike, grows, budget, other)
 
-    return peek(study, read)
+    return peek_study(study, read)
 
 
 def resume_study(study: Study, wanted: Spec) -> None:
     """Resume a study that `check_resumable` accepts: accept the evaluator, and extend the budget."""
     if wanted.evaluator is not None:
-        accept_evaluator(study, wanted.evaluator)
+        accept_evaluator_in_study(study, wanted.evaluator)
     if wanted.budget is not None and check_resumable(study, wanted).grows:
         study.extend(budget=wanted.budget)
 

@@ -14,7 +14,7 @@ from thresher.core.capital import ABOVE, BELOW, BETS, OPEN, bet_capital, fresh_c
 from thresher.core.events import Event
 from thresher.core.ledger import apply_to_ledger, ledger_after_created
 from thresher.core.state import State
-from thresher.study import Study, give_up, peek
+from thresher.study import Study, give_up_in_study, peek_study
 
 STEPS = ("ask",) * 10 + ("tell",) * 20 + ("fail", "lose", "cancel", "late", "late", "retire", "restore")
 
@@ -85,10 +85,11 @@ def step(study: Study, chance: random.Random, gone: "list[int]", means: "list[fl
     elif pending:
         pull = chance.choice(pending)
         if kind == "tell":
-            arm = peek(study, lambda ledger: ledger.pull_arm[pull - 1])
+            arm = peek_study(study, lambda ledger: ledger.pull_arm[pull - 1])
             study.tell(pull, float(chance.random() < means[arm]))
         else:
-            give_up(study, pull, cause={"fail": "failed", "cancel": "cancelled"}.get(kind, "lost"), reason=kind)  # type: ignore[arg-type]
+            cause: Any = {"fail": "failed", "cancel": "cancelled"}.get(kind, "lost")
+            give_up_in_study(study, pull, cause=cause, reason=kind)
             gone.append(pull)
 
 
@@ -175,7 +176,7 @@ def test_an_arm_that_only_waits_for_its_pending_pulls_is_skipped_while_another_c
     pulls = [pull for pull in study.ask_many(60) if pull.arm == "a"]
     for pull in pulls[:20]:
         study.tell(pull, 1)
-    assert peek(study, lambda ledger: list(ledger.board.shut)) == [SKIPPED, 0]
+    assert peek_study(study, lambda ledger: list(ledger.board.shut)) == [SKIPPED, 0]
     assert {pull.arm for pull in study.ask_many(20)} == {"b"}
     study.retire("b")
     assert not study.done

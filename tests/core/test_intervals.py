@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import thresher
 from thresher.core.intervals import Interval, Side
-from thresher.study import peek
+from thresher.study import peek_study
 
 
 def make(**given: Any) -> thresher.Study:
@@ -60,7 +60,7 @@ def test_intervals_follow_the_theorem_and_a_charged_pull_counts_as_its_worst(see
             lows.append(reward)
             highs.append(reward)
         study.verdict()
-    found: Interval = peek(study, lambda ledger: ledger.intervals[0])
+    found: Interval = peek_study(study, lambda ledger: ledger.intervals[0])
     risk = 0.1 / 2  # each of two arms has its share
     assert found.low.count == len(lows) == 60
     assert found.low.end == pytest.approx(max(0.0, *(low for low, _ in theorem_2(lows, risk))))

@@ -10,7 +10,7 @@ from thresher.core import policies, state
 from thresher.core.events import Event
 from thresher.core.ledger import fold_ledger
 from thresher.core.replay import state_digest, verify
-from thresher.study import give_up
+from thresher.study import give_up_in_study
 
 
 def history(**given: Any) -> list[Event]:
@@ -26,7 +26,7 @@ def history(**given: Any) -> list[Event]:
                 study.drop(pull, cause="lost")
                 study.tell(pull, 0.125)
             elif pull.id % 11 == 0:
-                give_up(study, pull, cause="cancelled", reason="never began")
+                give_up_in_study(study, pull, cause="cancelled", reason="never began")
             else:
                 study.tell(pull, pull.seed / 2**32)
         if pulls[-1].id == 41:

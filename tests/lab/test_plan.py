@@ -19,7 +19,7 @@ from thresher.lab import Setup, planning, simulate
 from thresher.lab.planning import ALL_SETTLED, Pilot, pilot_setup, plan
 from thresher.lab.recorded import Recorded, gather_recorded
 from thresher.lab.simulator import instances
-from thresher.study import give_up
+from thresher.study import give_up_in_study
 
 
 def test_plan_answers_for_the_default_policy_and_equal_allocation(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def exported(tmp_path: Path, *, reward: float | None = None) -> dict[str, str]:
         if pull.arm == "c" or pull.number % 4 == 1:
             study.drop(pull, cause="lost")
         elif pull.number % 8 == 3:
-            give_up(study, pull, cause="cancelled", reason="never began")
+            give_up_in_study(study, pull, cause="cancelled", reason="never began")
         elif pull.number % 8 != 5:
             study.tell(pull, pull.number % 8 != 2 if pull.arm == "a" else 0)
     study.tell(1, 1)

@@ -12,7 +12,7 @@ from thresher.core.ledger import apply_to_ledger, new_ledger
 from thresher.core.validity import check_event
 from thresher.run.command.protocol import Noted
 from thresher.run.command.protocol import protocol_remarks as spoken
-from thresher.study import peek
+from thresher.study import peek_study
 
 
 def study(**given: Any) -> thresher.Study:
@@ -46,7 +46,7 @@ def test_notes_and_costs_are_kept_and_change_nothing_else(given: dict[str, Any])
     again = new_ledger(noted.spec)
     for event in noted.events()[1:]:
         apply_to_ledger(again, event)
-    assert (again.cost, again.remarks) == peek(noted, lambda ledger: (ledger.cost, ledger.remarks))
+    assert (again.cost, again.remarks) == peek_study(noted, lambda ledger: (ledger.cost, ledger.remarks))
 
 
 def test_the_same_reward_again_is_accepted_and_the_first_note_stays() -> None:
@@ -123,8 +123,8 @@ def test_a_forged_remark_is_refused(reason: str) -> None:
     assert pull
     event = Event(3, "told", 1, 0, 1.0, reason=reason)
     with pytest.raises(thresher.InvalidInput):
-        peek(found, lambda ledger: check_event(ledger, event))
-    peek(found, lambda ledger: check_event(ledger, event._replace(reason='{"cost": 0.5, "note": "fine"}')))
+        peek_study(found, lambda ledger: check_event(ledger, event))
+    peek_study(found, lambda ledger: check_event(ledger, event._replace(reason='{"cost": 0.5, "note": "fine"}')))
 
 
 def test_a_pair_keeps_the_baselines_reward_with_its_remarks() -> None:
@@ -136,7 +136,8 @@ def test_a_pair_keeps_the_baselines_reward_with_its_remarks() -> None:
     assert pull
     for reason in ('{"cost": 0.5}', "0.250", '{"baseline": 7.0, "cost": 0.5}'):
         with pytest.raises(thresher.InvalidInput):
-            peek(found, lambda ledger, reason=reason: check_event(ledger, Event(3, "told", 1, 1, 1.0, reason=reason)))  # type: ignore[misc]
+            event = Event(3, "told", 1, 1, 1.0, reason=reason)
+            peek_study(found, lambda ledger, event=event: check_event(ledger, event))  # type: ignore[misc]
 
 
 def test_costs_beyond_all_numbers_are_counted_as_the_largest() -> None:

@@ -11,7 +11,7 @@ import pytest
 import thresher
 from thresher.errors import StoreFailed
 from thresher.log.store import MemoryStore
-from thresher.study import give_up
+from thresher.study import give_up_in_study
 from thresher.web.event_stream import EventStream
 from thresher.web.json_shapes import encoded_json
 from thresher.web.live_study import LiveStudy
@@ -84,7 +84,7 @@ def test_an_evaluation_that_could_not_begin_is_shown_as_a_failure() -> None:
     study = thresher.create_study("coins", arms=["a"], at_least=0.5, cases=9, storage=store)
     live, first = LiveStudy("coins", store), study.ask()
     assert first
-    give_up(study, first, cause="refused", reason="connection refused")
+    give_up_in_study(study, first, cause="refused", reason="connection refused")
     live.catch_up()
     assert [trouble["reason"] for trouble in live.since(1)["head"]["troubles"]] == ["connection refused"]
 

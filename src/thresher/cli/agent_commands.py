@@ -12,7 +12,7 @@ from ..core.events import CALLERS, NO_CAUSE, PENDING
 from ..core.pulls import TICKET, pull_id_in, pull_id_of, pull_json
 from ..core.state import State
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
-from ..study import Pull, Study, ask_for_reply, peek, tell_for_reply
+from ..study import Pull, Study, ask_study_for_reply, peek_study, tell_study_for_reply
 from ..text.phrasing import plural
 from . import FINISHED, NOT_MET
 from .options import (
@@ -88,7 +88,7 @@ def ask(
     study: Study, count: int, arm: str | None, wait: bool, lease: float, scores: tuple[object, ...], style: str
 ) -> int:
     """Print pulls."""
-    while (reply := ask_for_reply(study, count, lease=lease, key=None, arm=arm)).wait and wait:
+    while (reply := ask_study_for_reply(study, count, lease=lease, key=None, arm=arm)).wait and wait:
         time.sleep(PAUSE)
     pulls = reply.pulls
     try:
@@ -133,10 +133,10 @@ def tell(
       thresher tell rivals 17-3f9c2a41 0.85 0.8
     """
     rewards, number = _rewards_of_pull(study, reward, baseline), pull_id_of(pull)
-    late = tell_for_reply(study, pull, rewards, repeatable=repeatable, **remarks)
+    late = tell_study_for_reply(study, pull, rewards, repeatable=repeatable, **remarks)
     if style == "json":
         print_lines([json.dumps({"format": 1, "pull": pull, "reward": rewards, "late": late})])
-    elif remark := peek(study, lambda ledger: _remark_on_reward(ledger, number, late=late)):
+    elif remark := peek_study(study, lambda ledger: _remark_on_reward(ledger, number, late=late)):
         say(f"the reward of pull {number} {remark}")
 
 
@@ -174,7 +174,9 @@ def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:
       thresher renew prompts 17-3f9c2a41 18-0b6e77d2 --lease 2h
     """
     study.renew(pulls, lease)
-    ended = peek(study, lambda ledger: [pull for pull in pulls if ledger.state_of(pull_id_in(ledger, pull)) != PENDING])
+    ended = peek_study(
+        study, lambda ledger: [pull for pull in pulls if ledger.state_of(pull_id_in(ledger, pull)) != PENDING]
+    )
     if ended:
         say(f"no longer pending, so there is nothing to renew: {shown(ended)}")
     return NOT_MET if ended else FINISHED

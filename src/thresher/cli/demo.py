@@ -17,7 +17,7 @@ from ..create import create_study
 from ..run.engines import open_engine
 from ..run.loop import Limits, run_loop_on
 from ..run.signals import until_stop_signal
-from ..study import Pull, Study, peek
+from ..study import Pull, Study, peek_study
 from ..text.quantities import duration_text
 from .live_table import watching_live_table
 from .options import FORMATS, Whole, format_option, option
@@ -114,7 +114,7 @@ def demo_comparison(study: Study, took: float) -> str:
             asked[event.pull or 0] = event.time or 0.0
         elif event.kind == "told":
             seconds[event.arm or 0] += (event.time or 0.0) - asked.pop(event.pull or 0)
-    rows, needed = study.verdict().rows, peek(study, lambda ledger: list(ledger.docket.committed))
+    rows, needed = study.verdict().rows, peek_study(study, lambda ledger: list(ledger.docket.committed))
     most, arms, spent = max(needed), len(rows), sum(seconds)
     per_pull = [arm_seconds / row.seen for arm_seconds, row in zip(seconds, rows, strict=True)]
     equally = most * sum(per_pull) / spent * took

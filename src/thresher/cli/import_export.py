@@ -37,17 +37,18 @@ from ..core.results import (
     SHAPES,
     SPARE,
     WITH_REWARD,
+    Result,
     Row,
+    checked_result,
     read_json_results,
     read_results,
 )
 from ..core.spec import Spec
 from ..core.state import State
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
-from ..log.commands import Result, checked_result
 from ..log.journal import storable_in_journal, storable_journal_reason
 from ..log.store import Head, chained_in_store
-from ..study import Study, import_pulls, peek
+from ..study import Study, import_into_study, peek_study
 from ..text.escapes import escaped_csv_cell, escaped_csv_remark
 from ..text.files import read_text
 from ..text.phrasing import plural
@@ -77,12 +78,12 @@ def export(study: Study, style: str) -> None:
     if style == "json":
         _print_log(study)
     else:
-        peek(study, _print_pulls)
+        peek_study(study, _print_pulls)
 
 
 def _print_log(study: Study) -> None:
     """Write the log up to its current head. The head comes first, so that a truncated file still has it."""
-    seq, digest = peek(study, lambda ledger: (ledger.seq, ledger.head))
+    seq, digest = peek_study(study, lambda ledger: (ledger.seq, ledger.head))
     head = json.dumps({"seq": seq, "digest": digest})
     put_output(f'{{"format": 1, "study": {json.dumps(study.name)}, "head": {head}, "events": [', end="")
     for event in islice(chain.from_iterable(study.pages()), seq):
@@ -200,19 +201,19 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> No
     pulls = list(checked_import(rows, study.spec))
     states = Counter("dropped" if pull.reward is None else row.state for row, pull in zip(rows, pulls, strict=True))
     if study.spec.cases is not None:
-        known = peek(study, _imported_cases)
+        known = peek_study(study, _imported_cases)
         pulls = list(import_with_cases(zip(rows, pulls, strict=True), study.spec, known))
         again = True  # no case is counted twice anyway
     if not rows:
         raise InvalidInput("file", file, "has no rows", SHAPES)
-    budget, left = peek(study, lambda ledger: (ledger.budget, (ledger.budget or 0) - ledger.issued))
+    budget, left = peek_study(study, lambda ledger: (ledger.budget, (ledger.budget or 0) - ledger.issued))
     if budget is not None and len(pulls) > left:
         rule = f"has {plural(len(pulls), 'pull')}, and the study has {left:,} left of its budget of {budget:,}"
         raise InvalidInput("file", file, rule, "results count towards the budget: create the study with a larger one")
     if not again:
-        peek(study, lambda ledger: _check_is_new(pulls, ledger, file))
-    import_pulls(study, pulls)
-    say_done(name, peek(study, lambda ledger: _import_sentence(states, ledger)))
+        peek_study(study, lambda ledger: _check_is_new(pulls, ledger, file))
+    import_into_study(study, pulls)
+    say_done(name, peek_study(study, lambda ledger: _import_sentence(states, ledger)))
 
 
 def _imported_cases(ledger: State) -> dict[int, set[int]]:
@@ -252,7 +253,7 @@ def results_to_import(file: str, *, arm: str | None = None) -> tuple[Iterator[Ro
 
 
 def checked_import(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
-    """The results in rows, for `import_pulls`. An error names the row."""
+    """The results in rows, for `import_into_study`. An error names the row."""
     for location, name, state, reward, case, origin in rows:
         try:
             arm = name.strip() if isinstance(name, str) and name not in spec.index else name
@@ -416,7 +417,7 @@ class BaselineResults:
 
     def check(self, study: Study) -> bool:
         """Whether the results are still to be imported. Raises if the study began with others, or without them."""
-        known, begun = peek(study, self._known)
+        known, begun = peek_study(study, self._known)
         rewards = {self.spec.case(result.case): self.spec.reward(result.reward) for result in self.results}
         if known == rewards:
             return False
@@ -431,7 +432,7 @@ class BaselineResults:
         if not self.check(study):
             return
         try:
-            import_pulls(study, self.results)
+            import_into_study(study, self.results)
         except InvalidInput:  # another agent was first
             if self.check(study):
                 raise

@@ -24,7 +24,7 @@ from ..core.sentences import SIGNS, Wording, wording_of
 from ..core.state import State
 from ..core.verdict import verdict_full_run
 from ..run.loop import Progress
-from ..study import Study, peek
+from ..study import Study, peek_study
 from ..text.logs import evaluators
 from ..text.phrasing import distinct_names, plural
 from ..text.quantities import duration_text, speed_text
@@ -79,7 +79,7 @@ class Lines:
         """Print a line if it is time."""
         if (now := time.monotonic()) >= self._next:
             self._next = now + NEXT_LINES
-            answer, parts = peek(self._study, lambda ledger: (live_answer(ledger), live_pace(ledger, progress)))
+            answer, parts = peek_study(self._study, lambda ledger: (live_answer(ledger), live_pace(ledger, progress)))
             say(f"{answer} {', '.join(parts)}")
 
 
@@ -94,7 +94,7 @@ class Screen:
         """Draw if it is time."""
         began = time.monotonic()
         if began >= self._next:
-            picture = peek(self._study, lambda ledger: self.picture(ledger, progress))
+            picture = peek_study(self._study, lambda ledger: self.picture(ledger, progress))
             with self._lock:
                 self._live.update(picture, refresh=True)
             done = time.monotonic()

@@ -22,7 +22,7 @@ from ..core.replay import verify as verified
 from ..core.state import State
 from ..errors import DamagedStudy, ThresherError, UnknownStudy, shown
 from ..log.reader import read_event_at, read_log_pages
-from ..study import Study, peek
+from ..study import Study, peek_study
 from ..text.escapes import escaped_csv_cell, escaped_csv_line, escaped_visible
 from ..text.masking import masked, masked_line
 from ..text.phrasing import listed_phrase, plural
@@ -141,7 +141,7 @@ def status_summary(study: Study) -> dict[str, Any]:
             "head": ledger.head,
         }
 
-    return {**peek(study, read), "created": study.created, "storage": address_of(study.store)}
+    return {**peek_study(study, read), "created": study.created, "storage": address_of(study.store)}
 
 
 def _agents_and_pulls(study: Study) -> dict[str, Any]:
@@ -199,7 +199,9 @@ def log(study: Study, follow: bool, after: int, style: str) -> None:
       thresher log prompts --after 1000 --format json
     """
     names, last = study.spec.arms, read_event_at(study.store, study.name, after)
-    last = peek(study, lambda ledger: ledger.last) if last is None and after else last  # that event does not exist yet
+    last = (
+        peek_study(study, lambda ledger: ledger.last) if last is None and after else last
+    )  # that event does not exist yet
     while True:
         try:
             for page in read_log_pages(study.store, study.name, last):
@@ -207,12 +209,12 @@ def log(study: Study, follow: bool, after: int, style: str) -> None:
                     if event.seq > after:
                         put_output(json.dumps(event_to_json(event)) if style == "json" else event_line(event, names))
                 last = page[-1]
-        except (DamagedStudy, UnknownStudy):  # peek raises the reason, unless a crash cut off the log's end
-            last = peek(study, lambda ledger: ledger.last)
+        except (DamagedStudy, UnknownStudy):  # peek_study raises the reason, unless a crash cut off the log's end
+            last = peek_study(study, lambda ledger: ledger.last)
         if not follow:
             return
         time.sleep(POLL)
-        peek(study, lambda ledger: None)  # raises if the study was deleted or replaced
+        peek_study(study, lambda ledger: None)  # raises if the study was deleted or replaced
 
 
 def event_line(event: Event, names: tuple[str, ...]) -> str:
@@ -272,7 +274,7 @@ def cases(study: Study, everything: bool, style: str) -> None:
       thresher cases prompts --format csv
     """
     most = None if everything or style != "text" else MOST
-    rows, seen, arms, missing = peek(study, lambda ledger: _case_table(ledger, most))
+    rows, seen, arms, missing = peek_study(study, lambda ledger: _case_table(ledger, most))
     spec = study.spec
     if style == "json":
         head = {

@@ -16,7 +16,7 @@ from ..log.store import Store
 from ..run.command.persistent import PersistentEvaluator
 from ..run.command.process import Command
 from ..run.command.reward import codes_text
-from ..study import Study, peek, record_files
+from ..study import Study, peek_study, record_files_in_study
 from ..text.masking import masked_words
 from ..text.phrasing import listed_phrase, plural
 from ..text.quantities import PERCENT
@@ -83,7 +83,7 @@ class ResumableStudy:
         except StudyExists:
             study = open_study(self.name, storage=self.store)
             self._resume(study)
-        record_files(study, self._digests)
+        record_files_in_study(study, self._digests)
         if self._results is not None:
             self._results.bring(study)
         if is_kept(study):
@@ -96,7 +96,7 @@ class ResumableStudy:
         if reason is None:
             return
         study.sweep()
-        pending = peek(study, lambda ledger: ledger.pending)
+        pending = peek_study(study, lambda ledger: ledger.pending)
         if pending:
             has = f"{reason}, and it has" if reason else "has"
             rule = f"{has} {plural(pending, 'pull')} pending: another agent may be working on it"
@@ -120,9 +120,13 @@ class ResumableStudy:
             rule = f"its rewards were measured by {before}, not by {self.spec.evaluator}"
             remedy = "name another --study, start over with --fresh, or say --same-code if it measures the same"
             raise StudyExists("study", self.name, rule, remedy)
-        if change := peek(study, self._change):
+        if change := peek_study(study, self._change):
             return change
-        if self.is_measured and not comparison.grows and peek(study, lambda ledger: ledger.done and not ledger.waits):
+        if (
+            self.is_measured
+            and not comparison.grows
+            and peek_study(study, lambda ledger: ledger.done and not ledger.waits)
+        ):
             return "times are measured again by every new run"
         if self._results is not None:
             self._results.check(study)
@@ -149,7 +153,7 @@ class ResumableStudy:
         resume_study(study, self.spec)
         verdict, where = study.verdict(), f"study {study.name!r} in {address_of(self.store)}"
         self.pulls = resumable_pulls(study)
-        if verdict.done and not peek(study, lambda ledger: ledger.waits):
+        if verdict.done and not peek_study(study, lambda ledger: ledger.waits):
             grows = verdict.budget is not None and (verdict.open or verdict.confidence is None)
             larger = "a larger --budget extends it, " if grows else ""
             say(f"nothing is run: {where} is finished; {larger}--fresh starts over")
@@ -171,7 +175,7 @@ class ResumableStudy:
 
 def resumable_pulls(study: Study) -> int:
     """How many pulls of the study were not imported."""
-    return peek(study, lambda ledger: ledger.issued - ledger.imported)
+    return peek_study(study, lambda ledger: ledger.issued - ledger.imported)
 
 
 def resumable_fingerprint(spec: Spec) -> str:

@@ -19,7 +19,7 @@ from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS, command_pull_v
 from ..run.command.reward import FAILING, MEASURED, PASSING, codes_text
 from ..run.engines.resources import read_resources
 from ..run.loop import Progress
-from ..study import Pull, Study, peek
+from ..study import Pull, Study, peek_study
 from ..text.logs import log
 from ..text.phrasing import plural
 from ..text.quantities import SCALES
@@ -282,11 +282,11 @@ class Cautions:
             self._say(dict(busy_cautions()))
         if progress.told >= ENOUGH and not self._is_checked:
             self._is_checked = True
-            self._say(dict(peek(self._study, lambda ledger: list(rewards_cautions(ledger)))))
+            self._say(dict(peek_study(self._study, lambda ledger: list(rewards_cautions(ledger)))))
 
     def at_the_end(self) -> None:
         """Check all rewards and answers."""
-        self._say(dict(peek(self._study, lambda ledger: [*rewards_cautions(ledger), *bounds_cautions(ledger)])))
+        self._say(dict(peek_study(self._study, lambda ledger: [*rewards_cautions(ledger), *bounds_cautions(ledger)])))
 
     def _say(self, cautions: dict[str, str]) -> None:
         for kind, text in cautions.items():

@@ -22,7 +22,7 @@ from ..run.command.reward import MEASURED
 from ..run.engines import CHOICES, check_engine_name, check_engine_workers, open_engine
 from ..run.loop import Limits, Progress, run_loop_on
 from ..run.signals import until_stop_signal
-from ..study import Study, peek
+from ..study import Study, peek_study
 from ..text.machine import available_cores
 from ..text.phrasing import only_this_many, plural
 from ..text.quantities import PERCENT
@@ -362,7 +362,7 @@ def run(command: tuple[str, ...], **options: Any) -> int:
         with naming_engine_options_in_errors(options), suggesting_exit_code_in_errors(options):
             status = until_stop_signal(job.run)
     except CannotGoOn:
-        if job.study and (options["style"] != "table" or peek(job.study, lambda ledger: ledger.told)):
+        if job.study and (options["style"] != "table" or peek_study(job.study, lambda ledger: ledger.told)):
             ran = resumable_pulls(job.study) > resumable.pulls
             print_verdict(job.study.verdict(), options["style"], ran=ran)  # an empty table would not help
             say_run_kept(job.study)
@@ -407,7 +407,7 @@ class Job:
             raise
         for caution in self._cautions:  # a run that cannot begin needs no warning
             say(f"warning: {caution}")
-        if options["seconds"] is None and (hint := peek(study, endless_run)):
+        if options["seconds"] is None and (hint := peek_study(study, endless_run)):
             say(hint)
         with watching_live_table(study, quiet=options["quiet"]) as show:
             is_here = ":" not in options["engine"]

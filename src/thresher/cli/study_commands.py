@@ -10,7 +10,7 @@ from ..core.sentences import pulls_in_sentence
 from ..create import create_from_spec
 from ..errors import DamagedStudy, InvalidInput, StudyExists, shown
 from ..run.command.reward import MEASURED
-from ..study import Study, peek
+from ..study import Study, peek_study
 from ..text.masking import masked_line
 from ..text.phrasing import plural
 from . import FINISHED, NOT_MET
@@ -113,7 +113,7 @@ def extend(study: Study, budget: int) -> None:
     Example:
       thresher extend prompts --budget 4000
     """
-    before = peek(study, lambda ledger: ledger.budget)
+    before = peek_study(study, lambda ledger: ledger.budget)
     study.extend(budget=budget)
     change = f"extended from {before:,} to {plural(budget, 'pull')}"
     say_done(study.name, f"its budget is already {budget:,}" if budget == before else change)
@@ -146,14 +146,14 @@ def restore(study: Study, arm: str) -> None:
     before = _is_retired(study, arm)
     study.restore(arm)
     say_done(study.name, f"arm {shown(arm)} {'is restored' if before else 'was not retired'}")
-    if peek(study, lambda ledger: ledger.spec.arm(arm) in ledger.outside):
+    if peek_study(study, lambda ledger: ledger.spec.arm(arm) in ledger.outside):
         reason = f"arm {shown(arm)} returned a reward outside the bounds"
         never = "no arm can" if arm == study.spec.baseline else "it can never"
         say(f"warning: {reason}, so {never} be certified in this study; create one with the right --bounds")
 
 
 def _is_retired(study: Study, arm: str) -> bool:
-    return peek(study, lambda ledger: ledger.spec.arm(arm) in ledger.retired)
+    return peek_study(study, lambda ledger: ledger.spec.arm(arm) in ledger.retired)
 
 
 @click.command()
@@ -169,7 +169,7 @@ def delete(name: str, yes: bool, storage: str | None) -> None:
     store = store_of_option(storage)
     try:
         study = study_of_option(name, store)
-        issued, told, pending = peek(study, lambda ledger: (ledger.issued, ledger.told, ledger.pending))
+        issued, told, pending = peek_study(study, lambda ledger: (ledger.issued, ledger.told, ledger.pending))
         still = f", {pending:,} of them pending," if pending else ""
         description = f"study {shown(name)} with {plural(issued, 'pull')}{still} and {plural(told, 'reward')}"
     except DamagedStudy:

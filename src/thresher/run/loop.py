@@ -21,8 +21,8 @@ from ..core.named_arguments import named_arguments
 from ..core.state import State
 from ..core.verdict import Verdict
 from ..errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds, error_line, shown
-from ..log.commands import Telling
-from ..study import SWEEP, Pull, Study, count_pulls_of_others, give_up, peek, tell_together
+from ..log.event_writing import Telling
+from ..study import SWEEP, Pull, Study, give_up_in_study, peek_study, study_pulls_of_others, tell_study_together
 from ..text.logs import log
 from ..text.phrasing import listed_phrase, plural
 from . import signals
@@ -89,7 +89,7 @@ def run(
     """
     limits = Limits(in_flight=in_flight, timeout=timeout, seconds=seconds, give_up=give_up)
     check_study(study, "run")
-    peek(study, lambda ledger: ledger.seq)  # fail before an engine is started if the study cannot be read
+    peek_study(study, lambda ledger: ledger.seq)  # fail before an engine is started if the study cannot be read
     engine = open_engine(evaluate, workers=workers, executor=executor, resources=resources, shared=shared)
     run_loop_on(engine, study, limits, on_progress)
     return study.verdict()
@@ -173,7 +173,7 @@ class LoopMeter:
         now = time.monotonic()
         if last or now - self._told_at >= TICK:
             self._told_at = now
-            self.tell(peek(self._study, lambda ledger: self._progress(ledger, now)))
+            self.tell(peek_study(self._study, lambda ledger: self._progress(ledger, now)))
 
     def _progress(self, ledger: State, now: float) -> Progress:
         self._recent.append((now, ledger.told))
@@ -285,7 +285,7 @@ class LoopEvaluations:
     def drop(self, evaluation: Evaluation, reason: str, cause: Cause) -> None:
         """Drop a pull. It counts as cancelled only if it never began, also before its evaluator was busy."""
         with contextlib.suppress(AlreadyTold):  # by another agent
-            give_up(self.study, evaluation.pull, reason=reason, cause="lost" if evaluation.was_busy else cause)
+            give_up_in_study(self.study, evaluation.pull, reason=reason, cause="lost" if evaluation.was_busy else cause)
 
 
 # -- Rewards ----------------------------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ class LoopRewards:
     def write(self) -> None:
         """Tell all of them. Raises `CannotGoOn` if rewards outside the bounds show that the evaluator is wrong."""
         waiting, self._waiting = self._waiting, []
-        outside = tell_together(self._study, [_telling(*ended) for ended in waiting]) if waiting else {}
+        outside = tell_study_together(self._study, [_telling(*ended) for ended in waiting]) if waiting else {}
         for evaluation, _ in waiting:
             if evaluation.pull.id in outside:
                 self._note_retired(evaluation.pull, outside[evaluation.pull.id])
@@ -394,7 +394,7 @@ class Runner:
 
     def _waits_for_others(self) -> bool:
         """Whether other agents evaluate the last cases. If they lose one, it is tried again here."""
-        count = count_pulls_of_others(self.study) if self.study.store.leased else 0
+        count = study_pulls_of_others(self.study) if self.study.store.leased else 0
         if count and not self._said_waiting:
             log.warning(f"waiting for {plural(count, 'pull')} of other agents: what they lose is tried again here")
             self._said_waiting = True

@@ -1,8 +1,8 @@
 """Pairs: a pull of a study with a baseline evaluates its arm and the baseline, one after the other in one worker."""
 
+from ..core.results import rewards_of_result
 from ..core.spec import Spec
 from ..errors import Busy, EvaluationFailed, InvalidInput, NoReward, OutsideBounds, error_line
-from ..log.commands import both_rewards
 from ..study import Pull
 from .command.reward import TimedOut
 from .evaluator_errors import error_identity, is_transient_error
@@ -51,7 +51,7 @@ def baseline_error(error: BaseException) -> EvaluationFailed:
 
 def check_pair(spec: Spec, value: object) -> None:
     """Raise `InvalidInput` if a pair of rewards cannot be told, and `OutsideBounds` if it proves the bounds wrong."""
-    reward, baseline = both_rewards(value)
+    reward, baseline = rewards_of_result(value)
     spec.reward(reward)
     try:
         spec.reward(baseline)

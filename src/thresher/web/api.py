@@ -16,7 +16,7 @@ from ..core.checks import checked_finite
 from ..core.pulls import pull_id_in, pull_json
 from ..create import create_from_spec
 from ..log.reader import read_log_section
-from ..study import ask_for_reply, peek, tell_for_reply
+from ..study import ask_study_for_reply, peek_study, tell_study_for_reply
 from . import models
 from .event_stream import in_stream_pieces
 from .json_shapes import event_json_shape
@@ -170,7 +170,7 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
 
         def act() -> Any:
             opened, lease = served.writable_study(study), float(request.lease)
-            asked = ask_for_reply(opened, request.n, lease=lease, key=idempotency_key, arm=request.arm)
+            asked = ask_study_for_reply(opened, request.n, lease=lease, key=idempotency_key, arm=request.arm)
             return {"pulls": list(map(pull_json, asked.pulls)), "done": asked.done, "wait": asked.wait}
 
         return AsciiJson(await served.write(act, agent))
@@ -187,7 +187,7 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
         def act() -> bool:
             pull, repeatable, note, cost = told.pull, told.repeatable, told.note, told.cost
             writable = served.writable_study(study)
-            return tell_for_reply(writable, pull, told.reward, repeatable=repeatable, note=note, cost=cost)
+            return tell_study_for_reply(writable, pull, told.reward, repeatable=repeatable, note=note, cost=cost)
 
         late = await served.write(act, agent)
         rewards = told.reward if isinstance(told.reward, list) else [told.reward]
@@ -207,7 +207,7 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
         def act() -> None:
             opened = served.writable_study(study)
             # drop none unless all are pulls of this study
-            peek(opened, lambda ledger: [ledger.state_of(pull_id_in(ledger, pull)) for pull in body.pulls])
+            peek_study(opened, lambda ledger: [ledger.state_of(pull_id_in(ledger, pull)) for pull in body.pulls])
             for pull in body.pulls:
                 opened.drop(pull, cause=body.cause, reason=body.reason)
 

@@ -16,9 +16,9 @@ from ...core.state import State
 from ...core.verdict import Verdict
 from ...create import create_study
 from ...errors import InvalidInput
-from ...log.commands import Telling
+from ...log.event_writing import Telling
 from ...log.store import open_store
-from ...study import Study, give_up, peek, tell_together, verdict_in_words
+from ...study import Study, give_up_in_study, peek_study, study_verdict_in_words, tell_study_together
 from ...text.quantities import PERCENT
 from .repeating import RepeatedOutcome
 from .session_options import Options, SessionBar
@@ -142,7 +142,7 @@ class SessionStudies:
 
     def _count_earlier(self, study: Study) -> None:
         """Count the runs of earlier processes, whose tracebacks are not kept."""
-        if not peek(study, lambda ledger: ledger.issued):
+        if not peek_study(study, lambda ledger: ledger.issued):
             return
         for pull in study.pulls():
             if pull.reward is not None:
@@ -207,7 +207,7 @@ class SessionStudies:
         for bar, study in self.by_bar.items():
             written = {ask.pull: (ask, reward) for ask, reward in told if self.bars[ask.nodeid] == bar}
             if written:
-                outside = tell_together(study, [Telling(pull, reward) for pull, (_, reward) in written.items()])
+                outside = tell_study_together(study, [Telling(pull, reward) for pull, (_, reward) in written.items()])
                 for pull, error in outside.items():
                     self.tallies[written[pull][0].nodeid].errors.append(str(error))
 
@@ -219,7 +219,7 @@ class SessionStudies:
     def take_back(self, asks: Iterable[Ask]) -> None:
         """Take back runs that never began, for a reason that has nothing to do with them."""
         for ask in asks:
-            give_up(self._study_of(ask), ask.pull, cause="cancelled", reason="the run ended")
+            give_up_in_study(self._study_of(ask), ask.pull, cause="cancelled", reason="the run ended")
 
     def drop_all(self, reason: str) -> None:
         """After an interruption, drop the pending runs of this process. Each of them may have begun."""
@@ -251,12 +251,12 @@ class SessionStudies:
 
     def counts(self) -> Counter[str]:
         """How many tests reach the bar, miss it, are open and are retired."""
-        return Counter(word for study in self._up_to_date() for word in peek(study, _standings))
+        return Counter(word for study in self._up_to_date() for word in peek_study(study, _standings))
 
     @property
     def left(self) -> int | None:
         """About how many runs are left, an estimate; None: there is no telling."""
-        runs = [peek(study, forecast_left) for study in self._up_to_date()]
+        runs = [peek_study(study, forecast_left) for study in self._up_to_date()]
         return None if None in runs else sum(filter(None, runs))
 
     @property
@@ -271,7 +271,7 @@ class SessionStudies:
 
     def verdicts(self) -> list[Verdict]:
         """The verdict of each study, with its guarantee in the words of tests and runs."""
-        return [verdict_in_words(study, WORDS) for study in self._up_to_date()]
+        return [study_verdict_in_words(study, WORDS) for study in self._up_to_date()]
 
     def results(self, verdicts: Sequence[Verdict] | None = None) -> list[StudyResult]:
         """The results of all tests, in their order."""
@@ -290,7 +290,7 @@ class SessionStudies:
 
 
 def _open(study: Study) -> int:
-    return peek(study, lambda ledger: ledger.open)
+    return peek_study(study, lambda ledger: ledger.open)
 
 
 def _standings(ledger: State) -> list[str]:
