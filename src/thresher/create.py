@@ -11,7 +11,7 @@ from .core.custom_scores import register_score
 from .core.events import Event
 from .core.formulas import Formula
 from .core.named_arguments import named_arguments
-from .core.named_items import ARMS, CASES, Kind, Params, items_from_text
+from .core.named_items import ARMS, CASES, ItemKind, Params, items_from_text
 from .core.parameters import SpecArguments
 from .core.policies import Policy
 from .core.spec import Spec, spec_differences
@@ -73,11 +73,11 @@ def create_study(
     """
     for which, kind in (("arms", ARMS), ("cases", CASES)):
         if isinstance(file := question.get(which), Path):
-            question[which] = read_items(file, kind)  # type: ignore[literal-required]
+            question[which] = read_items_to_create(file, kind)  # type: ignore[literal-required]
     return create_from_spec(name, Spec(**question), storage=storage, if_exists=if_exists, lease=lease)
 
 
-def read_items(file: str | Path, kind: Kind, *, remedy: str = "check its name") -> dict[str, Params]:
+def read_items_to_create(file: str | Path, kind: ItemKind, *, remedy: str = "check its name") -> dict[str, Params]:
     """The arms or cases in a file, with their parameters. The str ``"-"`` is standard input."""
     where = "standard input" if file == "-" else str(file)
     return items_from_text(read_text(file, kind.file, remedy=remedy), where, kind)
@@ -96,7 +96,7 @@ def create_from_spec(
     if if_exists not in ("error", "join"):
         raise InvalidInput("if_exists", if_exists, "must be 'error' or 'join'")
     store, seconds = open_store(storage), checks.checked_seconds("lease", lease)
-    check_policy(spec.policy, store)
+    check_policy_to_create(spec.policy, store)
     if not _created(name, store, spec):
         if if_exists == "error":
             raise StudyExists("study", name, "already exists", "open it with open_study, or if_exists='join'")
@@ -104,7 +104,7 @@ def create_from_spec(
     return Study(name, store, lease=seconds)
 
 
-def check_policy(policy: Policy, store: Store) -> None:
+def check_policy_to_create(policy: Policy, store: Store) -> None:
     """Raise if the store cannot keep a study with this policy."""
     if store.leased and (obstacle := policy.obstacle):
         remedy = "write it with def at the top of a module, with numbers as constants, or keep the study in memory"
@@ -151,7 +151,7 @@ def open_study(name: str, *, storage: Storage = None, lease: float = LEASE, scor
     return study
 
 
-class Match(NamedTuple):
+class CreatedMatch(NamedTuple):
     """How an existing study compares with the specification of a caller that wants to resume it."""
 
     differences: list[str]  # of the specifications, in words: with any of them the study cannot be resumed
@@ -168,13 +168,13 @@ class Match(NamedTuple):
         return [*self.differences, f"evaluator is {mine}, not {shown(wanted.evaluator)}", *budget]
 
 
-def check_resumable(study: Study, wanted: Spec) -> Match:
+def match_created_study(study: Study, wanted: Spec) -> CreatedMatch:
     """The rule for resuming: the same specification; the budget may grow, and another evaluator may be accepted.
 
     An evaluator is another one if the study has rewards and none of them came from it.
     """
 
-    def read(ledger: State) -> Match:
+    def read(ledger: State) -> CreatedMatch:
         spec, budget, known = ledger.spec, ledger.budget, ledger.evaluators
         unlike, other = spec_differences(spec, wanted), None
         grows = wanted.budget is not None and budget is not None and wanted.budget > budget
@@ -183,25 +183,25 @@ def check_resumable(study: Study, wanted: Spec) -> Match:
         measured = ledger.own_told + ledger.pending > 0
         if wanted.evaluator is not None and wanted.evaluator not in known and measured:
             other = known[-1] if known else ""
-        return Match(unlike, grows, budget, other)
+        return CreatedMatch(unlike, grows, budget, other)
 
     return peek_study(study, read)
 
 
-def resume_study(study: Study, wanted: Spec) -> None:
-    """Resume a study that `check_resumable` accepts: accept the evaluator, and extend the budget."""
+def resume_created_study(study: Study, wanted: Spec) -> None:
+    """Resume a study that `match_created_study` accepts: accept the evaluator, and extend the budget."""
     if wanted.evaluator is not None:
         accept_evaluator_in_study(study, wanted.evaluator)
-    if wanted.budget is not None and check_resumable(study, wanted).grows:
+    if wanted.budget is not None and match_created_study(study, wanted).grows:
         study.extend(budget=wanted.budget)
 
 
 def _join(study: Study, wanted: Spec) -> Study:
     """The study, if nothing at all differs."""
-    if unlike := check_resumable(study, wanted).all_differences(wanted):
+    if unlike := match_created_study(study, wanted).all_differences(wanted):
         rule = f"exists with another specification: {'; '.join(unlike)}"
         raise StudyExists("study", study.name, rule, "use another name")
-    resume_study(study, wanted)
+    resume_created_study(study, wanted)
     return study
 
 

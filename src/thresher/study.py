@@ -20,7 +20,7 @@ from .errors import CannotGoOn, InvalidInput, OutsideBounds, missing_package
 from .log import event_writing
 from .log.call_keys import CallKeys, stored_call_key
 from .log.event_writing import Telling
-from .log.journal import Answer, Draft, Journal
+from .log.journal import Answer, Journal, JournalDraft
 from .log.leases import LeaseKeeper
 from .log.store import Store
 from .text.phrasing import plural
@@ -91,7 +91,7 @@ class Study(AbstractContextManager["Study"]):
         return pulls
 
     def _ask_with_key(
-        self, draft: Draft, n: int, host: event_writing.Host, lease: float | None, key: str | None
+        self, draft: JournalDraft, n: int, host: event_writing.Host, lease: float | None, key: str | None
     ) -> list[Pull]:
         """Issue pulls, or return those of an earlier call with that key, with their leases renewed."""
         seconds = None if lease is None else checks.checked_seconds("lease", lease)
@@ -300,7 +300,7 @@ def ask_study_for_reply(study: Study, n: int, *, lease: float, key: str | None, 
     """The same as `Study.ask_many`, with what a reply needs besides the pulls, from the same read of the store."""
     count, host = checks.checked_whole("number of pulls", n, least=0), event_writing.host_for_writing(study.spec, arm)
 
-    def plan(draft: Draft) -> Asked:
+    def plan(draft: JournalDraft) -> Asked:
         pulls, ledger = study._ask_with_key(draft, count, host, lease, key), draft.ledger
         named = None if arm is None else ledger.spec.arm(arm)
         return Asked(pulls, ledger.done, n > 0 and not pulls and ledger.may_take_more(named))
@@ -332,7 +332,7 @@ def tell_study_for_reply(
 ) -> bool:
     """The same as `Study.tell`. Returns whether the reward was late, from the same read of the store."""
 
-    def plan(draft: Draft) -> tuple[OutsideBounds | None, bool]:
+    def plan(draft: JournalDraft) -> tuple[OutsideBounds | None, bool]:
         outside = event_writing.write_tell_event(draft, pull, reward, repeatable, note, cost)
         return outside, draft.ledger.state_of(pull_id_of(pull)) == LATE
 

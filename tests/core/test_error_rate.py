@@ -140,12 +140,12 @@ def test_ranks_and_the_largest_list(changes: "list[tuple[int, float]]", level: i
         values[arm] = value
         rank = error_rate.error_rank_of(ranking, value)
         assert rank == next((k for k in range(1, 13) if value * k >= level), 0)
-        error_rate.enter_error_list(ranking, 1, arm, rank)
+        error_rate.enter_error_rate_list(ranking, 1, arm, rank)
         ranked = sorted(values, reverse=True)
         expected = max((k for k in range(1, 13) if ranked[k - 1] * k >= level), default=0)
         assert error_rate.largest_error_rank(ranking, 1) == expected
         assert error_rate.largest_error_rank(ranking, 0) == 0
-    error_rate.leave_error_lists(ranking, 3)
+    error_rate.leave_error_rate_lists(ranking, 3)
     values[3] = 0.0
     ranked = sorted(values, reverse=True)
     assert error_rate.largest_error_rank(ranking, 1) == max(
@@ -218,15 +218,15 @@ def listed(ranking: error_rate.Ranking, which: int, rank: int) -> list[int]:
 def test_an_arm_that_leaves_its_rank_leaves_the_others_there(which: int, gone: int) -> None:
     ranking = columns.blank_ranking_columns(5, 20.0)
     for arm in range(4):
-        assert error_rate.enter_error_list(ranking, which, arm, 3)
+        assert error_rate.enter_error_rate_list(ranking, which, arm, 3)
     assert listed(ranking, which, 3) == [3, 2, 1, 0]
-    assert error_rate.enter_error_list(ranking, which, gone, 2), "it rose"
+    assert error_rate.enter_error_rate_list(ranking, which, gone, 2), "it rose"
     assert listed(ranking, which, 2) == [gone]
     assert listed(ranking, which, 3) == [arm for arm in (3, 2, 1, 0) if arm != gone]
-    assert not error_rate.enter_error_list(ranking, which, gone, 2), "nothing changed"
-    assert not error_rate.enter_error_list(ranking, which, gone, 3), "it fell"
+    assert not error_rate.enter_error_rate_list(ranking, which, gone, 2), "nothing changed"
+    assert not error_rate.enter_error_rate_list(ranking, which, gone, 3), "it fell"
     assert listed(ranking, which, 3)[0] == gone
     assert error_rate.has_error_rank(ranking, gone)
-    error_rate.leave_error_lists(ranking, gone)
+    error_rate.leave_error_rate_lists(ranking, gone)
     assert not error_rate.has_error_rank(ranking, gone)
     assert listed(ranking, which, 3) == [arm for arm in (3, 2, 1, 0) if arm != gone]

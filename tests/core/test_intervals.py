@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thresher
-from thresher.core.intervals import Interval, Side
+from thresher.core.intervals import Interval, IntervalSide
 from thresher.study import peek_study
 
 
@@ -72,7 +72,7 @@ def test_intervals_hold_at_all_times_together(risk: float, rewards: int, studies
     """Fails by chance less than once in a million. A large risk shows a lost factor 2, a small one a lost variation."""
     missed, rng = 0, random.Random(f"intervals {risk}")
     for _ in range(studies):
-        low, high = Side(risk, +1), Side(risk, -1)
+        low, high = IntervalSide(risk, +1), IntervalSide(risk, -1)
         for _ in range(rewards):
             reward = float(rng.random() < 0.5)
             low.feed(reward)

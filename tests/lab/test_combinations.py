@@ -8,7 +8,7 @@ import pytest
 from lab_replay import compare, live
 
 import thresher
-from thresher.core.question import Measure, count_for_question
+from thresher.core.question import Measure, reward_for_question
 from thresher.errors import InvalidInput
 from thresher.lab import Setup, trace
 from thresher.study import peek_study
@@ -141,7 +141,7 @@ def check_labels(study: thresher.Study, asked: Combination) -> None:
     for row in verdict:
         number = int(row.arm.removeprefix("arm "))
         if row.certified and number != len(MEANS) - 1:
-            truth = count_for_question(measure, MEANS[number], MEANS[0])
+            truth = reward_for_question(measure, MEANS[number], MEANS[0])
             if abs(truth - counted_bar) > asked.tolerance or not asked.tolerance:
                 assert row.reached == (truth >= counted_bar), row
     if asked.against is not None:

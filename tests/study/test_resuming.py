@@ -6,7 +6,7 @@ import pytest
 
 import thresher
 from thresher.core.spec import Spec
-from thresher.create import check_resumable, create_from_spec, resume_study
+from thresher.create import create_from_spec, match_created_study, resume_created_study
 from thresher.log.store import MemoryStore
 
 ASKED: dict[str, Any] = {"arms": ["a", "b"], "at_least": 0.5, "budget": 8}
@@ -21,10 +21,12 @@ def study_of(store: MemoryStore, *, rewards: int = 0, **given: Any) -> thresher.
 
 def test_a_study_resumes_with_its_own_specification_or_a_larger_budget() -> None:
     study = study_of(MemoryStore())
-    assert check_resumable(study, Spec(**ASKED)) == ([], False, 8, None)
-    assert check_resumable(study, Spec(**{**ASKED, "budget": 9})).grows
-    resume_study(study, Spec(**{**ASKED, "budget": 9}))
-    assert check_resumable(study, Spec(**ASKED)) == ([], False, 9, None), "the budget that it was created with is fine"
+    assert match_created_study(study, Spec(**ASKED)) == ([], False, 8, None)
+    assert match_created_study(study, Spec(**{**ASKED, "budget": 9})).grows
+    resume_created_study(study, Spec(**{**ASKED, "budget": 9}))
+    assert match_created_study(study, Spec(**ASKED)) == ([], False, 9, None), (
+        "the budget that it was created with is fine"
+    )
 
 
 @pytest.mark.parametrize(
@@ -38,7 +40,7 @@ def test_a_study_resumes_with_its_own_specification_or_a_larger_budget() -> None
 )
 def test_a_study_does_not_resume_with_another_specification(change: dict[str, Any], difference: str) -> None:
     store = MemoryStore()
-    assert check_resumable(study_of(store), Spec(**{**ASKED, **change})).differences == [difference]
+    assert match_created_study(study_of(store), Spec(**{**ASKED, **change})).differences == [difference]
     with pytest.raises(thresher.StudyExists, match=difference):
         thresher.create_study("s", **{**ASKED, **change}, storage=store, if_exists="join")
 
@@ -54,7 +56,7 @@ def test_joining_does_not_extend_a_study() -> None:
 def test_another_evaluator_is_refused_once_it_measured_something() -> None:
     store = MemoryStore()
     study = study_of(store, rewards=1, evaluator="v1")
-    assert check_resumable(study, Spec(**ASKED, evaluator="v2")).measured_by == "v1"
+    assert match_created_study(study, Spec(**ASKED, evaluator="v2")).measured_by == "v1"
     with pytest.raises(thresher.StudyExists, match="evaluator is 'v1', not 'v2'"):
         thresher.create_study("s", **ASKED, evaluator="v2", storage=store, if_exists="join")
     thresher.create_study("s", **ASKED, evaluator="v1", storage=store, if_exists="join")
@@ -65,5 +67,5 @@ def test_an_evaluator_that_joins_before_the_first_pull_is_recorded() -> None:
     study_of(store)
     first = thresher.create_study("s", **ASKED, evaluator="v1", storage=store, if_exists="join")
     first.ask()
-    assert check_resumable(first, Spec(**ASKED, evaluator="v1")).measured_by is None
-    assert check_resumable(first, Spec(**ASKED, evaluator="v2")).measured_by == "v1"
+    assert match_created_study(first, Spec(**ASKED, evaluator="v1")).measured_by is None
+    assert match_created_study(first, Spec(**ASKED, evaluator="v2")).measured_by == "v1"

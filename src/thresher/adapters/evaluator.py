@@ -15,7 +15,7 @@ from typing import Any
 from ..core import checks
 from ..core.named_items import ARMS, items_from_python
 from ..core.parameters import Named
-from ..create import read_items
+from ..create import read_items_to_create
 from ..errors import Busy, InvalidInput, error_line
 from ..run.command.protocol import PROTOCOL
 from ..run.evaluator_errors import traceback_text
@@ -96,7 +96,7 @@ def _own_streams() -> Iterator[tuple[int, int]]:
 
 def _arms_json(arms: Named) -> list[object]:
     """The arms as the first line lists them."""
-    named = read_items(arms, ARMS) if isinstance(arms, Path) else items_from_python(arms, ARMS)
+    named = read_items_to_create(arms, ARMS) if isinstance(arms, Path) else items_from_python(arms, ARMS)
     if not isinstance(named, Mapping):
         return named
     for name, params in named.items():

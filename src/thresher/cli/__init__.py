@@ -126,9 +126,9 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command. The error about an unknown one suggests those with a similar name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from ..core.checks import similar_name_remedy  # here: only mistakes need it
+            from ..core.checks import name_check_remedy  # here: only mistakes need it
 
-            hint = similar_name_remedy(args[0], COMMANDS) or "thresher --help lists the commands"
+            hint = name_check_remedy(args[0], COMMANDS) or "thresher --help lists the commands"
             raise InvalidInput("command", args[0], "there is no such command", hint)
         return super().resolve_command(ctx, args)
 
@@ -212,11 +212,9 @@ def _wrong_use(error: click.ClickException) -> str:
     """Another error of click. For an unknown option or argument, it suggests the nearest, or where they are listed."""
     text, context = error.format_message(), getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption) and error.possibilities:
-        from ..core.checks import similar_name_remedy  # here: only mistakes need it
+        from ..core.checks import name_check_remedy  # here: only mistakes need it
 
-        return (
-            f"No such option {shown(error.option_name)}; {similar_name_remedy(error.option_name, error.possibilities)}"
-        )
+        return f"No such option {shown(error.option_name)}; {name_check_remedy(error.option_name, error.possibilities)}"
     if isinstance(error, click.NoSuchOption) or text.startswith("Got unexpected extra argument"):
         text = f"{text.rstrip('.')}; {context.command_path if context else 'thresher'} --help lists them"
     return text

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ..core.events import CALLERS, NO_CAUSE, PENDING
-from ..core.pulls import TICKET, pull_id_in, pull_id_of, pull_json
+from ..core.pulls import TICKET, pull_id_in, pull_id_of, pull_row_json
 from ..core.state import State
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
 from ..study import Pull, Study, ask_study_for_reply, peek_study, tell_study_for_reply
@@ -92,7 +92,9 @@ def ask(
         time.sleep(PAUSE)
     pulls = reply.pulls
     try:
-        print_lines(json.dumps({"format": 1, **pull_json(pull)}) if style == "json" else _line(pull) for pull in pulls)
+        print_lines(
+            json.dumps({"format": 1, **pull_row_json(pull)}) if style == "json" else _line(pull) for pull in pulls
+        )
     except CannotGoOn as error:
         for pull in pulls:  # nobody has read their tickets
             study.drop(pull, reason="the answer to the ask could not be written", cause="lost")

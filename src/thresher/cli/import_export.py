@@ -24,7 +24,7 @@ from ..core.events import (
     STATES,
     TOLD,
     Event,
-    Remarks,
+    EventRemarks,
     event_remarks,
     event_to_json,
 )
@@ -108,7 +108,7 @@ def _print_pulls(ledger: State) -> None:
         if has_origins:
             extra.append(" ".join(name for name, value in ORIGINS.items() if row.origin & value))
         if has_remarks:
-            remarks = event_remarks(Event(0, "told", reason=ledger.remarks.get(pull))) or Remarks()
+            remarks = event_remarks(Event(0, "told", reason=ledger.remarks.get(pull))) or EventRemarks()
             extra += [escaped_csv_remark(remarks.note or ""), remarks.cost]
         issued = pull_of(ledger, pull)
         table.writerow((pull, escaped_csv_cell(row.arm), issued.number, issued.seed, row.state, row.reward, *extra))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..core.parameters import BARS
-from ..core.sentences import question_sentence_of, wording_of
+from ..core.sentences import question_sentence_of, sentence_wording
 from ..errors import InvalidInput
 from ..text.phrasing import plural
 from ..text.quantities import duration_text, percent_text
@@ -57,7 +57,7 @@ def print_lab_result(result: "Result") -> None:
     title = f"{question_sentence_of(setup.spec)} {setup.rules}, {arms}, {delay}"
     shares = {"arms right": "accuracy", "all right": "success"}
     if setup.within:
-        shares[f"all right, ± {wording_of(setup.spec).distance(setup.within)}"] = "success_within"
+        shares[f"all right, ± {sentence_wording(setup.spec).distance(setup.within)}"] = "success_within"
     if result.certificates is not None:
         title += f", confidence {setup.confidence:g}" + (", error rate" if setup.ranks else "")
         shares |= {"arms settled": "settled", "wrongly settled": "any_wrong_settled"}
@@ -125,7 +125,7 @@ def plan_choices_table(plan: "Plan", cost: float | None, *, narrow: bool) -> "Ta
     """What certifying every arm takes, by tolerance and guarantee."""
     from rich.table import Table
 
-    wording = wording_of(plan.setup.spec)
+    wording = sentence_wording(plan.setup.spec)
     risk = percent_text(round(1.0 - (plan.setup.confidence or 0.0), 12), exact=True)
     guarantees = {"all": "no answer wrong", "rate": f"{risk} may be wrong"}
     title = "What it takes until every arm is certified (* as you asked)"
@@ -524,7 +524,9 @@ def _compared(comparison: "Comparison") -> dict[str, str]:
     measures = {"arms right": "accuracy"}
     if setup.within:
         measures["all arms right"] = "success"
-        measures[f"all arms right, give or take {wording_of(setup.spec).distance(setup.within)}"] = "success_within"
+        measures[f"all arms right, give or take {sentence_wording(setup.spec).distance(setup.within)}"] = (
+            "success_within"
+        )
     return measures | ({"arms settled": "settled"} if setup.certifies else {})
 
 

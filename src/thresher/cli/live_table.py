@@ -19,8 +19,8 @@ from rich.text import Text
 from ..core import sentences
 from ..core.forecast import forecast_left
 from ..core.row_text import row_text_cells
-from ..core.rows import Row, row_of, row_openness, row_standing
-from ..core.sentences import SIGNS, Wording, wording_of
+from ..core.rows import Row, row_of, row_openness, standing_in_row
+from ..core.sentences import SIGNS, SentenceWording, sentence_wording
 from ..core.state import State
 from ..core.verdict import verdict_full_run
 from ..run.loop import Progress
@@ -126,8 +126,8 @@ def _line(text: str) -> Text:
 
 def live_answer(ledger: State) -> str:
     """How many arms reach the bar, miss it and are open, in a sentence."""
-    wording, arms = wording_of(ledger.spec), range(len(ledger.spec.arms))
-    standings = [row_standing(ledger, arm) for arm in arms]
+    wording, arms = sentence_wording(ledger.spec), range(len(ledger.spec.arms))
+    standings = [standing_in_row(ledger, arm) for arm in arms]
     counts = Counter(standings)
     missed, others = counts["misses"], counts["open"] + counts["retired"]
     if wording.find is not None:
@@ -180,7 +180,7 @@ def _bar(ledger: State) -> Group:
 
 def live_arms_table(rows: list[Row], ledger: State, width: int) -> Table:
     """Arms as a table that fits the width. The least important columns are left out, or a gauge fills the rest."""
-    wording = wording_of(ledger.spec)
+    wording = sentence_wording(ledger.spec)
     arms = ledger.spec.arms  # an arm has the same short name in every picture, whatever other arms are in it
     names = arms if len(arms) <= MANY else tuple(row.arm for row in rows)
     columns = _fitted(_columns(rows, wording, certifies=ledger.certifies), rows, names, width)
@@ -201,7 +201,7 @@ def live_arms_table(rows: list[Row], ledger: State, width: int) -> Table:
     return table
 
 
-def _columns(rows: list[Row], wording: Wording, *, certifies: bool) -> dict[str, list[Text]]:
+def _columns(rows: list[Row], wording: SentenceWording, *, certifies: bool) -> dict[str, list[Text]]:
     """The cells by column, without the names. Some columns are left out if they are empty."""
     names = ("estimate", "seen", "pending", "failures")
     columns = row_text_cells(rows, wording, names, keep=("estimate", "seen", "pending"))

@@ -13,12 +13,12 @@ from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
 import click
 
 from ..core import policies
-from ..core.checks import MAX_SECONDS, similar_name_remedy
+from ..core.checks import MAX_SECONDS, name_check_remedy
 from ..core.parameters import PARAMETERS, TYPES
 from ..core.policies import Policy
 from ..create import open_study
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy, error_line, shown
-from ..log.reader import unknown_study
+from ..log.reader import no_log_to_read
 from ..log.store import MemoryStore, Store, open_store
 from ..study import Study
 from ..text.naming import Naming, worded_naming
@@ -289,10 +289,8 @@ def study_of_option(
             other = f"{remedy}, or name its store with --storage or {VARIABLE}"
             raise UnknownStudy("study", name, f"there is no file {path}", other) from None
         others = store.studies()
-        other = (
-            similar_name_remedy(name, others) or f"{_there_are(others)}; --storage or {VARIABLE} names another store"
-        )
-        raise unknown_study(name, address_of(store), other) from None
+        other = name_check_remedy(name, others) or f"{_there_are(others)}; --storage or {VARIABLE} names another store"
+        raise no_log_to_read(name, address_of(store), other) from None
 
 
 def _there_are(names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from ..core.named_items import ARMS, CASES, Params, checked_item_names
 from ..core.parameters import BARS, DEFAULTS, PARAMETERS
 from ..core.question import HALF
 from ..core.spec import Spec
-from ..create import read_items
+from ..create import read_items_to_create
 from ..errors import InvalidInput
 from ..run.command.process import PULL_FIELDS
 from ..run.command.reward import MEASURED, SECONDS
@@ -55,7 +55,7 @@ def question_arms(file: str | None, names: tuple[str, ...]) -> dict[str, Params]
     if file and names:
         raise InvalidInput("--arm", names[0], "the arms already come from --arms FILE", "use one of the two")
     if file:
-        return read_items(file, ARMS_OF_COMMANDS, remedy=_instead(file))
+        return read_items_to_create(file, ARMS_OF_COMMANDS, remedy=_instead(file))
     if not names:
         raise InvalidInput("arms", rule="there are none", remedy="name them with --arms FILE or --arm NAME")
     if caution := arms_caution(names):
@@ -81,7 +81,7 @@ def question_cases(file_or_count: str | None) -> Cases | None:
     if file_or_count == "-":
         rule = "cannot come from standard input, because a study resumes only with the same cases"
         raise InvalidInput("--cases", file_or_count, rule, "name a file, or give their number")
-    cases = read_items(file_or_count, CASES, remedy="check its name, or give the number of cases")
+    cases = read_items_to_create(file_or_count, CASES, remedy="check its name, or give the number of cases")
     return cases if any(cases.values()) else list(cases)
 
 

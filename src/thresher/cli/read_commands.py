@@ -129,7 +129,7 @@ def status_summary(study: Study) -> dict[str, Any]:
             "study": study.name,
             "arms": len(spec.arms),
             "question": sentences.question_sentence_of(spec),
-            **sentences.wording_of(spec).asked,
+            **sentences.sentence_wording(spec).asked,
             "policy": str(spec.policy),
             "cases": spec.case_count or None,
             "guarantee": spec.guarantee if ledger.certifies else None,
@@ -282,7 +282,7 @@ def cases(study: Study, everything: bool, style: str) -> None:
             "study": study.name,
             "cases": spec.case_count,
             "seen": seen,
-            **sentences.wording_of(spec).asked,
+            **sentences.sentence_wording(spec).asked,
         }
         lines = iter([json.dumps({**head, "rows": [row.to_dict() for row in rows]}, indent=2, ensure_ascii=False)])
     elif style == "csv":

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..core.checks import MAX_NAME
 from ..core.spec import Spec
 from ..core.state import State
-from ..create import check_policy, check_resumable, create_from_spec, open_study, resume_study
+from ..create import check_policy_to_create, create_from_spec, match_created_study, open_study, resume_created_study
 from ..errors import Conflict, StudyExists, UnknownStudy
 from ..log.journal import storable_journal_reason
 from ..log.store import Store
@@ -68,7 +68,7 @@ class ResumableStudy:
         self.fresh, self.same_code, self.is_measured = fresh, same_code, is_measured
         self.name = name or f"run-{resumable_fingerprint(self.spec)}"
         self.pulls = 0  # that earlier runs made
-        check_policy(spec.policy, store)
+        check_policy_to_create(spec.policy, store)
 
     def begin(self) -> Study:
         """The study: a new one, or the stored one, extended if the budget is larger."""
@@ -109,7 +109,7 @@ class ResumableStudy:
 
         Raises if the study has another question, or if something else measured its rewards.
         """
-        comparison = check_resumable(study, self.spec)
+        comparison = match_created_study(study, self.spec)
         if comparison.differences:
             rule = f"is in {address_of(self.store)} with another specification: {'; '.join(comparison.differences)}"
             larger = "" if comparison.budget is None else "; a larger --budget is fine"
@@ -150,7 +150,7 @@ class ResumableStudy:
 
     def _resume(self, study: Study) -> None:
         self._why_outdated(study)
-        resume_study(study, self.spec)
+        resume_created_study(study, self.spec)
         verdict, where = study.verdict(), f"study {study.name!r} in {address_of(self.store)}"
         self.pulls = resumable_pulls(study)
         if verdict.done and not peek_study(study, lambda ledger: ledger.waits):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..core.events import LATE, TOLD
 from ..core.named_items import Params
-from ..core.sentences import wording_of
+from ..core.sentences import sentence_wording
 from ..core.state import State
 from ..errors import InvalidInput, shown
 from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS, command_pull_values, fill_command_template
@@ -297,7 +297,7 @@ class Cautions:
 
 def rewards_cautions(ledger: State) -> Iterator[tuple[str, str]]:
     """Warnings about the rewards so far, each with its kind."""
-    rewards, asked = _rewards(ledger), wording_of(ledger.spec)
+    rewards, asked = _rewards(ledger), sentence_wording(ledger.spec)
     if len(rewards) >= ENOUGH and min(rewards) == max(rewards):
         same = f"all {len(rewards):,} rewards are {asked.amount(rewards[0])}"
         other = "seed" if ledger.spec.cases is None else "case"
@@ -327,7 +327,7 @@ def bounds_cautions(ledger: State) -> Iterator[tuple[str, str]]:
 
     There is none if rewards are all equal, or near a bound: an arm that passed every test so far may fail the next.
     """
-    spec, rewards, asked = ledger.spec, _rewards(ledger), wording_of(ledger.spec)
+    spec, rewards, asked = ledger.spec, _rewards(ledger), sentence_wording(ledger.spec)
     if len(rewards) < ENOUGH or spec.bounds is None or not ledger.certifies:
         return
     (low, high), bars = spec.bounds, [spec.stated_bar] if spec.baseline is None else []

@@ -63,7 +63,7 @@ def apply_to_ledger(state: State, event: Event) -> None:
     """
     seq, kind = event.seq, event.kind
     if seq != state.seq + 1 or state.due is not None or state.cases is not None or kind not in _FOLDS:
-        validity.check_event_order(state, event)
+        validity.check_validity_of_order(state, event)
     validity.RULES[kind](state, event)
     state.last = event
     _FOLDS[kind](state, event)
@@ -450,7 +450,7 @@ def _rank(state: State, arm: int, *, counted: bool = False) -> None:
 def _leave(state: State, arm: int) -> None:
     """The arm proved the bounds wrong: it counts in no list, and what was settled on its strength is open again."""
     ranking = state.ranking
-    error_rate.leave_error_lists(ranking, arm)
+    error_rate.leave_error_rate_lists(ranking, arm)
     for which in range(error_rate.LISTS):
         ranking.reached[which] = error_rate.largest_error_rank(ranking, which)
     for other, label in enumerate(state.docket.settled):

@@ -23,7 +23,7 @@ from .parameters import (
     Bounds,
     Guarantee,
     StoredArguments,
-    check_evaluator_parameter,
+    evaluator_parameter,
 )
 from .policies import Policy
 from .question import HALF, ROUNDING
@@ -167,7 +167,7 @@ class Spec:
 
     def counted(self, reward: float, other: float = 0.0) -> float:
         """What a reward counts as; ``other`` is the baseline's reward."""
-        return question.count_for_question(self.measure, reward, other)
+        return question.reward_for_question(self.measure, reward, other)
 
     def clipped(self, reward: float) -> float:
         """A reward, or with ``clip`` the nearest number within the bounds."""
@@ -207,7 +207,7 @@ class Spec:
     def arm(self, name: object) -> int:
         """The number of the arm of that name."""
         if not isinstance(name, str) or name not in self.index:
-            raise checks.unknown_arm(name, self.arms)
+            raise checks.arm_check_error(name, self.arms)
         return self.index[name]
 
     def reward(self, value: object) -> float:
@@ -452,7 +452,7 @@ def _check_end(spec: Spec) -> None:
 
 def _constant(spec: Spec) -> float:
     """The settling constant. One from a log is kept: a logarithm's last digit may differ elsewhere."""
-    stored, computed = spec.settling_constant, policies.settling_constant(spec.contenders, spec.confidence)
+    stored, computed = spec.settling_constant, policies.settling_policy_constant(spec.contenders, spec.confidence)
     if stored is not None and not math.isclose(stored, computed, rel_tol=1e-9):
         raise InvalidInput("settling_constant", stored, f"must be about {computed!r}")
     return computed if stored is None else stored
@@ -523,7 +523,7 @@ def spec_from_json(data: object) -> Spec:
     evaluator = kept.pop("evaluator", None)
     spec = Spec(**kept)
     if evaluator is not None:  # it was masked when it was written
-        vars(spec)["evaluator"] = check_evaluator_parameter(evaluator)
+        vars(spec)["evaluator"] = evaluator_parameter(evaluator)
     return spec
 
 

@@ -20,13 +20,13 @@ from .events import (
 from .state import State
 
 
-def check_event(study: State, event: Event) -> None:
+def check_event_validity(study: State, event: Event) -> None:
     """Raise, and change nothing, unless the event may follow those before it."""
-    check_event_order(study, event)
+    check_validity_of_order(study, event)
     RULES[event.kind](study, event)
 
 
-def check_event_order(study: State, event: Event) -> None:
+def check_validity_of_order(study: State, event: Event) -> None:
     """Raise unless an event of this kind may come next, whatever else it says."""
     if event.seq != study.seq + 1:
         raise InvalidInput("event", event.seq, f"must have the number {study.seq + 1}")
@@ -169,7 +169,7 @@ def _weighed(study: State, event: Event) -> None:
 
 
 def _accepted(study: State, event: Event) -> None:
-    if parameters.check_evaluator_parameter(event.reason) in study.evaluators:
+    if parameters.evaluator_parameter(event.reason) in study.evaluators:
         raise InvalidInput("evaluator", event.reason, "is accepted already")
 
 

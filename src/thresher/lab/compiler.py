@@ -111,7 +111,7 @@ def can_cache_compiled() -> bool:
     return _cache_folder() is not None
 
 
-class Kind(NamedTuple):
+class CompilerChoices(NamedTuple):
     """The choices that are compiled into a loop."""
 
     certifies: bool = False
@@ -133,14 +133,14 @@ class Kind(NamedTuple):
         return "run_loop_delayed" if self.delayed else "run_loop_at_once"
 
 
-def is_compiled(kind: Kind) -> bool:
+def is_compiled(kind: CompilerChoices) -> bool:
     """Whether the machine code of a loop seems to be in the cache."""
     folder = _cache_folder()
     return folder is not None and any(Path(folder).glob(f"*/*.{kind.function}{kind.variant}-[0-9]*.nbi"))
 
 
 @cache
-def compiled_loop(kind: Kind) -> Callable[..., None]:
+def compiled_loop(kind: CompilerChoices) -> Callable[..., None]:
     """The compiled loop; it releases the interpreter's lock while it runs."""
     namespace = _namespace(kind._replace(delayed=False))
     rebuilt = scores.rebuilt(functions_to_compile(loops)[kind.function], namespace, kind.function + kind.variant)
@@ -172,19 +172,19 @@ def compiled_instance_drawer() -> Callable[..., None]:
     """The compiled function that draws the arms of one repetition."""
     function = functions_to_compile(loops)["draw_loop_instance"]
     drawer: Callable[..., None] = njit(**OPTIONS)(
-        scores.rebuilt(function, _namespace(Kind()), "draw_loop_instance-alone")
+        scores.rebuilt(function, _namespace(CompilerChoices()), "draw_loop_instance-alone")
     )
     return drawer
 
 
-def compiled_constants(kind: Kind) -> Namespace:
+def compiled_constants(kind: CompilerChoices) -> Namespace:
     """The values of the names in capitals in `loops.py`."""
     flags = {"CERTIFIES": kind.certifies, "RANKS": kind.ranks, "COUNTS": kind.counts}
     return {**flags, "IS_CUSTOM": kind.digest is not None}
 
 
 @cache
-def _namespace(kind: Kind) -> Namespace:
+def _namespace(kind: CompilerChoices) -> Namespace:
     namespace = {**compiled_namespace(), **compiled_constants(kind)}
     if kind.formula is None or kind.digest is None:
         return _extended(namespace, LOOPS, kind.variant, caches=True)
@@ -198,7 +198,7 @@ def compiled_other_loop(function: FunctionType) -> Callable[..., None]:
     """A loop of another room, compiled with everything in its module, whose constants come before our own."""
     module = sys.modules[function.__module__]
     own = {name: value for name, value in vars(module).items() if name.isupper()}
-    namespace = _extended({**_namespace(Kind()), **own}, (module,))
+    namespace = _extended({**_namespace(CompilerChoices()), **own}, (module,))
     return compiled_outermost(scores.rebuilt(function, namespace, function.__name__))
 
 

@@ -12,7 +12,7 @@ from ..core import checks, policies
 from ..core.parameters import Guarantee
 from ..errors import InvalidInput
 from . import delays
-from .compiler import Kind
+from .compiler import CompilerChoices
 from .families import Reals
 from .parallel_compile import compile_in_parallel
 from .recorded import Recorded
@@ -239,7 +239,7 @@ def _fits(setup: Setup, tolerance: float) -> bool:
     return True
 
 
-def planned_choices(asked: Result, loop: Kind, **shared: Any) -> list[Choice]:
+def planned_choices(asked: Result, loop: CompilerChoices, **shared: Any) -> list[Choice]:
     """What a question takes with each tolerance and guarantee; ``asked`` has been played already, as it was asked."""
     setup, is_finished = asked.setup, (asked.measures.settled[:, -1] == asked.setup.contenders).all()
     *_, (most, _) = _stages(setup)
@@ -425,7 +425,7 @@ def planned_lines(setup: Setup) -> list[Line]:
     return list({line.name: line for line in (own, *plain, *skipping)}.values())
 
 
-def _needs(line: Line, loop: Kind, **shared: Any) -> tuple[dict[str, Need], Curve, Result]:
+def _needs(line: Line, loop: CompilerChoices, **shared: Any) -> tuple[dict[str, Need], Curve, Result]:
     """The needs of the line, its curve, and the result of the last stage."""
     setup, result = line.setup, None
     left = list(line.targets)

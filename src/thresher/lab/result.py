@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..core.sentences import question_sentence_of, wording_of
+from ..core.sentences import question_sentence_of, sentence_wording
 from ..text.escapes import escaped_csv_line
 from .families import Reals
 from .repetition import Measures
@@ -314,7 +314,7 @@ class Result:
             "family": setup.family,
             "arms": setup.arms,
             "question": question_sentence_of(setup.spec),
-            **{name: value for name, value in wording_of(setup.spec).asked.items() if name != "unit"},
+            **{name: value for name, value in sentence_wording(setup.spec).asked.items() if name != "unit"},
             "baseline": setup.baseline,
             "bounds": list(setup.bounds),
             "delay": str(setup.timing),

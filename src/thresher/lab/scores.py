@@ -108,7 +108,7 @@ def score_failed(policy: Policy, invalid: InvalidScore, measures: Measures, boar
     for arm in range(len(plain.seen)) if invalid.arm is None else [invalid.arm]:
         try:
             board.score_on_board(plain, arm, rule)
-        except custom_scores.Refused as refused:
+        except custom_scores.CustomScoreRefused as refused:
             return refused.of_arm(policy.formula, arm, where)
     # only compiled code broke the rule: a logarithm may round differently
     rule_broken = f"returned a negative number or NaN for arm {invalid.arm}{where}"

@@ -110,7 +110,7 @@ def simulate(
     threads: int | None = None,
     progress: Progress | None = None,
     per_arm: bool = True,
-    played_as: compiler.Kind | None = None,
+    played_as: compiler.CompilerChoices | None = None,
 ) -> Result:
     """Play a setup ``repetitions`` times. The result depends only on the setup, the repetitions and the seed.
 
@@ -168,7 +168,7 @@ def checked_simulation(repetitions: int, seed: int, threads: int | None = None) 
     return repetitions, checks.checked_whole("seed", seed, least=0), threads
 
 
-def prepared_simulation(setup: Setup, played_as: compiler.Kind) -> Callable[..., None]:
+def prepared_simulation(setup: Setup, played_as: compiler.CompilerChoices) -> Callable[..., None]:
     """The loop of this kind, compiled. Nothing is played; the setup is one that it can play."""
     run = compiler.compiled_loop(played_as)
     measures = blank_repetition_measures(setup.checkpoints, setup.arms, 0, per_arm=False)
@@ -273,10 +273,10 @@ def _arguments(
     return (*shared, np.zeros(4, np.uint64), blank_delay_slots(min(delay.capacity, setup.budget + 1)), timing)
 
 
-def simulated_kind(setup: Setup) -> compiler.Kind:
+def simulated_kind(setup: Setup) -> compiler.CompilerChoices:
     """The kind of loop that a setup needs."""
     users = (setup.rules.formula, setup.rules.digest) if setup.rules.is_custom else ()
-    return compiler.Kind(setup.certifies, setup.ranks, setup.counts, setup.timing.model != NONE, *users)
+    return compiler.CompilerChoices(setup.certifies, setup.ranks, setup.counts, setup.timing.model != NONE, *users)
 
 
 def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]) -> None:

@@ -21,7 +21,7 @@ from ..core.events import (
     TOLD,
     Cause,
     EventCause,
-    Remarks,
+    EventRemarks,
 )
 from ..core.pulls import Pull, pull_id_in, pull_id_of, pull_of
 from ..core.results import Checked, rewards_of_result
@@ -29,10 +29,10 @@ from ..core.spec import Spec
 from ..core.state import State
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from ..text.masking import masked
-from .journal import Draft, storable_journal_reason
+from .journal import JournalDraft, storable_journal_reason
 
 LOST = "its agent did not renew its lease"  # the reason of a drop
-NO_REMARKS = Remarks()
+NO_REMARKS = EventRemarks()
 
 
 class Host(NamedTuple):
@@ -54,7 +54,7 @@ def host_for_writing(spec: Spec, arm: str | None) -> Host:
     return ANY if arm is None else Host(spec.arms[spec.arm(arm)])
 
 
-def write_ask_events(draft: Draft, n: int, host: Host, lease: float | None = None) -> list[Pull]:
+def write_ask_events(draft: JournalDraft, n: int, host: Host, lease: float | None = None) -> list[Pull]:
     """Issue pulls, fewer only when the study is done, or takes no more pulls of the arm that the caller has chosen.
 
     They get a lease of ``lease`` seconds; None: the study's.
@@ -71,7 +71,7 @@ def write_ask_events(draft: Draft, n: int, host: Host, lease: float | None = Non
     return pulls
 
 
-def _ask_for(draft: Draft, n: int, arm: int, cases: Sequence[int] | None) -> list[Pull]:
+def _ask_for(draft: JournalDraft, n: int, arm: int, cases: Sequence[int] | None) -> list[Pull]:
     """Issue pulls of an arm that the caller has chosen, and perhaps their cases.
 
     Of the cases, those that are known, pending or given up are left out.
@@ -87,14 +87,14 @@ def _ask_for(draft: Draft, n: int, arm: int, cases: Sequence[int] | None) -> lis
     return pulls
 
 
-def write_repeated_ask_events(draft: Draft, pulls: Iterable[int]) -> None:
+def write_repeated_ask_events(draft: JournalDraft, pulls: Iterable[int]) -> None:
     """A repeated ask hands out its pulls again: an agent may have evaluated them, and died because of the result."""
     for pull in pulls:
         if draft.ledger.state_of(pull) in (PENDING, DROPPED):
             write_repeated_pull_event(draft, pull)
 
 
-def write_repeated_pull_event(draft: Draft, pull: int) -> None:
+def write_repeated_pull_event(draft: JournalDraft, pull: int) -> None:
     """Record that a pull was, or may be, evaluated more than once."""
     if not draft.ledger.pull_origin[pull - 1] & REPEATABLE:
         draft.write("repeated", pull=pull, arm=_arm(draft.ledger, pull))
@@ -111,7 +111,7 @@ class Telling(NamedTuple):
 
 
 def write_tell_event(
-    draft: Draft,
+    draft: JournalDraft,
     which: Pull | int | str,
     reward: object,
     repeatable: bool = False,
@@ -147,7 +147,7 @@ def write_tell_event(
     return None
 
 
-def write_all_tell_events(draft: Draft, rewards: Iterable[Telling]) -> dict[int, OutsideBounds]:
+def write_all_tell_events(draft: JournalDraft, rewards: Iterable[Telling]) -> dict[int, OutsideBounds]:
     """Record the rewards of several pulls; return the errors of those outside the bounds, by pull.
 
     A pull that was told another reward meanwhile keeps that one.
@@ -161,7 +161,7 @@ def write_all_tell_events(draft: Draft, rewards: Iterable[Telling]) -> dict[int,
     return outside
 
 
-def _retire_for_bounds(draft: Draft, pull: int, reward: object, remarks: Remarks) -> OutsideBounds | None:
+def _retire_for_bounds(draft: JournalDraft, pull: int, reward: object, remarks: EventRemarks) -> OutsideBounds | None:
     """Retire the arm, the baseline of a pair, or both, whose reward lies outside the bounds; return the first error."""
     ledger, arm = draft.ledger, _arm(draft.ledger, pull)
     first: OutsideBounds | None = None
@@ -188,13 +188,15 @@ def _is_same(ledger: State, pull: int, values: Sequence[float]) -> bool:
     return True
 
 
-def _remarks(note: str | None, cost: float | None) -> Remarks:
+def _remarks(note: str | None, cost: float | None) -> EventRemarks:
     """What is said about a reward, without secrets."""
     words = None if note is None else storable_journal_reason(masked(checks.checked_text("note", note))) or None
-    return Remarks(note=words, cost=None if cost is None else checks.checked_number("cost", cost, 0.0) + 0.0)  # no −0
+    return EventRemarks(
+        note=words, cost=None if cost is None else checks.checked_number("cost", cost, 0.0) + 0.0
+    )  # no −0
 
 
-def _in_words(remarks: Remarks) -> str:
+def _in_words(remarks: EventRemarks) -> str:
     """The same at the end of a reason: a retirement has no reward that could hold it."""
     cost = "" if remarks.cost is None else f"; cost {remarks.cost:g}"
     return cost + (f"; note: {remarks.note}" if remarks.note else "")
@@ -207,7 +209,7 @@ def _check_one(ledger: State, reward: object) -> None:
         raise InvalidInput("reward", reward, rule, "tell the reward of the pull's arm alone") from None
 
 
-def write_drop_events(draft: Draft, which: Pull | int | str, cause: Cause, reason: str) -> None:
+def write_drop_events(draft: JournalDraft, which: Pull | int | str, cause: Cause, reason: str) -> None:
     """Drop a pull, and retire its arm if that was one failure too many. Dropping it again writes nothing."""
     ledger = draft.ledger
     checks.checked_text("reason", reason)
@@ -228,7 +230,7 @@ def write_drop_events(draft: Draft, which: Pull | int | str, cause: Cause, reaso
         draft.write("retired", arm=arm, cause="failures", reason=why)
 
 
-def write_lost_events(draft: Draft, pulls: Iterable[int]) -> int:
+def write_lost_events(draft: JournalDraft, pulls: Iterable[int]) -> int:
     """Drop those of the pulls that are still pending, because their leases ran out. Returns how many."""
     lost = [pull for pull in pulls if draft.ledger.state_of(pull) == PENDING]
     for pull in lost:
@@ -236,30 +238,30 @@ def write_lost_events(draft: Draft, pulls: Iterable[int]) -> int:
     return len(lost)
 
 
-def write_extended_event(draft: Draft, budget: int) -> None:
+def write_extended_event(draft: JournalDraft, budget: int) -> None:
     if budget != draft.ledger.budget:
         draft.write("extended", budget=budget)
 
 
-def write_retired_event(draft: Draft, arm: str, reason: str) -> None:
+def write_retired_event(draft: JournalDraft, arm: str, reason: str) -> None:
     number = draft.ledger.spec.arm(arm)
     if number not in draft.ledger.retired:
         draft.write("retired", arm=number, reason=checks.checked_text("reason", reason))
 
 
-def write_restored_event(draft: Draft, arm: str) -> None:
+def write_restored_event(draft: JournalDraft, arm: str) -> None:
     number = draft.ledger.spec.arm(arm)
     if number in draft.ledger.retired:
         draft.write("restored", arm=number)
 
 
-def write_accepted_event(draft: Draft, evaluator: str) -> None:
+def write_accepted_event(draft: JournalDraft, evaluator: str) -> None:
     """Record that this evaluator measures the same thing as the earlier ones."""
     if evaluator not in draft.ledger.evaluators:
         draft.write("accepted", reason=evaluator)
 
 
-def write_file_events(draft: Draft, digests: Mapping[str, str]) -> None:
+def write_file_events(draft: JournalDraft, digests: Mapping[str, str]) -> None:
     """Record the files with which rewards are measured. Once the study has begun, somebody vouches for the new ones."""
     begun = bool(draft.ledger.files) or draft.ledger.issued > draft.ledger.imported
     for name, digest in digests.items():
@@ -268,7 +270,7 @@ def write_file_events(draft: Draft, digests: Mapping[str, str]) -> None:
             draft.write("file", reason=f"{digest} {name}", cause=cause)
 
 
-def _prove_wrong(draft: Draft, pull: int, arm: int, error: OutsideBounds, remarks: Remarks) -> None:
+def _prove_wrong(draft: JournalDraft, pull: int, arm: int, error: OutsideBounds, remarks: EventRemarks) -> None:
     ledger = draft.ledger
     state, reward = ledger.state_of(pull), checks.checked_finite(float(error.value))  # type: ignore[arg-type]
     if state in (PENDING, DROPPED) or arm not in ledger.outside:
@@ -281,7 +283,7 @@ def _arm(ledger: State, pull: int) -> int:
     return ledger.pull_arm[pull - 1]
 
 
-def write_result_events(draft: Draft, results: Sequence[Checked]) -> None:
+def write_result_events(draft: JournalDraft, results: Sequence[Checked]) -> None:
     """Record results from elsewhere. Those without a reward are dropped, and late ones too, before they are told."""
     ledger = draft.ledger
     for arm, value, late, case, origin in results:

@@ -5,7 +5,7 @@ import weakref
 from collections.abc import Iterable
 
 from ..text.phrasing import plural
-from .locks import renewed_after_fork
+from .locks import locks_renewed_after_fork
 from .store import Store
 
 BEATS = 3  # renewals in the time of one lease: two may fail, or come late
@@ -72,7 +72,7 @@ class LeaseKeeper:
         return True
 
 
-_KEEPERS = renewed_after_fork(LeaseKeeper._begin)
+_KEEPERS = locks_renewed_after_fork(LeaseKeeper._begin)
 
 
 def _beat(keeper: "weakref.ref[LeaseKeeper]", forgotten: threading.Event, pause: float) -> None:

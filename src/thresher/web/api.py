@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ..core import checks
 from ..core.checks import checked_finite
-from ..core.pulls import pull_id_in, pull_json
+from ..core.pulls import pull_id_in, pull_row_json
 from ..create import create_from_spec
 from ..log.reader import read_log_section
 from ..study import ask_study_for_reply, peek_study, tell_study_for_reply
@@ -171,7 +171,7 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
         def act() -> Any:
             opened, lease = served.writable_study(study), float(request.lease)
             asked = ask_study_for_reply(opened, request.n, lease=lease, key=idempotency_key, arm=request.arm)
-            return {"pulls": list(map(pull_json, asked.pulls)), "done": asked.done, "wait": asked.wait}
+            return {"pulls": list(map(pull_row_json, asked.pulls)), "done": asked.done, "wait": asked.wait}
 
         return AsciiJson(await served.write(act, agent))
 

@@ -18,7 +18,7 @@ from ..core.events import BLAMED, DROPPED, LATE, OUTSIDE, PENDING, STATES, Event
 from ..core.intervals import Commit, Interval, committed_for_interval
 from ..core.row_text import DETAILS, row_text_cells
 from ..core.rows import MOST, ORDER, Row, row_of
-from ..core.sentences import Wording
+from ..core.sentences import SentenceWording
 from ..core.spec import Spec
 from ..core.state import State
 from ..core.verdict import Verdict, verdict_full_run, verdict_of
@@ -53,7 +53,7 @@ class LiveStudy:
         self.follower = follower = LogFollower(name, store)
         self.arms = follower.ledger.spec.arms
         self._lock = threading.RLock()
-        self._look = sentences.wording_of(follower.ledger.spec)
+        self._look = sentences.sentence_wording(follower.ledger.spec)
         self._told_times: deque[float] = deque(maxlen=5000)
         self._last_events: deque[dict[str, Any]] = deque(maxlen=LAST)
         self._rows: list[tuple[Any, ...]] = [()] * len(self.arms)
@@ -247,7 +247,7 @@ def live_arm_json(live: LiveStudy, name: str) -> dict[str, Any]:
 
 
 def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, Spec]:
-    spec, wording = ledger.spec, sentences.wording_of(ledger.spec)
+    spec, wording = ledger.spec, sentences.sentence_wording(ledger.spec)
     row = row_of(ledger, arm)
     pulls = [pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm]
     rewards = [_pull_json(ledger, arm, pull, wording) for pull in pulls[-MOST_REWARDS:]]
@@ -276,7 +276,7 @@ def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], St
     return data, commits, ledger.stakes, spec
 
 
-def live_arm_facts(row: Row, wording: Wording) -> list[tuple[str, str]]:
+def live_arm_facts(row: Row, wording: SentenceWording) -> list[tuple[str, str]]:
     """The numbers of an arm with their headings, as people read them."""
     if row.standing == "baseline":
         return [("mean", wording.amount(row.mean))]
@@ -290,7 +290,7 @@ def live_arm_facts(row: Row, wording: Wording) -> list[tuple[str, str]]:
     return [*texts.items(), *((head, text or "–") for head, [(text, _)] in further.items())]
 
 
-def _pull_json(ledger: State, arm: int, pull: int, wording: Wording) -> dict[str, Any]:
+def _pull_json(ledger: State, arm: int, pull: int, wording: SentenceWording) -> dict[str, Any]:
     """One pull and its reward. A picture shows ``value`` against the bar or the limit."""
     spec, state, case = ledger.spec, ledger.pull_state[pull - 1], ledger.case_of(pull)
     reward = ledger.pull_reward[pull - 1] if ledger.has_reward(pull) else None

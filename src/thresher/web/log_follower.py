@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from ..core import ledger as ledgers
 from ..core.events import NO_EVENT, Event, event_time_text
-from ..core.rows import Standing, row_reaches, row_standing
+from ..core.rows import Standing, row_reaches, standing_in_row
 from ..core.state import State
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy
-from ..log.reader import damaged_log, read_log_pages, read_log_section, unknown_study
+from ..log.reader import damaged_log, no_log_to_read, read_log_pages, read_log_section
 from ..log.store import Store
 
 MOST = 500  # points; when there are more, every other one is removed
@@ -38,7 +38,7 @@ class LogTally:
         self._counts = Counter({self._stands[0]: arms})
 
     def update(self, ledger: State, arm: int) -> None:
-        before, now = self._stands[arm], (row_standing(ledger, arm), row_reaches(ledger, arm))
+        before, now = self._stands[arm], (standing_in_row(ledger, arm), row_reaches(ledger, arm))
         if now != before:
             self._counts[before] -= 1
             self._counts[now] += 1
@@ -90,7 +90,7 @@ class LogFollower:
         try:
             first = next(iter(read_log_section(store, name, 0, 1)), None)
             if first is None:
-                raise unknown_study(name)
+                raise no_log_to_read(name)
             self.ledger: State = ledgers.ledger_after_created(first)
         except InvalidInput as error:
             raise damaged_log(self.name, f"event 1: {error}") from None

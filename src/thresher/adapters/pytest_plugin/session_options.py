@@ -8,7 +8,7 @@ import pytest
 
 from ...core.checks import MAX_SECONDS
 from ...core.parameters import MAX_SEED, Guarantee
-from ...core.sentences import Wording, tolerance_in_sentence
+from ...core.sentences import SentenceWording, tolerance_in_sentence
 from ...errors import shown
 from ...text.phrasing import either_phrase
 from ...text.quantities import DURATIONS, PERCENT, read_quantity, read_seconds
@@ -28,9 +28,9 @@ class SessionBar(NamedTuple):
     tolerance: float = 0.0
 
     @property
-    def wording(self) -> Wording:
+    def wording(self) -> SentenceWording:
         """How sentences and tables say it."""
-        return Wording(self.at_least, unit=PERCENT, tolerance=self.tolerance)
+        return SentenceWording(self.at_least, unit=PERCENT, tolerance=self.tolerance)
 
     def __str__(self) -> str:
         return f"{self.wording.amount(self.at_least, exact=True)}{tolerance_in_sentence(self.wording)}"

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from ...core.forecast import forecast_left
 from ...core.guarantee import Words
 from ...core.parameters import MAX_SEED
-from ...core.rows import Row, row_standing
+from ...core.rows import Row, standing_in_row
 from ...core.state import State
 from ...core.verdict import Verdict
 from ...create import create_study
@@ -294,7 +294,7 @@ def _open(study: Study) -> int:
 
 
 def _standings(ledger: State) -> list[str]:
-    return [row_standing(ledger, arm) for arm in range(len(ledger.spec.arms))]
+    return [standing_in_row(ledger, arm) for arm in range(len(ledger.spec.arms))]
 
 
 def _shown(bar: SessionBar, show: Callable[[float], str]) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from ...core.question import Measure
 from ...core.spec import Spec
-from ...log.locks import renewed_after_fork
+from ...log.locks import locks_renewed_after_fork
 from ...study import Pull
 from .. import forks
 from . import guard
@@ -192,7 +192,7 @@ class ProcessRuns:
                 kill_process_group(group)
 
 
-_RUNS = renewed_after_fork(ProcessRuns._reset)
+_RUNS = locks_renewed_after_fork(ProcessRuns._reset)
 
 
 def kill_process_group(group: int) -> None:

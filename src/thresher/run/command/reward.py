@@ -17,7 +17,7 @@ import signal
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...core import checks
-from ...core.question import Measure, count_for_question
+from ...core.question import Measure, reward_for_question
 from ...errors import Busy, EvaluationFailed, InvalidInput, NoReward, shown
 from ...text.masking import COLOURS, masked_printable
 from ...text.quantities import read_json
@@ -197,7 +197,7 @@ class TimedOut(CommandFailed):
         baseline = checks.as_float(other)
         if self._least is None or self._measure is None or not self._measure.within or baseline is None:
             raise self
-        if count_for_question(self._measure, self._least, baseline) != count_for_question(
+        if reward_for_question(self._measure, self._least, baseline) != reward_for_question(
             self._measure, math.inf, baseline
         ):
             raise self
