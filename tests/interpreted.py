@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from thresher.core import board, formulas
-from thresher.lab import compiler, loops, parallel_compile, scores, simulator
+from thresher.lab import compiled_scores, compiler, loops, parallel_compile, simulator
 
 COMPILED = compiler.compiled_loop
 LOCK = threading.Lock()
-MODULES = (formulas, board, scores, loops)
+MODULES = (formulas, board, compiled_scores, loops)
 LARGE = 15_000  # pulls of a game that is compiled all the same
 
 
@@ -80,5 +80,5 @@ def interpreted() -> Iterator[None]:
         patch.setattr(compiler, "compiled_loop", loop)
         patch.setattr(compiler, "compiled_instance_drawer", drawer)
         patch.setattr(parallel_compile, "compile_parallel_share", lambda loops, progress=None: None)
-        patch.setattr(simulator, "simulate_aside", lambda work: work())
+        patch.setattr(simulator, "run_simulator_aside", lambda work: work())
         yield

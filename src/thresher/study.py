@@ -243,7 +243,7 @@ class Study(AbstractContextManager["Study"]):
         except ModuleNotFoundError as error:
             rule, remedy = missing_package(error, "web")
             raise CannotGoOn("figure", rule=rule, remedy=remedy) from None
-        return charts.figure(self, kind)
+        return charts.chart_of_study(self, kind)
 
     def close(self) -> None:
         """Stop renewing leases and close the store's files and connections; the next use opens them again."""

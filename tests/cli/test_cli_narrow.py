@@ -16,7 +16,7 @@ from thresher.core.sentences import SIGNS
 from thresher.core.state import State
 from thresher.run.loop import Progress
 from thresher.study import peek_study
-from thresher.text.phrasing import distinct_names
+from thresher.text.naming import distinct_names
 
 IDS = [
     f"tests/unit/test_payments.py::TestRefund::test_partial_refund_is_idempotent[{currency}-visa-{number}]"

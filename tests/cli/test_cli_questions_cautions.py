@@ -7,7 +7,7 @@ import pytest
 
 import thresher as library
 from thresher.cli.live_table import live_arms_table, live_gauge
-from thresher.cli.run_checks import bounds_cautions, rewards_cautions
+from thresher.cli.run_checks import check_run_bounds, check_run_rewards
 from thresher.core.row_text import COLUMNS
 from thresher.core.rows import row_of
 from thresher.study import peek_study
@@ -25,7 +25,7 @@ def study_of(reward: Reward, pulls: int = 40, **asked: Any) -> library.Study:
 
 
 def cautions(study: library.Study) -> dict[str, str]:
-    return dict(peek_study(study, lambda ledger: [*rewards_cautions(ledger), *bounds_cautions(ledger)]))
+    return dict(peek_study(study, lambda ledger: [*check_run_rewards(ledger), *check_run_bounds(ledger)]))
 
 
 def varied(low: float, high: float) -> Reward:

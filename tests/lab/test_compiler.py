@@ -16,7 +16,7 @@ import rewritten
 from thresher.core import evidence, formulas
 from thresher.core.formulas import Rule
 from thresher.core.policies import custom
-from thresher.lab import compiler, parallel_compile, scores
+from thresher.lab import compiled_scores, compiler, parallel_compile
 from thresher.lab.compiler import CompilerChoices
 from thresher.lab.setup import Setup
 from thresher.lab.simulator import simulated_kind
@@ -135,14 +135,16 @@ def test_every_formula_has_a_number() -> None:
     names = [
         name for name, function in vars(formulas).items() if [*getattr(function, "__annotations__", ())][:1] == ["gap"]
     ]
-    assert sorted(names) == sorted(scores.NAMES)
+    assert sorted(names) == sorted(compiled_scores.NAMES)
 
 
-@pytest.mark.parametrize("name", scores.NAMES)
+@pytest.mark.parametrize("name", compiled_scores.NAMES)
 def test_a_formula_is_found_by_its_number(name: str) -> None:
     formula = getattr(formulas, name)
     rule = Rule(formula, bar=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
-    assert scores.apply_formula(scores.numbered_score(rule), 0.25, 0.5, 3, 5.0) == formula(0.25, 0.5, 3, 5.0, 4.0)
+    assert compiled_scores.apply_formula(compiled_scores.numbered_score(rule), 0.25, 0.5, 3, 5.0) == formula(
+        0.25, 0.5, 3, 5.0, 4.0
+    )
 
 
 def test_no_two_compiled_functions_have_the_same_name() -> None:

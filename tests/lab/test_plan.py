@@ -16,7 +16,7 @@ import thresher
 from thresher.cli import cli
 from thresher.cli.import_export import results_to_import
 from thresher.lab import Setup, planning, simulate
-from thresher.lab.planning import ALL_SETTLED, Pilot, pilot_setup, plan
+from thresher.lab.planning import ALL_SETTLED, PlanningPilot, pilot_setup, plan
 from thresher.lab.recorded import Recorded, gather_recorded
 from thresher.lab.simulator import instances
 from thresher.study import give_up_in_study
@@ -114,7 +114,7 @@ def test_what_a_plan_from_a_small_pilot_says_covers_the_truth_most_of_the_time(m
 
 
 def test_a_pilot_draws_the_chance_of_a_pass_from_its_posterior() -> None:
-    pilot = Pilot(("a", "b"), ((1.0,) * 20, (0.0, 1.0)))
+    pilot = PlanningPilot(("a", "b"), ((1.0,) * 20, (0.0, 1.0)))
     sure, open_ = pilot.samples.reshape(2, -1)
     assert sure.mean() == pytest.approx(20.5 / 21, abs=0.005)  # Beta(20.5, 0.5)
     assert sure.std() == pytest.approx((20.5 * 0.5 / 21**2 / 22) ** 0.5, rel=0.15)
@@ -125,7 +125,7 @@ def test_a_pilot_draws_the_chance_of_a_pass_from_its_posterior() -> None:
 
 def test_a_pilot_of_other_rewards_is_as_uncertain_as_its_rewards_vary() -> None:
     rewards = tuple(np.random.default_rng(1).normal(0.5, 0.1, 20).tolist())
-    pilot = Pilot(("a", "b", "c"), (rewards, rewards[:2], rewards[:1]))
+    pilot = PlanningPilot(("a", "b", "c"), (rewards, rewards[:2], rewards[:1]))
     means = pilot.samples.reshape(3, -1, 65)[:, :, 0]
     assert means[0].std() == pytest.approx(np.std(rewards) / 21**0.5, rel=0.2)
     assert means[0].std() < means[1].std() < np.std(rewards)

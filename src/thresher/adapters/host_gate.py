@@ -20,7 +20,7 @@ from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from ..study import Pull, Study, ask_study_for_cases, give_up_in_study, peek_study
 
 
-class Gate:
+class HostGate:
     """The gate of one arm. Cases are numbers. Thread-safe."""
 
     def __init__(self, study: Study, arm: str) -> None:

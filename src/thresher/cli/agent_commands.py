@@ -57,10 +57,10 @@ Examples:
 """
 
 
-class PullName(click.ParamType["int | str"]):
+class AgentPullName(click.ParamType["int | str"]):
     """A pull: its ticket, or its number.
 
-    >>> PullName().convert("17-3f9c2a41", None, None), PullName().convert("17", None, None)
+    >>> AgentPullName().convert("17-3f9c2a41", None, None), AgentPullName().convert("17", None, None)
     ('17-3f9c2a41', 17)
     """
 
@@ -111,7 +111,7 @@ def _line(pull: Pull) -> str:
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @with_study_options
-@click.argument("pull", type=PullName())
+@click.argument("pull", type=AgentPullName())
 @click.argument("reward", type=Number())
 @click.argument("baseline", type=Number(), required=False)
 @option("--note TEXT", "A note about the evaluation.")
@@ -165,7 +165,7 @@ def _rewards_of_pull(study: Study, reward: float, baseline: float | None) -> flo
 
 @click.command()
 @with_study_options
-@click.argument("pulls", type=PullName(), nargs=-1, required=True, metavar="PULL…")
+@click.argument("pulls", type=AgentPullName(), nargs=-1, required=True, metavar="PULL…")
 @option("--lease DURATION", "Time from now after which the next ask drops them.", type=Duration(), default="1h")
 def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:
     """Renew the leases of PULLs, so that they do not count as lost while you work on them.
@@ -186,7 +186,7 @@ def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:
 
 @click.command()
 @name_argument
-@click.argument("pulls", type=PullName(), nargs=-1, metavar="[PULL…]")
+@click.argument("pulls", type=AgentPullName(), nargs=-1, metavar="[PULL…]")
 @option("--older-than DURATION", "Drop all that have been pending for longer than this.", type=Duration())
 @option("--cause [failed|lost]", "failed counts against its arm; what was lost is tried again.", default="failed")
 @option("--reason TEXT", "Why, for the log.", default="dropped by hand")

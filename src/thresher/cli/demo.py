@@ -43,7 +43,7 @@ def demo_corpus() -> bytes:
     return b"".join(file.read_bytes() for file in sorted(files))
 
 
-def bytes_saved(pull: Pull) -> float:
+def bytes_saved_in_demo(pull: Pull) -> float:
     """The share of bytes that the arm's setting saves on a window that the pull's seed chooses."""
     text = demo_corpus()
     start = random.Random(pull.seed).randrange(len(text) - WINDOW)  # noqa: S311 - not for secrets
@@ -93,7 +93,7 @@ def demo(budget: int | None, workers: int | None, seed: int | None, compare: boo
 
     def job() -> None:
         with watching_live_table(study, quiet=False) as show:
-            engine = open_engine(bytes_saved, workers=workers, executor="processes")
+            engine = open_engine(bytes_saved_in_demo, workers=workers, executor="processes")
             run_loop_on(engine, study, Limits(), show)
 
     status = until_stop_signal(job)

@@ -53,7 +53,14 @@ from ..text.escapes import escaped_csv_cell, escaped_csv_remark
 from ..text.files import read_text
 from ..text.phrasing import plural
 from .error_wording import error_in_options
-from .options import address_of, option, storage_option, store_of_option, study_of_option, with_study_options
+from .options import (
+    address_in_storage_option,
+    option,
+    storage_option,
+    store_of_option,
+    study_of_option,
+    with_study_options,
+)
 from .output import put_output, say, say_done
 
 LINES = 1000  # of CSV, written at once
@@ -318,10 +325,10 @@ def _restore(events: list[Event], name: object, storage: str | None) -> None:
         try:
             store.append(study, events, lease=3600.0)
         except Conflict:
-            rule = f"already exists in {address_of(store)}"
+            rule = f"already exists in {address_in_storage_option(store)}"
             raise StudyExists("study", study, rule, "give another name: --study NAME") from None
     store.flush()
-    say_done(study, f"imported into {address_of(store)}, with {plural(len(events), 'event')}")
+    say_done(study, f"imported into {address_in_storage_option(store)}, with {plural(len(events), 'event')}")
 
 
 def folded_export(data: dict[str, Any], file: str) -> tuple[list[Event], State]:
@@ -395,7 +402,7 @@ def _event(item: dict[str, Any]) -> Event:
 OPTION = "--baseline-results"
 
 
-class BaselineResults:
+class ImportedBaseline:
     """The results of the baseline in a file, checked. Nothing is written until `bring`."""
 
     def __init__(self, file: str, spec: Spec) -> None:
@@ -447,7 +454,7 @@ class BaselineResults:
         return {case: ledger.table[case] for case in cases if case in ledger.table}, ledger.issued > ledger.imported
 
 
-def imported_baseline_results(options: Mapping[str, Any], spec: Spec) -> BaselineResults | None:
+def import_of_baseline_results(options: Mapping[str, Any], spec: Spec) -> ImportedBaseline | None:
     """The results of ``--baseline-results``; None without the option."""
     file = options["baseline_results"]
-    return None if file is None else BaselineResults(file, spec)
+    return None if file is None else ImportedBaseline(file, spec)

@@ -31,7 +31,7 @@ from . import FINISHED, NOT_MET
 from .options import (
     FORMATS,
     Whole,
-    address_of,
+    address_in_storage_option,
     format_option,
     name_argument,
     option,
@@ -39,10 +39,10 @@ from .options import (
     storage_option,
     store_of_option,
     study_of_option,
-    study_or_damage,
+    study_of_option_or_damage,
     with_study_options,
 )
-from .output import output_read_in_part, print_verdict, put_output, standard_output
+from .output import cli_output_read_in_part, print_verdict, put_output, standard_output
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
 SHOWN = (  # the fields of a status for people
@@ -64,7 +64,7 @@ def status(study: Study, style: str) -> None:
     """
     verdict = study.verdict()
     answer = {name: getattr(verdict, name) for name in ("answer", "spent", "left", "full_run")}
-    summary = {**status_summary(study), **answer, **_agents_and_pulls(study)}
+    summary = {**summary_of_status_command(study), **answer, **_agents_and_pulls(study)}
     if style == "json":
         put_output(json.dumps({"format": 1, **summary}, indent=2, ensure_ascii=False))
         return
@@ -119,7 +119,7 @@ def _in_words(key: str, summary: dict[str, Any]) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def status_summary(study: Study) -> dict[str, Any]:
+def summary_of_status_command(study: Study) -> dict[str, Any]:
     """How far a study is."""
 
     def read(ledger: State) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def status_summary(study: Study) -> dict[str, Any]:
             "head": ledger.head,
         }
 
-    return {**peek_study(study, read), "created": study.created, "storage": address_of(study.store)}
+    return {**peek_study(study, read), "created": study.created, "storage": address_in_storage_option(study.store)}
 
 
 def _agents_and_pulls(study: Study) -> dict[str, Any]:
@@ -289,7 +289,7 @@ def cases(study: Study, everything: bool, style: str) -> None:
         lines = (line.removesuffix("\n") for line in _csv(rows, spec.arms))
     else:
         lines = chain(_text(rows, arms, spec.unit), ["", _summary(len(rows), seen, spec.case_count), *missing])
-    with output_read_in_part():
+    with cli_output_read_in_part():
         for line in lines:
             put_output(line)
 
@@ -440,7 +440,7 @@ def doctor(storage: str | None, style: str) -> int:
         names = store.studies()
         facts["studies"] = f"{len(names)}, each checked"
         for name in names:
-            if damage := study_or_damage(name, store)[1]:
+            if damage := study_of_option_or_damage(name, store)[1]:
                 facts[f"! study {shown(name, 40)}"] = damage
     except ThresherError as error:
         facts["! store"] = str(error)

@@ -21,8 +21,8 @@ from ..text.masking import masked_words
 from ..text.phrasing import listed_phrase, plural
 from ..text.quantities import PERCENT
 from .code_files import CodeFiles
-from .import_export import BaselineResults
-from .options import address_of, is_kept
+from .import_export import ImportedBaseline
+from .options import address_in_storage_option, is_kept_by_storage_option
 from .output import say
 
 
@@ -62,7 +62,7 @@ class ResumableStudy:
         fresh: bool = False,
         same_code: bool = False,
         is_measured: bool = False,
-        results: BaselineResults | None = None,
+        results: ImportedBaseline | None = None,
     ) -> None:
         self.store, self.spec, self.files, self._results = store, spec, files, results
         self.fresh, self.same_code, self.is_measured = fresh, same_code, is_measured
@@ -86,7 +86,7 @@ class ResumableStudy:
         record_files_in_study(study, self._digests)
         if self._results is not None:
             self._results.bring(study)
-        if is_kept(study):
+        if is_kept_by_storage_option(study):
             self.store.note(study.name, study.agent, self.spec.evaluator or "")
         return study
 
@@ -111,7 +111,8 @@ class ResumableStudy:
         """
         comparison = match_created_study(study, self.spec)
         if comparison.differences:
-            rule = f"is in {address_of(self.store)} with another specification: {'; '.join(comparison.differences)}"
+            place, differences = address_in_storage_option(self.store), "; ".join(comparison.differences)
+            rule = f"is in {place} with another specification: {differences}"
             larger = "" if comparison.budget is None else "; a larger --budget is fine"
             remedy = f"name another --study, or ask as before{larger}"
             raise StudyExists("study", self.name, rule, remedy)
@@ -151,7 +152,7 @@ class ResumableStudy:
     def _resume(self, study: Study) -> None:
         self._why_outdated(study)
         resume_created_study(study, self.spec)
-        verdict, where = study.verdict(), f"study {study.name!r} in {address_of(self.store)}"
+        verdict, where = study.verdict(), f"study {study.name!r} in {address_in_storage_option(self.store)}"
         self.pulls = resumable_pulls(study)
         if verdict.done and not peek_study(study, lambda ledger: ledger.waits):
             grows = verdict.budget is not None and (verdict.open or verdict.confidence is None)

@@ -14,22 +14,22 @@ from ..study import Study, peek_study
 from ..text.masking import masked_line
 from ..text.phrasing import plural
 from . import FINISHED, NOT_MET
-from .import_export import imported_baseline_results
+from .import_export import import_of_baseline_results
 from .options import (
     Whole,
-    address_of,
+    address_in_storage_option,
     format_option,
     name_argument,
     option,
     storage_option,
     store_of_option,
     study_of_option,
-    study_or_damage,
+    study_of_option_or_damage,
     with_study_options,
 )
 from .output import print_lines, put_output, say, say_done, standard_output
-from .question_options import arm_options, question_arms, question_cases, question_specification
-from .read_commands import status_summary
+from .question_options import arm_options, arms_in_question_options, question_cases, specification_of_question_options
+from .read_commands import summary_of_status_command
 
 arm_argument = click.argument("arm", metavar="ARM")
 
@@ -49,13 +49,17 @@ def studies(storage: str | None, style: str) -> int:
     store = store_of_option(storage)
     rows: list[dict[str, Any]] = []
     for name in store.studies():
-        study, damage = study_or_damage(name, store)
-        summary = {"study": name, "storage": address_of(store)} if study is None else status_summary(study)
+        study, damage = study_of_option_or_damage(name, store)
+        summary = (
+            {"study": name, "storage": address_in_storage_option(store)}
+            if study is None
+            else summary_of_status_command(study)
+        )
         rows.append({**summary, "damaged": damage or None})
     if style == "json":
         put_output(json.dumps({"format": 1, "studies": rows}, indent=2, ensure_ascii=False))
     elif not rows:
-        say(f"there are no studies in {address_of(store)}")
+        say(f"there are no studies in {address_in_storage_option(store)}")
     for row in rows if style == "text" else ():
         if row["damaged"]:
             put_output(f"{shown(row['study'])[1:-1]}\t{masked_line(row['damaged'])}")
@@ -89,17 +93,17 @@ def create(name: str, storage: str | None, **options: Any) -> None:
     """
     options["cases"] = question_cases(options["cases"])
     spec, store = (
-        question_specification(question_arms(options["file"], options["names"]), options),
+        specification_of_question_options(arms_in_question_options(options["file"], options["names"]), options),
         store_of_option(storage),
     )
-    results = imported_baseline_results(options, spec)
+    results = import_of_baseline_results(options, spec)
     try:
         study = create_from_spec(name, spec, storage=store)
     except StudyExists:
-        rule = f"already exists in {address_of(store)}"
+        rule = f"already exists in {address_in_storage_option(store)}"
         raise StudyExists("study", name, rule, "thresher status shows it, thresher delete removes it") from None
     cases = f" and {plural(spec.case_count, 'case')}" if spec.cases is not None else ""
-    say_done(name, f"created in {address_of(store)}, with {plural(len(spec.arms), 'arm')}{cases}")
+    say_done(name, f"created in {address_in_storage_option(store)}, with {plural(len(spec.arms), 'arm')}{cases}")
     if results is not None:
         results.bring(study)
 

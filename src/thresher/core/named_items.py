@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, shown
 from ..text.escapes import unescaped_csv_cell
-from ..text.files import read_csv
+from ..text.files import read_csv, read_json
 from ..text.phrasing import either_phrase
-from ..text.quantities import read_json
 from . import checks
 
 SHAPES = 'write ["a", "b"], [{"name": "a", "depth": 1}] or {"a": {"depth": 1}}'

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, shown
-from ..text import quantities
+from ..text import files
 from ..text.escapes import unescaped_csv_cell
 from ..text.files import read_csv
 from .events import FAILED, ONCE, REPEATABLE, STATES
@@ -38,7 +38,7 @@ class Row(NamedTuple):
 def read_json_results(text: str, file: str) -> Any:
     """The list or object that a text holds; None: it is not JSON, so it should be CSV."""
     try:
-        return quantities.read_json(text) if text.lstrip()[:1] in ("[", "{") else None
+        return files.read_json(text) if text.lstrip()[:1] in ("[", "{") else None
     except ValueError as error:
         raise InvalidInput("file", file, f"cannot be read as JSON ({error})", SHAPES) from None
 

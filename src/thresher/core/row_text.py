@@ -14,7 +14,8 @@ from ..errors import CannotGoOn
 from ..text.escapes import escaped_csv_cell, escaped_csv_line, escaped_csv_remark, escaped_visible
 from ..text.escapes import escaped_markdown as marked
 from ..text.masking import masked_line
-from ..text.phrasing import folded_name, plural
+from ..text.naming import folded_name
+from ..text.phrasing import plural
 from .rows import Row, ranked_rows
 from .sentences import SIGNS, SentenceWording, standing_in_sentence
 

@@ -6,7 +6,15 @@ from typing import Any, Literal, NamedTuple
 from ..errors import shown
 from ..text.escapes import escaped_visible
 from ..text.phrasing import listed_phrase, plural
-from ..text.quantities import PERCENT, amount_text, duration_text, edges_text, number_text, percent_text, points_text
+from ..text.quantities import (
+    PERCENT,
+    amount_text,
+    duration_text,
+    edges_quantity_text,
+    number_text,
+    percent_text,
+    points_quantity_text,
+)
 from .parameters import BARS
 from .question import HALF
 from .rows import Row
@@ -52,7 +60,7 @@ class SentenceWording(NamedTuple):
         >>> SentenceWording(0.95, tolerance=0.02).edges
         (0.93, 0.97)
         """
-        return edges_text(self.bar, self.tolerance)
+        return edges_quantity_text(self.bar, self.tolerance)
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -95,7 +103,7 @@ class SentenceWording(NamedTuple):
 
     def difference(self, value: float, *, exact: bool = False) -> str:
         """A difference between rewards: of percentages, in points."""
-        return points_text(value, exact=exact) if self.unit == PERCENT else self.amount(value, exact=exact)
+        return points_quantity_text(value, exact=exact) if self.unit == PERCENT else self.amount(value, exact=exact)
 
     def distance(self, value: float) -> str:
         """How far something is from the bar.
@@ -103,7 +111,7 @@ class SentenceWording(NamedTuple):
         >>> SentenceWording(0.9, unit="%").distance(0.02), SentenceWording(0.2, unit="s").distance(0.002)
         ('2 points', '2 ms')
         """
-        return points_text(value, exact=True) if self.asks == "share" else self.difference(value, exact=True)
+        return points_quantity_text(value, exact=True) if self.asks == "share" else self.difference(value, exact=True)
 
     def span(self, low: float | None, high: float | None) -> str:
         """An interval of what is asked about.

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, NoReturn, Unpack
 from ..errors import InvalidInput, OutsideBounds, shown
 from ..text.naming import Naming
 from ..text.phrasing import MOST_NAMED, listed_phrase, only_this_many, plural
-from ..text.quantities import PERCENT, amount_text, edges_text
+from ..text.quantities import PERCENT, amount_text, edges_quantity_text
 from . import checks, named_items, parameters, policies, question
 from .named_arguments import named_arguments
 from .named_items import NO_PARAMS, Params
@@ -327,7 +327,7 @@ def _edges(spec: Spec, raw: object) -> dict[str, float]:
             needed = "{bounds}" if spec.bounds is None and spec.share is None else "a {confidence}"
             remedy = f"leave it out, or give {needed}; if a slack of the scores is meant, use a policy, apt(slack=…)"
             raise InvalidInput("tolerance", raw, "belongs to certificates", Naming(remedy))
-        low, high = edges_text(bar, spec.tolerance)
+        low, high = edges_quantity_text(bar, spec.tolerance)
         if spec.limits is not None and not _lies_inside(spec.limits, low, high):
             _refuse_tolerance(spec, raw, spec.limits)
     rounding = 0.0

@@ -2,8 +2,8 @@
 
 Every function of the modules below is rebuilt with the same bytecode, in a namespace where the names it calls are
 compiled functions, and passed to numba. A loop is compiled once for all policies and families, apart from a user's
-score (see `scores.py`). Machine code is cached in the user's cache directory, in a folder named after a hash of all its
-sources. If that folder cannot be written, the code is compiled every time.
+score (see `compiled_scores.py`). Machine code is cached in the user's cache directory, in a folder named after a hash
+of all its sources. If that folder cannot be written, the code is compiled every time.
 """
 
 import gc
@@ -21,11 +21,11 @@ import numba
 from numba.core.types import unliteral
 
 from ..core import board, capital, custom_scores, error_rate, evidence, formulas, places, question
-from . import delays, families, loops, repetition, scores, streams
+from . import compiled_scores, delays, families, loops, repetition, streams
 
 CORE = (formulas, board, places, capital, evidence, error_rate, question)
-SHARED = (*CORE, streams, families, delays, repetition, scores)  # `apply_formula` is that of the last
-SCORED = (board, scores)  # these call a user's score
+SHARED = (*CORE, streams, families, delays, repetition, compiled_scores)  # `apply_formula` is that of the last
+SCORED = (board, compiled_scores)  # these call a user's score
 LOOPS = (loops,)
 CALLED = frozenset(
     ("draw_from_rarer_family", "family_moments", "chance_within_family")
@@ -49,7 +49,7 @@ def functions_to_compile(module: ModuleType) -> dict[str, FunctionType]:
 def _compiled(function: FunctionType, namespace: Namespace, name: str, *, caches: bool) -> Any:
     """A function that loops call, compiled when a loop needs it."""
     options = {**INNER, "forceinline": function.__name__ not in CALLED}
-    compiled = njit(**options)(scores.rebuilt(function, namespace, name))
+    compiled = njit(**options)(compiled_scores.rebuilt_to_compile(function, namespace, name))
     typed = compiled.get_call_template
     is_new = caches
 
@@ -143,7 +143,9 @@ def is_compiled(kind: CompilerChoices) -> bool:
 def compiled_loop(kind: CompilerChoices) -> Callable[..., None]:
     """The compiled loop; it releases the interpreter's lock while it runs."""
     namespace = _namespace(kind._replace(delayed=False))
-    rebuilt = scores.rebuilt(functions_to_compile(loops)[kind.function], namespace, kind.function + kind.variant)
+    rebuilt = compiled_scores.rebuilt_to_compile(
+        functions_to_compile(loops)[kind.function], namespace, kind.function + kind.variant
+    )
     has_source = kind.digest is None or not kind.digest.startswith(custom_scores.IN_MEMORY)
     return compiled_outermost(rebuilt, caches=has_source)
 
@@ -172,7 +174,7 @@ def compiled_instance_drawer() -> Callable[..., None]:
     """The compiled function that draws the arms of one repetition."""
     function = functions_to_compile(loops)["draw_loop_instance"]
     drawer: Callable[..., None] = njit(**OPTIONS)(
-        scores.rebuilt(function, _namespace(CompilerChoices()), "draw_loop_instance-alone")
+        compiled_scores.rebuilt_to_compile(function, _namespace(CompilerChoices()), "draw_loop_instance-alone")
     )
     return drawer
 
@@ -189,7 +191,7 @@ def _namespace(kind: CompilerChoices) -> Namespace:
     if kind.formula is None or kind.digest is None:
         return _extended(namespace, LOOPS, kind.variant, caches=True)
     _extended(namespace, (*SCORED, *LOOPS), kind.variant)
-    namespace["custom_score"] = scores.compiled_score(kind.formula, kind.digest)
+    namespace["score_to_compile"] = compiled_scores.compiled_score(kind.formula, kind.digest)
     return namespace
 
 
@@ -199,7 +201,7 @@ def compiled_other_loop(function: FunctionType) -> Callable[..., None]:
     module = sys.modules[function.__module__]
     own = {name: value for name, value in vars(module).items() if name.isupper()}
     namespace = _extended({**_namespace(CompilerChoices()), **own}, (module,))
-    return compiled_outermost(scores.rebuilt(function, namespace, function.__name__))
+    return compiled_outermost(compiled_scores.rebuilt_to_compile(function, namespace, function.__name__))
 
 
 def compiled_outermost(rebuilt: FunctionType, *, caches: bool = True) -> Callable[..., None]:

@@ -40,7 +40,7 @@ def compile_in_parallel(loops: Iterable[CompilerChoices], *, shows: bool = False
 
 
 def _wait_for(child: "subprocess.Popen[bytes]") -> None:
-    """Wait until the process ends, in short waits, so that Ctrl-C works: see `simulator.share_out_simulation`."""
+    """Wait until the process ends, in short waits, so that Ctrl-C works: see `simulator.run_simulator_threads`."""
     while True:
         with suppress(subprocess.TimeoutExpired):
             child.wait(0.5)

@@ -142,7 +142,7 @@ def repetition_zeros(code: str, size: int) -> Any:
     return np.zeros(size, code)
 
 
-def repetition_table(code: str, rows: int, columns: int) -> Any:
+def table_of_repetition(code: str, rows: int, columns: int) -> Any:
     """Rows of the laboratory."""
     return np.zeros((rows, columns), code)
 
@@ -277,7 +277,7 @@ def blank_repetition_proof(
         awaited=np.zeros(1, np.int64),
         find=find,
         lost=lost,
-        sheet=columns.blank_sheet_columns(arms, cases, budget, repetition_zeros, repetition_table),
+        sheet=columns.blank_sheet_columns(arms, cases, budget, repetition_zeros, table_of_repetition),
         ranking=columns.blank_ranking_columns(arms, stakes.level if ranks else 0.0, repetition_zeros),
         values=np.zeros((arms if cases else 0, cases)),
     )

@@ -45,7 +45,7 @@ class Failure(NamedTuple):
 
 
 @dataclass
-class SameError:
+class SameFailure:
     """Failures with the same error."""
 
     first: Failure
@@ -69,7 +69,7 @@ class StartFailures:
     over: bool = False  # something has succeeded, or the run is being stopped
     disproved: bool = False  # the run ends because rewards lie outside the bounds
     blamed: bool = False  # failures have counted against an arm, which may be retired for them
-    _failed: dict[str, SameError] = field(default_factory=dict)  # by kind
+    _failed: dict[str, SameFailure] = field(default_factory=dict)  # by kind
 
     def close(self) -> None:
         """The start is over: later failures do not count here."""
@@ -78,7 +78,7 @@ class StartFailures:
 
     def failure(self, failure: Failure) -> None:
         if not self.over and failure.kind is not None:
-            self._failed.setdefault(failure.kind, SameError(failure)).add(failure)
+            self._failed.setdefault(failure.kind, SameFailure(failure)).add(failure)
 
     @property
     def is_for_one_arm(self) -> bool:
@@ -125,7 +125,7 @@ class StartFailures:
             return sys.maxsize if measured > 0 else min(ARMS, self.study.spec.case_count)
         return ARMS if measured > 0 else min(ARMS, arms)
 
-    def _is_enough(self, same: SameError, needed: int) -> bool:
+    def _is_enough(self, same: SameFailure, needed: int) -> bool:
         """Whether enough arms failed this way, and no pull that was handed out before them may still succeed.
 
         If the only arm has failed this often, its first pull may still be waiting for a worker to start.
@@ -357,7 +357,7 @@ class EvaluatorRefused(CannotGoOn):
     """A persistent evaluator does not fit this study, so no pull can be made. Every engine passes this on."""
 
 
-def wrap_evaluator_error(error: BaseException) -> BaseException:
+def wrapped_failure(error: BaseException) -> BaseException:
     """An exception of the evaluator, wrapped if it could be mistaken for one of the engine's own, or for Ctrl-C."""
     is_meant = isinstance(error, EvaluatorLost | EvaluatorRefused)
     if is_meant or not isinstance(error, WorkerLost | CannotGoOn | CancelledError | KeyboardInterrupt):
@@ -410,7 +410,7 @@ class FailureSuspects:
 
 
 @dataclass
-class NoWorkers:
+class NoWorkersFailure:
     """A time without any worker. It is logged, and after ``give_up_in_study`` seconds it ends the run."""
 
     sought: str  # such as "worker with GPU 1"

@@ -17,7 +17,7 @@ from ..core.sentences import short_in_sentence as short_name
 from ..core.spec import Spec
 from ..core.state import State
 from ..text.escapes import escaped_visible
-from ..text.phrasing import distinct_names
+from ..text.naming import distinct_names
 from ..text.quantities import PERCENT, number_text, percent_text
 
 LONGEST_NAME = 20  # characters of the baseline's name on an axis
@@ -39,7 +39,7 @@ CODES = {standing: code for code, standing in enumerate(ORDER)}
 TEXTS = ("estimate", *DETAILS)  # columns of the table that go over the wire as people read them
 
 
-def encoded_json(data: object) -> bytes:
+def encoded_json_shape(data: object) -> bytes:
     """Data as JSON without blanks."""
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
@@ -56,7 +56,7 @@ def short_json(value: float | None) -> float | None:
 # -- the question ------------------------------------------------------------------------------------------------
 
 
-def asked_json(wording: SentenceWording) -> dict[str, Any]:
+def asked_json_shape(wording: SentenceWording) -> dict[str, Any]:
     """The question as data, and as pages show it: texts, headings, axes."""
     return {
         **wording.asked,
@@ -67,8 +67,8 @@ def asked_json(wording: SentenceWording) -> dict[str, Any]:
         "estimate_head": OF_ARMS["estimate"].head(wording),
         "details": row_detail_headings(wording),
         "failing": failing_json(wording),
-        "axis": axis_json(wording),
-        "hover": hover_json(wording),
+        "axis": axis_json_shape(wording),
+        "hover": hover_json_shape(wording),
         "lines": bar_lines_json(wording),
     }
 
@@ -81,12 +81,12 @@ def failing_json(wording: SentenceWording) -> str:
     return f"An arm failed a case if its reward there is worse than the baseline's{margin}."
 
 
-def title_json(wording: SentenceWording) -> str:
+def title_json_shape(wording: SentenceWording) -> str:
     """What arms are compared by.
 
-    >>> title_json(SentenceWording(0.2, lower_is_better=True, share=0.95, unit="s"))
+    >>> title_json_shape(SentenceWording(0.2, lower_is_better=True, share=0.95, unit="s"))
     'share within 200 ms'
-    >>> title_json(SentenceWording(0.0, baseline="current"))
+    >>> title_json_shape(SentenceWording(0.0, baseline="current"))
     'difference from current'
     """
     if wording.asks == "mean":
@@ -105,18 +105,18 @@ def title_json(wording: SentenceWording) -> str:
     return f"share {'within' if wording.lower_is_better else 'of at least'} {limit}"
 
 
-def axis_json(wording: SentenceWording) -> dict[str, Any]:
+def axis_json_shape(wording: SentenceWording) -> dict[str, Any]:
     """Plotly's axis for what is compared with the bar."""
-    title = html.escape(title_json(wording), quote=False)  # plotly takes < for markup
+    title = html.escape(title_json_shape(wording), quote=False)  # plotly takes < for markup
     if wording.asks == "share":
         return {"title": {"text": title}, "tickformat": "~%"}
     return {"title": {"text": title}, **amounts_json(wording)}
 
 
-def ticks_json(names: Sequence[str]) -> list[str] | None:
+def ticks_json_shape(names: Sequence[str]) -> list[str] | None:
     """The names of the arms as an axis has room for them; None: there are too many.
 
-    >>> ticks_json(["terse", "tests/test_run.py::test_a_reward_is_read"]), ticks_json(["arm"] * 31)
+    >>> ticks_json_shape(["terse", "tests/test_run.py::test_a_reward_is_read"]), ticks_json_shape(["arm"] * 31)
     (['terse', 'tests…ward_is_read'], None)
     """
     if len(names) > NAMED:
@@ -176,7 +176,7 @@ def amounts_json(wording: SentenceWording) -> dict[str, Any]:
     return {"ticksuffix": f" {html.escape(wording.unit, quote=False)}", "automargin": True} if wording.unit else {}
 
 
-def hover_json(wording: SentenceWording) -> str:
+def hover_json_shape(wording: SentenceWording) -> str:
     """How plotly writes what is compared with the bar when the pointer is over it."""
     sign = "+" if wording.asks == "difference" else ""
     if wording.asks == "share" or wording.unit == PERCENT:

@@ -30,7 +30,7 @@ class Point(NamedTuple):
     open: int  # retired arms are among them
 
 
-class LogTally:
+class LogFollowerTally:
     """How many arms stand where, kept up to date one arm at a time."""
 
     def __init__(self, arms: int) -> None:
@@ -67,7 +67,7 @@ class LogHistory:
         self.step = 1
         self.points, self._seqs = [start], [1]
 
-    def add_issued(self, count: int, tally: LogTally, seq: int) -> None:
+    def add_issued(self, count: int, tally: LogFollowerTally, seq: int) -> None:
         """Pull number ``count`` has just been issued, by event ``seq``."""
         if count % self.step:
             return
@@ -94,7 +94,7 @@ class LogFollower:
             self.ledger: State = ledgers.ledger_after_created(first)
         except InvalidInput as error:
             raise damaged_log(self.name, f"event 1: {error}") from None
-        self.tally = LogTally(len(self.ledger.spec.arms))
+        self.tally = LogFollowerTally(len(self.ledger.spec.arms))
         if self.ledger.base >= 0:
             self.tally.update(self.ledger, self.ledger.base)
         self._awaits = self.ledger.awaits

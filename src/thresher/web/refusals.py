@@ -166,7 +166,7 @@ def refusal_of_malformed(request: Request, error: RequestValidationError) -> Ref
     return Refusal(422, ".".join(map(str, path)) or "body", value, rule[:1].lower() + rule[1:], DOCS)
 
 
-async def refuse_unknown_parameters(request: Request) -> None:
+async def refusal_of_unknown_parameters(request: Request) -> None:
     """Refuse query parameters that the address does not take: a misspelt one must not be ignored."""
     known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
     for name in request.query_params:

@@ -15,9 +15,10 @@ from ..core.sentences import SentenceWording, standing_in_sentence
 from ..core.state import State
 from ..core.verdict import verdict_of
 from ..study import Study
-from ..text.phrasing import breakable_name, listed_phrase
+from ..text.naming import breakable_name
+from ..text.phrasing import listed_phrase
 from .assets import PLOTLY, STATIC, fill_asset_template
-from .charts import arms_figure, history_figure
+from .charts import chart_of_arms, history_figure
 from .json_shapes import failing_json, intervals_json
 from .log_follower import LogFollower
 
@@ -35,7 +36,7 @@ def report(study: Study) -> str:
     verdict = replace(verdict_of(study.name, ledger), earlier=known.earlier, since=known.since)
     spec, outside, figures = _specification(ledger), set(verdict.outside), {}
     for theme in ("light", "dark"):
-        both = arms_figure(verdict, theme=theme), history_figure(follower.points, theme=theme)
+        both = chart_of_arms(verdict, theme=theme), history_figure(follower.points, theme=theme)
         figures[theme] = [json.loads(figure.to_json()) for figure in both]
     rows = ranked_rows(verdict.rows, lower_is_better=verdict.lower_is_better)
     markup = {

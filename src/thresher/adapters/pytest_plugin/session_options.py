@@ -11,7 +11,7 @@ from ...core.parameters import MAX_SEED, Guarantee
 from ...core.sentences import SentenceWording, tolerance_in_sentence
 from ...errors import shown
 from ...text.phrasing import either_phrase
-from ...text.quantities import DURATIONS, PERCENT, read_quantity, read_seconds
+from ...text.quantities import DURATIONS, PERCENT, read_quantity, read_quantity_of_seconds
 
 Isolation = Literal["function", "module", "session"]
 MAX_RUN_SEED = 2**32 - 1
@@ -164,5 +164,5 @@ def _whole(name: str, text: str) -> int:
 
 
 def _seconds(name: str, text: str) -> float:
-    duration = read_seconds(text, most=MAX_SECONDS)
+    duration = read_quantity_of_seconds(text, most=MAX_SECONDS)
     return refuse_session_option(name, text, DURATIONS) if duration is None else duration

@@ -41,7 +41,7 @@ class Ask(NamedTuple):
     pull: int  # in the study of the test's bar
 
 
-class StudyResult(NamedTuple):
+class PytestStudyResult(NamedTuple):
     """The result of one test."""
 
     nodeid: str
@@ -49,7 +49,7 @@ class StudyResult(NamedTuple):
     status: Status
     flaky: bool  # both outcomes were seen
     row: Row
-    tally: "StudyTally"
+    tally: "PytestStudyTally"
 
     @property
     def runs(self) -> int:
@@ -58,7 +58,7 @@ class StudyResult(NamedTuple):
 
 
 @dataclass
-class StudyTally:
+class PytestStudyTally:
     """The runs of one test, counted."""
 
     passes: int = 0
@@ -95,7 +95,7 @@ class SessionStudies:
         on_run: Callable[["SessionStudies"], None] = lambda _: None,
     ) -> None:
         self.options, self.bars = options, dict(tests)
-        self.tallies = {nodeid: StudyTally() for nodeid in tests}
+        self.tallies = {nodeid: PytestStudyTally() for nodeid in tests}
         self.runs = 0  # of this process that have ended
         self.pace: dict[object, float] = {}  # about how many seconds a run takes, by worker
         self._last: dict[object, str] = {}  # the test that ran last, by worker
@@ -103,7 +103,7 @@ class SessionStudies:
         self._on_run = on_run
         self._told: list[tuple[Ask, float]] = []  # rewards that are not written yet
         self._flush_at = 0.0
-        self._names = {nodeid: study_arm(nodeid) for nodeid in tests}
+        self._names = {nodeid: arm_of_pytest_study(nodeid) for nodeid in tests}
         self._nodeids = {name: nodeid for nodeid, name in self._names.items()}
         if len(self._nodeids) < len(tests):
             raise InvalidInput("tests", rule="two have the same name", remedy="give each test its own name")
@@ -273,12 +273,12 @@ class SessionStudies:
         """The verdict of each study, with its guarantee in the words of tests and runs."""
         return [study_verdict_in_words(study, WORDS) for study in self._up_to_date()]
 
-    def results(self, verdicts: Sequence[Verdict] | None = None) -> list[StudyResult]:
+    def results(self, verdicts: Sequence[Verdict] | None = None) -> list[PytestStudyResult]:
         """The results of all tests, in their order."""
         verdict_of = dict(zip(self.by_bar, self.verdicts() if verdicts is None else verdicts, strict=True))
         return [self._result(nodeid, verdict_of[bar]) for nodeid, bar in self.bars.items()]
 
-    def _result(self, nodeid: str, verdict: Verdict) -> StudyResult:
+    def _result(self, nodeid: str, verdict: Verdict) -> PytestStudyResult:
         row, tally = verdict[self._names[nodeid]], self.tallies[nodeid]
         flaky = tally.passes > 0 and tally.failures > 0
         status: Status = "open"
@@ -286,7 +286,7 @@ class SessionStudies:
             status = row.standing
         elif row.arm in verdict.outside or row.retired:
             status = "skipped" if (row.reason or "").startswith(SKIPPED) else "error"
-        return StudyResult(nodeid, self.bars[nodeid], status, flaky, row, tally)
+        return PytestStudyResult(nodeid, self.bars[nodeid], status, flaky, row, tally)
 
 
 def _open(study: Study) -> int:
@@ -301,7 +301,7 @@ def _shown(bar: SessionBar, show: Callable[[float], str]) -> str:
     return "±".join(map(show, bar if bar.tolerance else bar[:1]))
 
 
-def study_arm(nodeid: str) -> str:
+def arm_of_pytest_study(nodeid: str) -> str:
     """The name of a test's arm: printable, and not too long."""
     plain = "".join(char if char.isprintable() else repr(char)[1:-1] for char in nodeid)
     if plain == nodeid and len(nodeid) <= LONGEST:
