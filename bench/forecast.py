@@ -6,7 +6,7 @@ from typing import Any
 
 import thresher
 from thresher.core.forecast import forecast_left
-from thresher.study import peek
+from thresher.study import peek_study
 
 from .report import Figure
 
@@ -27,11 +27,11 @@ def at_half_time(seed: int, *, arms: int = ARMS, **asked: Any) -> float:
     chance = random.Random(seed)
     means = {f"arm {number}": chance.uniform(0.7, 0.99) for number in range(arms)}
     study = thresher.create_study("s", arms=list(means), at_least=0.9, seed=seed, **asked)
-    estimates = [peek(study, forecast_left)]
+    estimates = [peek_study(study, forecast_left)]
     while pulls := study.ask_many(10):
         for pull in pulls:
             study.tell(pull, chance.random() < means[pull.arm])
-        estimates.append(peek(study, forecast_left))
+        estimates.append(peek_study(study, forecast_left))
     issued, half = study.verdict().issued, len(estimates) // 2
     return (estimates[half] or 0) / max(1, issued - 10 * half)
 

@@ -15,8 +15,8 @@ from thresher.core.policies import Policy
 from thresher.errors import InvalidInput
 from thresher.lab import Setup, compiler, csv_text, progress_bar, simulate
 from thresher.lab.pictures import BLUE, ORANGE, picture
-from thresher.lab.result import known_result, standard_error
-from thresher.lab.simulator import checked_simulation, simulate_aside, simulated_blank_arms
+from thresher.lab.result import number_in_result, standard_error_of_result
+from thresher.lab.simulator import checked_simulation, run_simulator_aside, simulated_blank_arms
 
 from . import rivals
 
@@ -72,9 +72,9 @@ def rows(repetitions: int, seed: int) -> Iterator[dict[str, Any]]:
                 "repetitions": repetitions,
                 "settled": float(finished.mean()),
                 "pulls": float(used.mean()),
-                "pulls_se": known_result(standard_error(used)[0]),
+                "pulls_se": number_in_result(standard_error_of_result(used)[0]),
                 "wrong": float(wrong.mean()),
-                "wrong_se": known_result(standard_error(wrong)[0]),
+                "wrong_se": number_in_result(standard_error_of_result(wrong)[0]),
             }
 
 
@@ -97,7 +97,9 @@ def play_rival(name: str, setup: Setup, *, repetitions: int, seed: int = 0) -> t
     columns = (np.zeros(setup.arms, np.int64), np.zeros(setup.arms), np.zeros(setup.arms, np.int64))
     rule, risk, arms = RIVALS[name], 1 - setup.confidence, simulated_blank_arms(setup)
     columns_played, state = (used, still, wrong), np.zeros(4, np.uint64)
-    simulate_aside(lambda: run(seed, 0, repetitions, rule, risk, setup.budget, arms, *columns, *columns_played, state))
+    run_simulator_aside(
+        lambda: run(seed, 0, repetitions, rule, risk, setup.budget, arms, *columns, *columns_played, state)
+    )
     return used, still, wrong
 
 

@@ -11,7 +11,7 @@ import thresher
 from thresher.core import revisions
 from thresher.core.verdict import Verdict
 from thresher.log.store import MemoryStore
-from thresher.study import Study, peek
+from thresher.study import Study, peek_study
 
 from .report import Figure
 
@@ -58,7 +58,7 @@ class Editing:
     @property
     def promised(self) -> float:
         """At most with this probability, any answer of any revision is wrong."""
-        lineage = peek(self.study, lambda ledger: ledger.lineage)
+        lineage = peek_study(self.study, lambda ledger: ledger.lineage)
         return self.risk if lineage is None or lineage.risk is None else lineage.risk
 
 
@@ -194,7 +194,7 @@ def edited_cost(seed: int, *, translated: bool = True) -> tuple[int, int, int, i
     """Pulls of 12 arms on 300 cases; after one case was edited; after an arm was added: of the old arms, of the new."""
     sources = revisions.arm_sources
     if not translated:
-        revisions.arm_sources = lambda *given: [  # type: ignore[assignment]
+        revisions.arm_sources = lambda *given: [
             source._replace(translated=None, values={}) for source in sources(*given)
         ]
     try:

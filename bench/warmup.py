@@ -12,11 +12,11 @@ import numpy as np
 
 from thresher.core import columns
 from thresher.core.evidence import CHARGED
-from thresher.lab import Setup, compiler, scores
+from thresher.lab import Setup, compiled_scores, compiler
 from thresher.lab.delays import blank_delay_slots
 from thresher.lab.repetition import blank_repetition_proof, repetition_zeros
-from thresher.lab.result import standard_error
-from thresher.lab.simulator import share_out_simulation, simulate_aside, simulated_blank_arms, simulated_rules
+from thresher.lab.result import standard_error_of_result
+from thresher.lab.simulator import run_simulator_aside, run_simulator_threads, simulated_blank_arms, simulated_rules
 from thresher.text.machine import available_cores
 
 from . import warmup_loop as loop
@@ -60,7 +60,7 @@ def play(policy: str, way: int, times: int, pool: tuple[int, int, int], repetiti
     )
     run, numbered = (
         compiler.compiled_other_loop(loop.run_pool),
-        tuple(map(scores.numbered_score, simulated_rules(setup))),
+        tuple(map(compiled_scores.numbered_score, simulated_rules(setup))),
     )
     rows = np.zeros((repetitions, 5))
 
@@ -74,14 +74,14 @@ def play(policy: str, way: int, times: int, pool: tuple[int, int, int], repetiti
         fixed = (boards, numbered, simulated_blank_arms(setup), proof, blank_delay_slots(workers), *drawn, rows)
         run(1, *chunk, way, times, setup.budget, certifies, *fixed)
 
-    simulate_aside(lambda: work((0, 0)))  # compiles
+    run_simulator_aside(lambda: work((0, 0)))  # compiles
     edges = np.linspace(0, repetitions, 9, dtype=int).tolist()
-    share_out_simulation(work, list(pairwise(edges)), available_cores())
+    run_simulator_threads(work, list(pairwise(edges)), available_cores())
     return rows
 
 
 def with_error(values: Any) -> tuple[float, float]:
-    return float(values.mean()), float(standard_error(values[:, None])[0])
+    return float(values.mean()), float(standard_error_of_result(values[:, None])[0])
 
 
 def compared(policy: str, times: int, pool: tuple[int, int, int], *, certifies: bool) -> Iterator[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from thresher.lab import Setup, compiler, scores
+from thresher.lab import Setup, compiled_scores, compiler
 from thresher.lab.simulator import instances, simulated_blank_arms
 from thresher.lab.streams import REWARDS
 
@@ -22,7 +22,7 @@ def _draw_many(arms: Any, state: Any, out: Any) -> None:
 
 @cache
 def _many() -> Any:
-    rebuilt = scores.rebuilt(
+    rebuilt = compiled_scores.rebuilt_to_compile(
         cast(FunctionType, _draw_many), {**compiler.compiled_namespace(), "REWARDS": REWARDS}, "_draw_many"
     )
     return compiler.njit(**compiler.OPTIONS)(rebuilt)

@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 
 from thresher.core import board, formulas
-from thresher.lab import compiler, loops, parallel_compile, scores, simulator
+from thresher.lab import compiled_scores, compiler, loops, parallel_compile, simulator
 
 COMPILED = compiler.compiled_loop
 LOCK = threading.Lock()
-MODULES = (formulas, board, scores, loops)
+MODULES = (formulas, board, compiled_scores, loops)
 LARGE = 15_000  # pulls of a game that is compiled all the same
 
 
-def namespace(kind: compiler.Kind) -> dict[str, Any]:
+def namespace(kind: compiler.CompilerChoices) -> dict[str, Any]:
     """The functions of the loops, with the choices that a compiled loop has built in."""
     choices: dict[str, Any] = {name: value for module in MODULES for name, value in vars(module).items()}
     choices.update(compiler.compiled_constants(kind))
@@ -31,7 +31,7 @@ def namespace(kind: compiler.Kind) -> dict[str, Any]:
     return choices
 
 
-def loop(kind: compiler.Kind) -> Callable[..., None]:
+def loop(kind: compiler.CompilerChoices) -> Callable[..., None]:
     """The loop for a policy that thresher has; one with a user's score is compiled."""
     if kind.digest is not None:
         return COMPILED(kind)
@@ -64,7 +64,7 @@ def listed(argument: Any, columns: dict[int, tuple[Any, list[Any]]]) -> Any:
 
 def drawer() -> Callable[..., None]:
     """Draws the arms of one repetition."""
-    function = namespace(compiler.Kind())["draw_loop_instance"]
+    function = namespace(compiler.CompilerChoices())["draw_loop_instance"]
 
     def draw(*arguments: Any) -> None:
         with np.errstate(over="ignore"):
@@ -80,5 +80,5 @@ def interpreted() -> Iterator[None]:
         patch.setattr(compiler, "compiled_loop", loop)
         patch.setattr(compiler, "compiled_instance_drawer", drawer)
         patch.setattr(parallel_compile, "compile_parallel_share", lambda loops, progress=None: None)
-        patch.setattr(simulator, "simulate_aside", lambda work: work())
+        patch.setattr(simulator, "run_simulator_aside", lambda work: work())
         yield

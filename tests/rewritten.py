@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from thresher.core.policies import Policy, custom, settling_constant
+from thresher.core.policies import Policy, custom, settling_policy_constant
 
 A_THIRD = 1 / 3
 
@@ -75,5 +75,5 @@ def rewritten(arms: int) -> dict[str, Policy]:
         "anytime-warmup-4": replace(DOUBLING, warmup=4),
         "balanced": replace(DOUBLING, second="cheapest", pending_ratio=1 / 32),
         "balanced-unbounded": replace(DOUBLING, second="cheapest"),
-        "cheapest": custom(cheapest_again, exploration=settling_constant(arms, None), warmup=1),
+        "cheapest": custom(cheapest_again, exploration=settling_policy_constant(arms, None), warmup=1),
     }

@@ -17,7 +17,7 @@ import thresher
 from thresher.core.policies import Policy
 from thresher.core.replay import verify
 from thresher.log.store import open_store
-from thresher.study import peek
+from thresher.study import peek_study
 
 CONTEXT = multiprocessing.get_context("forkserver")
 PRELOADED = ["storm", "thresher.log.sqlite", "thresher.log.postgres", "thresher.web.server"]
@@ -79,7 +79,7 @@ class Storm:
     def extend(self, pulls: int) -> None:
         """The study was done: raise its budget."""
         study = thresher.open_study("s", storage=self.url)
-        study.extend(budget=(peek(study, lambda ledger: ledger.budget) or 0) + pulls)
+        study.extend(budget=(peek_study(study, lambda ledger: ledger.budget) or 0) + pulls)
         study.store.close()
 
     def finish(self, seconds: float) -> None:
@@ -114,11 +114,11 @@ def check(url: str, acknowledged: list[tuple[int, float]]) -> dict[str, int]:
     assert len({pull for pull, _ in told}) == len(told)
     assert len({pull for pull, _ in acknowledged}) == len(acknowledged)
     assert set(acknowledged) <= set(told)
-    verdict, budget = study.verdict(), peek(study, lambda ledger: ledger.budget) or 0
+    verdict, budget = study.verdict(), peek_study(study, lambda ledger: ledger.budget) or 0
     assert (verdict.issued, verdict.done) == (budget, True)
     report = verify(events)
     assert report.sound, report
-    assert set(peek(study, lambda ledger: ledger.pull_state)) <= {1, 2, 3}
+    assert set(peek_study(study, lambda ledger: ledger.pull_state)) <= {1, 2, 3}
     study.store.close()
     return {"acknowledged": len(acknowledged), "told": len(told), "lost": budget - len(told)}
 

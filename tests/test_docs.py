@@ -117,7 +117,7 @@ calls, (source, budget) = collections.Counter(), sys.argv[1:3]
 def note(frame, event, argument):
     if event == "call" and frame.f_code.co_filename.startswith(source) and frame.f_code.co_flags & 1:  # no class body
         calls[frame.f_code.co_filename, frame.f_code.co_name] += 1
-        if frame.f_code.co_name == "verdict_in_words":  # the run is over
+        if frame.f_code.co_name == "study_verdict_in_words":  # the run is over
             threading.setprofile(None), sys.setprofile(None)
 threading.setprofile(note), sys.setprofile(note)
 from thresher.cli import main

@@ -11,7 +11,7 @@ from .core.custom_scores import register_score
 from .core.events import Event
 from .core.formulas import Formula
 from .core.named_arguments import named_arguments
-from .core.named_items import ARMS, CASES, Kind, Params, items_from_text
+from .core.named_items import ARMS, CASES, ItemKind, Params, items_from_text
 from .core.parameters import SpecArguments
 from .core.policies import Policy
 from .core.revisions import Taking, changes_of
@@ -19,9 +19,9 @@ from .core.spec import Spec, spec_differences
 from .core.state import State
 from .depends import Dependency, stored_depends
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
-from .log.commands import SEED_BYTES
+from .log.event_writing import SEED_BYTES
 from .log.store import Storage, Store, chained_in_store, open_store
-from .study import LEASE, Study, keep_to_depends, peek, revise_study
+from .study import LEASE, Study, keep_to_depends, peek_study, revise_study
 from .text.files import read_text
 from .text.phrasing import either_phrase
 
@@ -101,7 +101,7 @@ def create_study(
     """
     for which, kind in (("arms", ARMS), ("cases", CASES)):
         if isinstance(file := question.get(which), Path):
-            question[which] = read_items(file, kind)  # type: ignore[literal-required]
+            question[which] = read_items_to_create(file, kind)  # type: ignore[literal-required]
     spec = Spec(**question)
     spec = spec.with_depends(stored_depends(spec, depends, version))
     study = create_from_spec(name, spec, storage=storage, if_exists=if_exists, lease=lease)
@@ -109,7 +109,7 @@ def create_study(
     return study
 
 
-def read_items(file: str | Path, kind: Kind, *, remedy: str = "check its name") -> dict[str, Params]:
+def read_items_to_create(file: str | Path, kind: ItemKind, *, remedy: str = "check its name") -> dict[str, Params]:
     """The arms or cases in a file, with their parameters. The str ``"-"`` is standard input."""
     where = "standard input" if file == "-" else str(file)
     return items_from_text(read_text(file, kind.file, remedy=remedy), where, kind)
@@ -128,7 +128,7 @@ def create_from_spec(
     if if_exists not in get_args(IfExists):
         raise InvalidInput("if_exists", if_exists, f"must be {either_phrase([*map(repr, get_args(IfExists))])}")
     store, seconds = open_store(storage), checks.checked_seconds("lease", lease)
-    check_policy(spec.policy, store)
+    check_policy_to_create(spec.policy, store)
     if not _created(name, store, spec):
         if if_exists == "error":
             raise StudyExists("study", name, "already exists", "open it with open_study, or say if_exists='revise'")
@@ -141,7 +141,7 @@ def create_from_spec(
     return Study(name, store, lease=seconds)
 
 
-def check_policy(policy: Policy, store: Store) -> None:
+def check_policy_to_create(policy: Policy, store: Store) -> None:
     """Raise if the store cannot keep a study with this policy."""
     if store.leased and (obstacle := policy.obstacle):
         remedy = "write it with def at the top of a module, with numbers as constants, or keep the study in memory"
@@ -204,7 +204,7 @@ def check_joinable(study: Study, wanted: Spec) -> list[str]:
             unlike.append(f"budget is {here}, not {there}")
         return unlike
 
-    return peek(study, read)
+    return peek_study(study, read)
 
 
 def grows_budget(ledger: State, wanted: Spec) -> bool:
@@ -214,7 +214,7 @@ def grows_budget(ledger: State, wanted: Spec) -> bool:
 
 def extend_for(study: Study, wanted: Spec) -> None:
     """Give the study the budget that is asked for, if that is larger."""
-    if wanted.budget is not None and peek(study, lambda ledger: grows_budget(ledger, wanted)):
+    if wanted.budget is not None and peek_study(study, lambda ledger: grows_budget(ledger, wanted)):
         study.extend(budget=wanted.budget)
 
 

@@ -1,9 +1,7 @@
 """A study: ask which arm to pull, tell the reward, read the verdict."""
 
 import importlib
-import threading
 import time
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -15,22 +13,23 @@ from .core.events import CALLERS, LATE, NO_CAUSE, PENDING, CallersCause, Cause, 
 from .core.guarantee import USUAL, Words
 from .core.hard_cases import CaseRow, hardest_cases
 from .core.pulls import Pull, PullRow, Pulls, pull_id_in, pull_id_of, pull_of, pull_rows
+from .core.results import Result, checked_result, result_from_row
 from .core.revisions import Changes, Taking, spec_changes
 from .core.spec import Spec
 from .core.state import State
 from .core.verdict import Verdict, verdict_of
 from .errors import CannotGoOn, InvalidInput, OutsideBounds, missing_package
-from .log import commands
-from .log.commands import CommandKeys, Telling, event_key
-from .log.journal import Answer, Draft, Journal
-from .log.locks import renewed_after_fork
+from .log import event_writing
+from .log.call_keys import CallKeys, stored_call_key
+from .log.event_writing import Telling
+from .log.journal import Answer, Journal, JournalDraft
+from .log.leases import LeaseKeeper
 from .log.store import Store
 from .text.phrasing import listed_phrase, plural
 
 __all__ = ["LEASE", "SWEEP", "Pull", "PullRow", "Pulls", "Study"]
 
 LEASE = 60.0  # seconds after which the pulls of a process whose heartbeat stopped count as lost
-BEATS = 3  # renewals in the time of one lease: two may fail, or come late
 SWEEP = 1.0  # seconds between two checks of a busy agent for lost pulls
 
 
@@ -50,9 +49,9 @@ class Study(AbstractContextManager["Study"]):
     def __init__(self, name: str, store: Store, *, lease: float = LEASE) -> None:
         self.name, self.store = name, store
         self._journal = Journal(name, store, lease)
-        self._keys: CommandKeys | None = None  # those of repeated calls, once there is one
-        self._keeper, self._next_sweep = Keeper(store, name, lease), 0.0
-        self._earlier = peek(self, lambda ledger: ledger.own_told)  # rewards from before
+        self._keys: CallKeys | None = None  # those of repeated calls, once there is one
+        self._keeper, self._next_sweep = LeaseKeeper(store, name, lease), 0.0
+        self._earlier = peek_study(self, lambda ledger: ledger.own_told)  # rewards from before
         self._measured: Spec | None = None  # see `keep_to_depends`
         self._checked_revision = 0
 
@@ -67,7 +66,7 @@ class Study(AbstractContextManager["Study"]):
         With ``arm``, the caller chooses the arm, which the log records: for hosts that decide what runs next. None then
         also means that this arm takes no pulls: it is settled or retired, has no case left or waits for the baseline.
         """
-        pulls = self._ask(1, commands.ANY if arm is None else commands.host_for(self.spec, arm))
+        pulls = self._ask(1, event_writing.ANY if arm is None else event_writing.host_for_writing(self.spec, arm))
         return pulls[0] if pulls else None
 
     def ask_many(
@@ -79,16 +78,16 @@ class Study(AbstractContextManager["Study"]):
         the caller does. A repeated call with the same ``key``, from any process, returns the same pulls. The log
         records that, and the verdict says that these evaluations may have been repeated.
         """
-        host = commands.ANY if arm is None else commands.host_for(self.spec, arm)
+        host = event_writing.ANY if arm is None else event_writing.host_for_writing(self.spec, arm)
         return self._ask(n if n == 1 else checks.checked_whole("number of pulls", n, least=0), host, lease, key)
 
-    def _ask(self, n: int, host: commands.Host, lease: float | None = None, key: str | None = None) -> list[Pull]:
+    def _ask(self, n: int, host: event_writing.Host, lease: float | None = None, key: str | None = None) -> list[Pull]:
         if time.monotonic() >= self._next_sweep:
             self.sweep()
         if self._measured is not None:
             pulls = self._journal.commit(self._ask_as_measured, n, host, lease, key)
         elif lease is None and key is None:
-            pulls = self._journal.commit(commands.ask, n, host)
+            pulls = self._journal.commit(event_writing.write_ask_events, n, host)
         else:
             pulls = self._journal.commit(self._ask_with_key, n, host, lease, key)
         if lease is None and self.store.leased:
@@ -96,7 +95,7 @@ class Study(AbstractContextManager["Study"]):
         return pulls
 
     def _ask_as_measured(
-        self, draft: Draft, n: int, host: commands.Host, lease: float | None, key: str | None
+        self, draft: JournalDraft, n: int, host: event_writing.Host, lease: float | None, key: str | None
     ) -> list[Pull]:
         """Issue pulls unless another agent's revision depends on other files than this process has."""
         if self._measured is not None and draft.ledger.revision != self._checked_revision:
@@ -108,20 +107,20 @@ class Study(AbstractContextManager["Study"]):
         return self._ask_with_key(draft, n, host, lease, key)
 
     def _ask_with_key(
-        self, draft: Draft, n: int, host: commands.Host, lease: float | None, key: str | None
+        self, draft: JournalDraft, n: int, host: event_writing.Host, lease: float | None, key: str | None
     ) -> list[Pull]:
         """Issue pulls, or return those of an earlier call with that key, with their leases renewed."""
         seconds = None if lease is None else checks.checked_seconds("lease", lease)
         if key is None:
-            return commands.ask(draft, n, host, seconds)
+            return event_writing.write_ask_events(draft, n, host, seconds)
         if self._keys is None:
-            self._keys = CommandKeys(self.name, self.store)
+            self._keys = CallKeys(self.name, self.store)
             self._journal.on_write = self._keys.follow
-        draft.key = event_key(checks.checked_text("key", key))
+        draft.key = stored_call_key(checks.checked_text("key", key))
         known = self._keys.pulls(draft.key, draft.ledger.last)
         if not known:
-            return commands.ask(draft, n, host, seconds)
-        commands.ask_again(draft, known)
+            return event_writing.write_ask_events(draft, n, host, seconds)
+        event_writing.write_repeated_ask_events(draft, known)
         self.store.renew(self.name, known, seconds or self._keeper.seconds)
         return [pull_of(draft.ledger, pull) for pull in known]
 
@@ -143,7 +142,7 @@ class Study(AbstractContextManager["Study"]):
         arm, which is then not certified, and raises `OutsideBounds`; the reason of the retirement keeps its note
         and its cost, which does not count in the total.
         """
-        outside = self._journal.commit(commands.tell, pull, reward, repeatable, note, cost)
+        outside = self._journal.commit(event_writing.write_tell_event, pull, reward, repeatable, note, cost)
         if self.store.leased:
             self._keeper.let_go(pull_id_of(pull))
         if outside is not None:
@@ -157,7 +156,7 @@ class Study(AbstractContextManager["Study"]):
         """
         if cause not in CALLERS:
             raise InvalidInput("cause", cause, NO_CAUSE)
-        give_up(self, pull, cause=cause, reason=reason)
+        give_up_in_study(self, pull, cause=cause, reason=reason)
 
     def add(self, arm: str, reward: object, *, case: str | int | None = None) -> None:
         """Add an earlier result, before the first ask. It counts as a pull, and so towards the budget.
@@ -173,7 +172,7 @@ class Study(AbstractContextManager["Study"]):
 
     def add_many(self, results: Iterable[tuple[str, object] | tuple[str, object, str | int | None]]) -> None:
         """The same as `add` for each of the results, in one write: all of them or, if one is wrong, none."""
-        import_pulls(self, map(commands.result_from_row, results))
+        import_into_study(self, map(result_from_row, results))
 
     # -- lost work ----------------------------------------------------------------------------------------------
 
@@ -183,7 +182,7 @@ class Study(AbstractContextManager["Study"]):
         A study renews the pulls that it handed out itself. Pulls that are no longer pending are left alone.
         """
         named = [pulls] if isinstance(pulls, Pull | int | str) else list(pulls)
-        numbers = peek(self, lambda ledger: [pull_id_in(ledger, pull) for pull in named])
+        numbers = peek_study(self, lambda ledger: [pull_id_in(ledger, pull) for pull in named])
         self.store.renew(self.name, numbers, checks.checked_seconds("lease", seconds))
 
     def sweep(self) -> int:
@@ -192,31 +191,31 @@ class Study(AbstractContextManager["Study"]):
         if not self.store.leased:
             return 0
         held = self._keeper.held
-        ended = peek(self, lambda ledger: [pull for pull in held if ledger.state_of(pull) != PENDING])
+        ended = peek_study(self, lambda ledger: [pull for pull in held if ledger.state_of(pull) != PENDING])
         for pull in ended:  # told or dropped by another process
             self._keeper.let_go(pull)
         lost = [pull for pull in self.store.expired(self.name) if not self._keeper.holds(pull)]
-        return self._journal.commit(commands.drop_lost, lost) if lost else 0
+        return self._journal.commit(event_writing.write_lost_events, lost) if lost else 0
 
     # -- steering -----------------------------------------------------------------------------------------------
 
     def extend(self, *, budget: int) -> None:
         """Give the study a larger budget: the new total. The same total again is accepted, a smaller one is refused."""
-        self._journal.commit(commands.extend, budget)
+        self._journal.commit(event_writing.write_extended_event, budget)
 
     def retire(self, arm: str, *, reason: str = "retired by hand") -> None:
         """Retire an arm: it takes no more pulls. A repeated call is accepted."""
-        self._journal.commit(commands.retire, arm, reason)
+        self._journal.commit(event_writing.write_retired_event, arm, reason)
 
     def restore(self, arm: str) -> None:
         """Let a retired arm take pulls again, with its failures forgiven. A repeated call is accepted."""
-        self._journal.commit(commands.restore, arm)
+        self._journal.commit(event_writing.write_restored_event, arm)
 
     # -- reading: nothing here writes ---------------------------------------------------------------------------
 
     def verdict(self) -> Verdict:
         """The answer so far."""
-        return verdict_in_words(self, USUAL)
+        return study_verdict_in_words(self, USUAL)
 
     @property
     def spec(self) -> Spec:
@@ -226,7 +225,7 @@ class Study(AbstractContextManager["Study"]):
     @property
     def revision(self) -> int:
         """The number of the study's revision: 1, and one more with each change of what it asks."""
-        return peek(self, lambda ledger: ledger.revision)
+        return peek_study(self, lambda ledger: ledger.revision)
 
     @property
     def agent(self) -> str:
@@ -241,7 +240,7 @@ class Study(AbstractContextManager["Study"]):
     @property
     def done(self) -> bool:
         """The budget is issued, or no arm takes more pulls; some may be pending, and a dropped case is free again."""
-        return peek(self, lambda ledger: ledger.done)
+        return peek_study(self, lambda ledger: ledger.done)
 
     def events(self, after: int = 0) -> Sequence[Event]:
         """The log, or the events after that number."""
@@ -257,11 +256,11 @@ class Study(AbstractContextManager["Study"]):
 
     def pending(self) -> list[Pull]:
         """The pulls that are pending."""
-        return peek(self, lambda ledger: [pull_of(ledger, pull) for pull in ledger.pending_pulls()])
+        return peek_study(self, lambda ledger: [pull_of(ledger, pull) for pull in ledger.pending_pulls()])
 
     def cases(self) -> list[CaseRow]:
         """The cases that have a reward, the hardest first, each with the arms' rewards."""
-        return peek(self, hardest_cases)
+        return peek_study(self, hardest_cases)
 
     def figure(self, kind: Literal["arms", "history"] = "arms") -> Any:
         """A plotly figure, for a notebook: every arm against the bar, or how the answer evolved."""
@@ -270,7 +269,7 @@ class Study(AbstractContextManager["Study"]):
         except ModuleNotFoundError as error:
             rule, remedy = missing_package(error, "web")
             raise CannotGoOn("figure", rule=rule, remedy=remedy) from None
-        return charts.figure(self, kind)
+        return charts.chart_of_study(self, kind)
 
     def close(self) -> None:
         """Stop renewing leases and close the store's files and connections; the next use opens them again."""
@@ -292,102 +291,27 @@ class Study(AbstractContextManager["Study"]):
         return self.verdict()._repr_html_()
 
 
-# -- Leases: this process renews those of the pulls that it handed out, as long as it lives ----------------------------
-
-
-class Keeper:
-    """Renews leases from one daemon thread, which exists only while this process has pending pulls.
-
-    The thread holds its keeper by a weak reference: when a study is garbage-collected, its leases run out.
-    A forked child renews none of its parent's pulls; the parent does.
-    """
-
-    def __init__(self, store: Store, study: str, seconds: float) -> None:
-        self.store, self.study, self.seconds = store, study, seconds
-        self._forgotten = threading.Event()
-        weakref.finalize(self, self._forgotten.set).atexit = False
-        self._begin()
-        _KEEPERS.add(self)
-
-    def _begin(self) -> None:
-        self._pulls: set[int] = set()
-        self._lock = threading.Lock()
-        self._beating = False  # whether there is a thread
-
-    def hold(self, pulls: Iterable[int]) -> None:
-        """Renew these pulls from now on."""
-        with self._lock:
-            self._pulls.update(pulls)
-            if self._pulls and not self._beating:
-                self._beating = True
-                beat = (weakref.ref(self), self._forgotten, self.seconds / BEATS)
-                threading.Thread(target=_beat, args=beat, name="thresher-leases", daemon=True).start()
-
-    def let_go(self, pull: int) -> None:
-        with self._lock:
-            self._pulls.discard(pull)
-
-    def let_go_of_all(self) -> None:
-        """Stop renewing all pulls; their leases run out."""
-        with self._lock:
-            self._pulls.clear()
-
-    @property
-    def held(self) -> list[int]:
-        with self._lock:
-            return list(self._pulls)
-
-    def holds(self, pull: int) -> bool:
-        return pull in self._pulls
-
-    def beat(self) -> bool:
-        """Renew. Returns whether anything is left to renew."""
-        with self._lock:
-            pulls = sorted(self._pulls)
-            if not pulls:
-                self._beating = False  # the thread ends; the next pull starts another
-                return False
-        try:
-            self.store.renew(self.study, pulls, self.seconds)
-        except Exception as error:  # the next renewal may succeed
-            from .text.logs import log  # here: a command that asks or tells rarely needs it
-
-            log.warning(f"the leases of {plural(len(pulls), 'pull')} could not be renewed: {error}")
-        return True
-
-
-_KEEPERS = renewed_after_fork(Keeper._begin)
-
-
-def _beat(keeper: "weakref.ref[Keeper]", forgotten: threading.Event, pause: float) -> None:
-    while not forgotten.wait(pause):
-        alive = keeper()
-        if alive is None or not alive.beat():
-            return
-        del alive
-
-
 # -- For thresher's own runners, adapters and services -----------------------------------------------------------------
 
 
-def peek(study: Study, reader: Callable[[State], Answer]) -> Answer:
+def peek_study(study: Study, reader: Callable[[State], Answer]) -> Answer:
     """What ``reader`` returns for the newest state, which it must not change."""
     return study._journal.peek(reader)
 
 
-def give_up(study: Study, pull: Pull | int | str, *, cause: Cause, reason: str) -> None:
+def give_up_in_study(study: Study, pull: Pull | int | str, *, cause: Cause, reason: str) -> None:
     """Drop a pull with any cause: only runners know whether it ever began."""
     number = pull_id_of(pull)
     try:
-        study._journal.commit(commands.drop, pull, cause, reason)
+        study._journal.commit(event_writing.write_drop_events, pull, cause, reason)
     finally:  # if it cannot be written, the lease runs out
         study._keeper.let_go(number)
 
 
-def import_pulls(study: Study, rows: Iterable[commands.Result]) -> None:
+def import_into_study(study: Study, rows: Iterable[Result]) -> None:
     """Add results from elsewhere: all of them or none."""
-    checked = [commands.checked_result(study.spec, row) for row in rows]
-    study._journal.commit(commands.add_results, checked)
+    checked = [checked_result(study.spec, row) for row in rows]
+    study._journal.commit(event_writing.write_result_events, checked)
 
 
 class Asked(NamedTuple):
@@ -398,11 +322,11 @@ class Asked(NamedTuple):
     wait: bool = False  # there are none now, but a later ask may get some: what is pending may free a case
 
 
-def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: str | None = None) -> Asked:
+def ask_study_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: str | None = None) -> Asked:
     """The same as `Study.ask_many`, with what a reply needs besides the pulls, from the same read of the store."""
-    count, host = checks.checked_whole("number of pulls", n, least=0), commands.host_for(study.spec, arm)
+    count, host = checks.checked_whole("number of pulls", n, least=0), event_writing.host_for_writing(study.spec, arm)
 
-    def plan(draft: Draft) -> Asked:
+    def plan(draft: JournalDraft) -> Asked:
         pulls, ledger = study._ask_with_key(draft, count, host, lease, key), draft.ledger
         named = None if arm is None else ledger.spec.arm(arm)
         return Asked(pulls, ledger.done, n > 0 and not pulls and ledger.may_take_more(named))
@@ -412,18 +336,18 @@ def ask_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: s
     return study._journal.commit(plan)
 
 
-def ask_for_cases(study: Study, arm: str, cases: Sequence[int]) -> list[Pull]:
+def ask_study_for_cases(study: Study, arm: str, cases: Sequence[int]) -> list[Pull]:
     """Pulls of the arm on these cases, for adapters alone: their host has shuffled the cases."""
-    return study._ask(len(cases), commands.Host(arm, cases))
+    return study._ask(len(cases), event_writing.Host(arm, cases))
 
 
-def count_pulls_of_others(study: Study) -> int:
+def study_pulls_of_others(study: Study) -> int:
     """With cases: how many pending pulls of other agents may still free one, where none is left to ask for."""
-    pending = peek(study, lambda ledger: ledger.pending_pulls() if ledger.waits else [])
+    pending = peek_study(study, lambda ledger: ledger.pending_pulls() if ledger.waits else [])
     return sum(not study._keeper.holds(pull) for pull in pending)
 
 
-def tell_for_reply(
+def tell_study_for_reply(
     study: Study,
     pull: Pull | int | str,
     reward: object,
@@ -434,8 +358,8 @@ def tell_for_reply(
 ) -> bool:
     """The same as `Study.tell`. Returns whether the reward was late, from the same read of the store."""
 
-    def plan(draft: Draft) -> tuple[OutsideBounds | None, bool]:
-        outside = commands.tell(draft, pull, reward, repeatable, note, cost)
+    def plan(draft: JournalDraft) -> tuple[OutsideBounds | None, bool]:
+        outside = event_writing.write_tell_event(draft, pull, reward, repeatable, note, cost)
         return outside, draft.ledger.state_of(pull_id_of(pull)) == LATE
 
     outside, is_late = study._journal.commit(plan)
@@ -446,21 +370,21 @@ def tell_for_reply(
     return is_late
 
 
-def tell_together(study: Study, rewards: Sequence[Telling]) -> dict[int, OutsideBounds]:
+def tell_study_together(study: Study, rewards: Sequence[Telling]) -> dict[int, OutsideBounds]:
     """The same as `Study.tell` for several pulls, in one write. Returns the errors of rewards outside the bounds.
 
     A pull that another agent has dropped and told another reward since keeps that one.
     """
     try:
-        return study._journal.commit(commands.tell_all, rewards)
+        return study._journal.commit(event_writing.write_all_tell_events, rewards)
     finally:  # if it cannot be written, the leases run out
         for reward in rewards if study.store.leased else ():
             study._keeper.let_go(pull_id_of(reward.pull))
 
 
-def verdict_in_words(study: Study, words: Words) -> Verdict:
+def study_verdict_in_words(study: Study, words: Words) -> Verdict:
     """The same as `Study.verdict`, with the guarantee in these words."""
-    verdict = peek(study, lambda ledger: verdict_of(study.name, ledger, words))
+    verdict = peek_study(study, lambda ledger: verdict_of(study.name, ledger, words))
     others = max(0, verdict.told - verdict.imported - study._earlier - study._journal.told)
     since = study._journal.created if study._earlier else None
     return replace(verdict, earlier=study._earlier, since=since, others=others)
@@ -476,10 +400,10 @@ def revise_study(
 ) -> Changes | None:
     """Make the next revision, and say what changed; None if nothing did. ``check`` may refuse on the newest state."""
 
-    def plan(draft: Draft) -> Changes | None:
+    def plan(draft: JournalDraft) -> Changes | None:
         if check is not None:
             check(draft.ledger)
-        changes = commands.revise(draft, spec, taking)
+        changes = event_writing.write_revised_event(draft, spec, taking)
         study._earlier = draft.ledger.own_told if changes else study._earlier
         return changes
 

@@ -9,7 +9,7 @@ import pytest
 from chances import most
 
 import thresher
-from thresher.adapters.host_gate import Gate
+from thresher.adapters.host_gate import HostGate
 
 
 def study_of(cases: int = 30, /, **question: object) -> thresher.Study:
@@ -23,7 +23,7 @@ def drops(study: thresher.Study) -> list[tuple[int | None, str | None]]:
 
 def test_cases_in_the_studys_order_begin_one_by_one() -> None:
     study = study_of()
-    gate = Gate(study, "a")
+    gate = HostGate(study, "a")
     order = gate.upcoming()
     for case in order[:3]:
         assert gate.begin(case) is None
@@ -34,7 +34,7 @@ def test_cases_in_the_studys_order_begin_one_by_one() -> None:
 
 def test_a_case_that_has_its_turn_early_leaves_the_places_before_it_to_the_others() -> None:
     study = study_of()
-    gate = Gate(study, "a")
+    gate = HostGate(study, "a")
     order = gate.upcoming()
     assert gate.begin(order[2]) is None
     assert set(gate.held) == set(order[:2])
@@ -45,7 +45,7 @@ def test_a_case_that_has_its_turn_early_leaves_the_places_before_it_to_the_other
 def test_what_never_began_is_taken_back_and_what_began_is_lost_or_failed() -> None:
     for finished, cause in ((False, "lost"), (True, "failed")):
         study = study_of()
-        gate = Gate(study, "a")
+        gate = HostGate(study, "a")
         order = gate.upcoming()
         gate.begin(order[2])
         gate.end(finished=finished)
@@ -55,7 +55,7 @@ def test_what_never_began_is_taken_back_and_what_began_is_lost_or_failed() -> No
 
 def test_an_arm_that_is_settled_begins_no_case_and_takes_back_what_is_held() -> None:
     study = study_of()
-    gate, told = Gate(study, "a"), 0
+    gate, told = HostGate(study, "a"), 0
     order = gate.upcoming()
     gate.begin(order[29])
     for case in order[:29]:
@@ -72,7 +72,7 @@ def test_an_arm_that_is_settled_begins_no_case_and_takes_back_what_is_held() -> 
 
 def test_one_arm_goes_on_when_another_has_no_samples_left() -> None:
     study = study_of(6, confidence=0.999)
-    first, second = Gate(study, "a"), Gate(study, "b")
+    first, second = HostGate(study, "a"), HostGate(study, "b")
     for case in first.upcoming():
         if first.begin(case) is None:
             first.tell(case, 1.0)
@@ -85,14 +85,14 @@ def test_one_arm_goes_on_when_another_has_no_samples_left() -> None:
 
 def test_the_budget_ends_what_begins() -> None:
     study = study_of(budget=4)
-    gate = Gate(study, "a")
+    gate = HostGate(study, "a")
     answers = [gate.begin(case) for case in gate.upcoming()[:6]]
     assert answers == [None] * 4 + ["the budget is issued"] * 2
 
 
 def test_a_case_that_is_tried_again_was_a_failure_first() -> None:
     study = study_of(tries=2)
-    gate = Gate(study, "a")
+    gate = HostGate(study, "a")
     (case, *_) = gate.upcoming()
     assert gate.begin(case) is None
     assert gate.begin(case) is None
@@ -104,7 +104,7 @@ def test_a_case_that_is_tried_again_was_a_failure_first() -> None:
 def test_a_case_that_ended_without_a_reward_has_failed_only_if_the_host_goes_on() -> None:
     for goes_on, cause in ((True, "failed"), (False, "lost")):
         study = study_of()
-        gate = Gate(study, "a")
+        gate = HostGate(study, "a")
         first, second, *_ = gate.upcoming()
         gate.begin(first)
         gate.ended(first)
@@ -117,7 +117,7 @@ def test_a_case_that_ended_without_a_reward_has_failed_only_if_the_host_goes_on(
 
 def test_a_case_that_failed_too_often_does_not_begin_again() -> None:
     study = study_of(tries=1)
-    gate = Gate(study, "a")
+    gate = HostGate(study, "a")
     (case, *_) = gate.upcoming()
     gate.begin(case)
     assert gate.begin(case) == "the case is known, given up, or pending elsewhere"
@@ -125,7 +125,7 @@ def test_a_case_that_failed_too_often_does_not_begin_again() -> None:
 
 def test_a_result_that_was_known_before_takes_its_place_and_a_known_case_is_left_alone() -> None:
     study = study_of()
-    gate = Gate(study, "a")
+    gate = HostGate(study, "a")
     order = gate.upcoming()
     gate.tell(order[1], 1.0)
     gate.tell(order[1], 0.0)
@@ -134,7 +134,7 @@ def test_a_result_that_was_known_before_takes_its_place_and_a_known_case_is_left
 
 def test_a_reward_outside_the_bounds_retires_the_arm_and_ends_it() -> None:
     study = study_of()
-    gate = Gate(study, "a")
+    gate = HostGate(study, "a")
     first, second, *_ = gate.upcoming()
     gate.begin(first)
     gate.tell(first, 7.0)
@@ -143,7 +143,7 @@ def test_a_reward_outside_the_bounds_retires_the_arm_and_ends_it() -> None:
 
 def test_a_reward_that_is_no_number_is_an_error_and_leaves_nothing_pending() -> None:
     study = study_of()
-    gate = Gate(study, "a")
+    gate = HostGate(study, "a")
     (case, *_) = gate.upcoming()
     gate.begin(case)
     with pytest.raises(thresher.InvalidInput):
@@ -153,13 +153,13 @@ def test_a_reward_that_is_no_number_is_an_error_and_leaves_nothing_pending() -> 
 
 def test_the_next_run_begins_with_what_was_lost_and_skips_what_is_known(tmp_path: Path) -> None:
     study = study_of(storage=f"sqlite:///{tmp_path / 'evals.db'}")
-    gate = Gate(study, "a")
+    gate = HostGate(study, "a")
     order = gate.upcoming()
     for case in order[:4]:
         gate.begin(case)
     gate.tell(order[2], 1.0)
     gate.end(finished=False)
-    assert Gate(study, "a").upcoming() == [*order[:2], *order[3:]]
+    assert HostGate(study, "a").upcoming() == [*order[:2], *order[3:]]
     study.close()
 
 
@@ -168,7 +168,7 @@ def test_a_host_that_reshuffles_before_each_run_meets_every_case_once() -> None:
     for _ in range(40):
         order = list(range(30))
         draws.shuffle(order)
-        gate = Gate(study, "a")
+        gate = HostGate(study, "a")
         gate.follow(order[:8])
         for case in order[:8]:
             if gate.begin(case) is None and draws.random() < 0.8:
@@ -189,7 +189,7 @@ def play(seed: int, *, hosted: bool, tolerance: float) -> thresher.Row:
     study = study_of(60, seed=seed, tries=2, at_least=0.5 + tolerance, tolerance=tolerance)
     good = set(draws.sample(range(60), 29))
     for _ in range(4):
-        gate = Gate(study, "a")
+        gate = HostGate(study, "a")
         order = list(range(60))
         draws.shuffle(order)
         if hosted:

@@ -10,7 +10,7 @@ import pytest
 from chances import most
 
 from thresher.adapters.pytest_plugin.repeating import RepeatedOutcome
-from thresher.adapters.pytest_plugin.reports import Collected
+from thresher.adapters.pytest_plugin.reports import ReportedTest
 from thresher.adapters.pytest_plugin.scheduling import HELLO, LEAST, Scheduler
 from thresher.adapters.pytest_plugin.session_options import Options, SessionBar
 from thresher.adapters.pytest_plugin.studies import SessionStudies
@@ -64,7 +64,7 @@ class Play:
         self.tests: list[str] = names
         self.made = 0
         arms = [
-            Collected(name, position, SessionBar(0.9), group or None, "", 0, "", "", [])
+            ReportedTest(name, position, SessionBar(0.9), group or None, "", 0, "", "", [])
             for position, (name, _, group) in enumerate(parts)
         ]
         self.hello: dict[str, Any] = {

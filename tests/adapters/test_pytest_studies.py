@@ -13,9 +13,9 @@ from chances import most
 
 import thresher
 from thresher.adapters.pytest_plugin.repeating import RepeatedOutcome
-from thresher.adapters.pytest_plugin.reports import report_guarantees
+from thresher.adapters.pytest_plugin.reports import guarantees_of_test_reports
 from thresher.adapters.pytest_plugin.session_options import Options, SessionBar
-from thresher.adapters.pytest_plugin.studies import Ask, SessionStudies, study_arm
+from thresher.adapters.pytest_plugin.studies import Ask, SessionStudies, arm_of_pytest_study
 
 FAILED = RepeatedOutcome(reward=0.0, traceback="E   assert 0", message="assert 0")
 PASSED = RepeatedOutcome(reward=1.0)
@@ -53,7 +53,7 @@ def test_bars_that_differ_in_the_seventh_digit_have_studies_of_their_own(tmp_pat
         studies = SessionStudies(tests, options)
         assert [verdict.at_least for verdict in studies.verdicts()] == [0.9000001, 0.9000002, 0.99]
     assert [verdict.study.split()[1] for verdict in studies.verdicts()] == ["0.9000001", "0.9000002", "0.99"]
-    assert "90.00001 %" in "\n".join(report_guarantees(studies.verdicts(), options))
+    assert "90.00001 %" in "\n".join(guarantees_of_test_reports(studies.verdicts(), options))
 
 
 def test_tests_with_one_bar_and_different_tolerances_have_studies_of_their_own() -> None:
@@ -148,7 +148,7 @@ def test_a_run_of_the_studies_can_be_verified(tmp_path: Path) -> None:
 
 def test_long_and_unprintable_names_are_arms() -> None:
     names = ["test_a[\x00]", "test_a[x" + "y" * 3000 + "1]", "test_a[x" + "y" * 3000 + "2]", "test_a[ü]"]
-    assert len({study_arm(name) for name in names}) == len(names)
+    assert len({arm_of_pytest_study(name) for name in names}) == len(names)
     studies = SessionStudies(dict.fromkeys(names, SessionBar(0.5)), Options(SessionBar(0.5)))
     assert {ask.nodeid for ask in studies.ask(8)} == set(names)
 

@@ -33,7 +33,7 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Play:
         interactor.channel = SimpleNamespace(setcallback=listen)
         config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugins=lambda: [object(), interactor]))
         monkeypatch.setattr(scheduling, "repeat_once", lambda item, **_: item.step(session))
-        monkeypatch.setattr(scheduling, "describe_for_scheduler", lambda *_: {})
+        monkeypatch.setattr(scheduling, "description_for_scheduling", lambda *_: {})
         monkeypatch.setattr(scheduling, "scheduled_nodeid", lambda _: "")
         monkeypatch.setattr(scheduling, "tear_down_repeated", lambda *_: None)
         try:

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from program import complaint, run
 
-from thresher.cli.question_options import question_arms
+from thresher.cli.question_options import arms_in_question_options
 from thresher.errors import InvalidInput
 
 
 def arms_of(folder: Path, name: str, data: str | bytes) -> dict[str, object]:
     file = folder / name
     file.write_bytes(data.encode() if isinstance(data, str) else data)
-    return dict(question_arms(str(file), ()))
+    return dict(arms_in_question_options(str(file), ()))
 
 
 @pytest.mark.parametrize("data", ["a\nb c\n", "a\r\nb c\r\n", b"\xef\xbb\xbfa\nb c", "\n  a  \n\n\tb c\n\n"])

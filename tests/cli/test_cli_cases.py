@@ -8,7 +8,7 @@ import pytest
 from program import Result, complaint, run, thresher
 from workdir import Workdir, a_workdir, only_study  # noqa: F401 - the fixture
 
-from thresher.cli.question_options import question_arms, question_cases
+from thresher.cli.question_options import arms_in_question_options, question_cases
 from thresher.errors import InvalidInput
 
 TWO = ["--arm=a", "--arm=b"]
@@ -72,7 +72,7 @@ def test_a_case_may_have_parameters_of_any_name(tmp_path: Path) -> None:
 
 def test_arms_may_be_json_lines_too(tmp_path: Path) -> None:
     (tmp_path / "arms.jsonl").write_text('{"name": "a", "depth": 1}\n"b"\n')
-    assert question_arms(str(tmp_path / "arms.jsonl"), ()) == {"a": {"depth": 1}, "b": {}}
+    assert arms_in_question_options(str(tmp_path / "arms.jsonl"), ()) == {"a": {"depth": 1}, "b": {}}
 
 
 BROKEN = [

@@ -12,7 +12,7 @@ from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 import thresher as library
 from thresher.cli import cli
 from thresher.core.hard_cases import hardest_cases
-from thresher.study import peek
+from thresher.study import peek_study
 
 CASES = ["one", "two", " three", "=4"]
 
@@ -148,7 +148,7 @@ def filled(workdir: Workdir, rewards: dict[str, list[float]], **more: object) ->
 def test_the_hardest_cases_come_first(workdir: Workdir, rewards: dict[str, list[float]], order: list[str]) -> None:
     study = filled(workdir, rewards)
     assert [row.case for row in study.cases()] == order
-    assert [row.case for row in peek(study, lambda ledger: hardest_cases(ledger, 2))] == order[:2]
+    assert [row.case for row in peek_study(study, lambda ledger: hardest_cases(ledger, 2))] == order[:2]
     for row in study.cases():
         assert row.failed == sum(reward < 0.5 for reward in row.rewards.values())
         assert row.failed + row.passed == len(row.rewards)

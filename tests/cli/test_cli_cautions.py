@@ -6,7 +6,7 @@ import pytest
 from program import Result, run
 from rich.cells import cell_len
 
-from thresher.text.phrasing import shortened_name
+from thresher.text.naming import shortened_name
 
 VARIED = "echo 0.$((THRESHER_SEED % 9))"
 TWO = ["--arm=a", "--arm=b"]

@@ -13,7 +13,7 @@ from program import ENVIRONMENT, PATIENCE, THRESHER, Result, complaint
 from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
 import thresher as library
-from thresher.study import peek
+from thresher.study import peek_study
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_pulls_whose_answer_could_not_be_written_are_dropped(workdir: Workdir, w
     assert "standard output" in complaint(Result(done.returncode, "", done.stderr), 3)
     events = workdir.study().events()
     assert [event.cause for event in events if event.kind == "dropped"] == ["lost"] * 2
-    assert peek(workdir.study(), lambda ledger: ledger.pending) == 0
+    assert peek_study(workdir.study(), lambda ledger: ledger.pending) == 0
 
 
 @pytest.mark.parametrize("command", ["status", "verdict", "log", "studies", "doctor"])
@@ -167,7 +167,7 @@ def test_a_password_in_the_wrong_place_is_not_shown(workdir: Workdir, args: tupl
 
 BREAK = """
 import sys, thresher.cli, thresher.cli.options
-from thresher.study import peek
+from thresher.study import peek_study
 def broken(*args, **kwargs): raise KeyError("nobody\\nthought of this")
 thresher.cli.options.study_of_option = broken
 sys.argv = ["thresher", "ask", "s"]
@@ -188,6 +188,6 @@ def test_a_study_in_a_link_is_where_the_link_leads(workdir: Workdir) -> None:
     link = workdir.folder / "link.db"
     link.symlink_to(workdir.folder / "studies.db")
     workdir.good("ask", "s", "--storage", f"sqlite:///{link}")
-    assert peek(workdir.study(), lambda ledger: ledger.issued) == 1
+    assert peek_study(workdir.study(), lambda ledger: ledger.issued) == 1
     assert not (workdir.folder / "link.db-lock").exists(), "all agents queue at one lock"
     assert library.open_study("s", storage=f"sqlite:///{link}").ask()

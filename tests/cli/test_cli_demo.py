@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from program import ENVIRONMENT, THRESHER, finish, runs, thresher, until
 
-from thresher.cli.demo import WINDOW, bytes_saved, demo_corpus, demo_settings
+from thresher.cli.demo import WINDOW, bytes_saved_in_demo, demo_corpus, demo_settings
 from thresher.study import Pull
 
 
@@ -28,8 +28,8 @@ def test_a_reward_depends_only_on_the_arm_and_the_seed(name: str) -> None:
     first = Pull(1, name, 1, demo_settings()[name], 12345)
     again = first._replace(id=99, number=7)
     other = first._replace(seed=54321)
-    assert bytes_saved(first) == bytes_saved(again) != bytes_saved(other)
-    assert 0 < bytes_saved(first) < 1
+    assert bytes_saved_in_demo(first) == bytes_saved_in_demo(again) != bytes_saved_in_demo(other)
+    assert 0 < bytes_saved_in_demo(first) < 1
 
 
 def test_the_demonstration_runs_for_real() -> None:

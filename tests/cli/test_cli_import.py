@@ -12,7 +12,7 @@ from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
 import thresher as library
 from thresher.cli import cli
-from thresher.study import give_up, peek
+from thresher.study import give_up_in_study, peek_study
 
 
 def test_an_export_is_imported_bit_for_bit(workdir: Workdir, tmp_path: Path) -> None:
@@ -200,7 +200,7 @@ def test_an_import_says_what_it_charges_and_when_it_is_weighed(workdir: Workdir)
     assert said.err == f"thresher: study 's': {words} at the first ask\n"
     study = workdir.study()
     study.ask()
-    docket = peek(study, lambda ledger: ledger.docket)
+    docket = peek_study(study, lambda ledger: ledger.docket)
     assert (list(docket.committed), list(docket.charged)) == ([2, 0], [1, 4])
     assert study.verdict()["b"].mean == 0.25  # late rewards count in the statistics
     uncertified = library.create_study(
@@ -233,7 +233,7 @@ def test_a_study_created_again_from_its_export_certifies_nothing_that_it_could_n
 def test_csv_says_how_the_certificate_counted_each_pull(workdir: Workdir) -> None:
     study = library.create_study("states", arms=["a"], at_least=0.5, budget=9, storage=workdir.url, max_failures=None)
     pulls = study.ask_many(9)
-    give_up(study, pulls[0], cause="cancelled", reason="never began")  # charged, for a later pull is told
+    give_up_in_study(study, pulls[0], cause="cancelled", reason="never began")  # charged, for a later pull is told
     study.drop(pulls[1], cause="lost")
     study.drop(pulls[2], cause="lost")
     study.tell(pulls[2], 0.5)
@@ -241,7 +241,7 @@ def test_csv_says_how_the_certificate_counted_each_pull(workdir: Workdir) -> Non
     with pytest.raises(library.InvalidInput):
         study.tell(pulls[4], 1.5)
     study.drop(pulls[5], cause="failed")
-    give_up(study, pulls[6], cause="cancelled", reason="never began")
+    give_up_in_study(study, pulls[6], cause="cancelled", reason="never began")
     rows = list(csv.DictReader(io.StringIO(workdir.good("export", "states", "csv"))))
     assert [(row["state"], row["reward"]) for row in rows] == [
         ("dropped", ""), ("dropped", ""), ("late", "0.5"), ("told", "1.0"), ("outside", "1.5"), ("dropped", ""),
@@ -251,7 +251,7 @@ def test_csv_says_how_the_certificate_counted_each_pull(workdir: Workdir) -> Non
     workdir.good("import", "-", "--study", "clipped", stdin=workdir.good("export", "states", "csv"))
     assert clipped.verdict()["a"].seen == 3
     ignoring = library.create_study("ignoring", arms=["a"], at_least=0.5, failure="ignore", storage=workdir.url)
-    give_up(ignoring, ignoring.ask_many(1)[0], cause="cancelled", reason="never began")
+    give_up_in_study(ignoring, ignoring.ask_many(1)[0], cause="cancelled", reason="never began")
     assert ",dropped," in workdir.good("export", "ignoring", "csv")
 
 

@@ -9,7 +9,7 @@ from program import complaint
 from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
 import thresher as library
-from thresher.study import accept_evaluator, record_files
+from thresher.study import accept_evaluator_in_study, record_files_in_study
 
 
 def log_of(workdir: Workdir, name: str) -> dict[str, Any]:
@@ -19,8 +19,8 @@ def log_of(workdir: Workdir, name: str) -> dict[str, Any]:
 
 def study_with_every_event(workdir: Workdir) -> None:
     study = library.create_study("every", arms=["a", "b"], at_least=0.5, budget=20, evaluator="v1", storage=workdir.url)
-    accept_evaluator(study, "v2")
-    record_files(study, lambda ledger: {"ask.py": "1f", "log.txt": "-"})
+    accept_evaluator_in_study(study, "v2")
+    record_files_in_study(study, lambda ledger: {"ask.py": "1f", "log.txt": "-"})
     study.add_many([("a", 1), ("b", None), ("b", 0)])
     first, second, third = study.ask_many(3)
     study.tell(first, 1, repeatable=True)
@@ -29,7 +29,7 @@ def study_with_every_event(workdir: Workdir) -> None:
     study.drop(third, cause="failed")
     study.restore(second.arm)
     study.extend(budget=30)
-    record_files(study, lambda ledger: {"ask.py": "2e"})
+    record_files_in_study(study, lambda ledger: {"ask.py": "2e"})
 
 
 def test_export_json_brings_every_kind_of_event_back(workdir: Workdir) -> None:

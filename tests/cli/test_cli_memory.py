@@ -19,9 +19,9 @@ READ = """
 import sys, thresher
 from pathlib import Path
 from thresher.cli.demo import demo_comparison
-from thresher.log.commands import CommandKeys
+from thresher.log.call_keys import CallKeys
 study = thresher.open_study("s", storage=sys.argv[1])
-CommandKeys("s", study.store).pulls("again:x", study.events(int(sys.argv[2]))[-1])
+CallKeys("s", study.store).pulls("again:x", study.events(int(sys.argv[2]))[-1])
 demo_comparison(study, 60.0)
 print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """

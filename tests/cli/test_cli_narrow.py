@@ -15,8 +15,8 @@ from thresher.core.rows import Row, row_of
 from thresher.core.sentences import SIGNS
 from thresher.core.state import State
 from thresher.run.loop import Progress
-from thresher.study import peek
-from thresher.text.phrasing import distinct_names
+from thresher.study import peek_study
+from thresher.text.naming import distinct_names
 
 IDS = [
     f"tests/unit/test_payments.py::TestRefund::test_partial_refund_is_idempotent[{currency}-visa-{number}]"
@@ -60,7 +60,7 @@ def drawn(study: thresher.Study, width: int) -> tuple[list[Row], list[str]]:
             console.print(live_arms_table(rows, ledger, width))
         return rows, output.get().splitlines()
 
-    return peek(study, picture)
+    return peek_study(study, picture)
 
 
 @pytest.mark.parametrize("width", [30, 40, 60, 80, 120])
@@ -94,7 +94,7 @@ def test_a_further_line_of_the_question_takes_the_place_of_an_arm() -> None:
     console = Console(width=30, height=24, color_system=None)
     screen = Screen(study, Live(console=console), nullcontext())
     with console.capture() as output:
-        console.print(peek(study, lambda ledger: screen.picture(ledger, Progress(0, 0, 0, 0, 0.0, None))))
+        console.print(peek_study(study, lambda ledger: screen.picture(ledger, Progress(0, 0, 0, 0, 0.0, None))))
     lines = output.get().rstrip("\n").splitlines()
     assert " ".join(" ".join(lines[:2]).split()) == "Which of 1,000 arms reach 0.505 on 5,000 cases?"
     assert len(lines) < 24

@@ -7,10 +7,10 @@ import pytest
 
 import thresher as library
 from thresher.cli.live_table import live_arms_table, live_gauge
-from thresher.cli.run_checks import bounds_cautions, rewards_cautions
+from thresher.cli.run_checks import check_run_bounds, check_run_rewards
 from thresher.core.row_text import COLUMNS
 from thresher.core.rows import row_of
-from thresher.study import peek
+from thresher.study import peek_study
 
 Reward = Callable[[library.Pull], object]
 
@@ -25,7 +25,7 @@ def study_of(reward: Reward, pulls: int = 40, **asked: Any) -> library.Study:
 
 
 def cautions(study: library.Study) -> dict[str, str]:
-    return dict(peek(study, lambda ledger: [*rewards_cautions(ledger), *bounds_cautions(ledger)]))
+    return dict(peek_study(study, lambda ledger: [*check_run_rewards(ledger), *check_run_bounds(ledger)]))
 
 
 def varied(low: float, high: float) -> Reward:
@@ -74,10 +74,12 @@ def test_the_live_table_draws_the_baseline_without_a_mark(kind: str) -> None:
     cases = (varied(0.2, 0.8), {"baseline": "a", "cases": 30})
     reward, asked = FINE.get(kind, cases)
     study = study_of(reward, **asked)
-    rows = peek(study, lambda ledger: [row_of(ledger, arm) for arm in range(2)])
+    rows = peek_study(study, lambda ledger: [row_of(ledger, arm) for arm in range(2)])
     for row in rows:
         assert ("●" in live_gauge(row, 0.5, 0.0, 1.0).plain) == (row.standing != "baseline" and row.seen > 0)
-    heads = peek(study, lambda ledger: [str(column.header) for column in live_arms_table(rows, ledger, 80).columns])
+    heads = peek_study(
+        study, lambda ledger: [str(column.header) for column in live_arms_table(rows, ledger, 80).columns]
+    )
     assert COLUMNS["estimate"].head(study.verdict().wording) in heads
     assert heads[-1].startswith("against ")
 

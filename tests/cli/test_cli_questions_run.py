@@ -7,7 +7,7 @@ from program import Result as Done
 from program import complaint, thresher
 
 import thresher as library
-from thresher.cli.run_command import RequirementType, are_run_requirements_met
+from thresher.cli.run_command import RunCommandRequirement, are_run_command_requirements_met
 
 SH = ["--", "sh", "-c", "{arm}"]
 TIMES = ["--reward=seconds", "--workers=1", "--quiet"]
@@ -88,7 +88,9 @@ def test_requirements_are_about_the_answer_and_not_the_side(
     study = library.create_study("s", arms=arms, at_most=0.5, budget=100, confidence=confidence)
     while pull := study.ask():
         study.tell(pull, float(pull.arm))
-    assert are_run_requirements_met(study.verdict(), [RequirementType().convert(required, None, None)]) == bool(met)
+    assert are_run_command_requirements_met(
+        study.verdict(), [RunCommandRequirement().convert(required, None, None)]
+    ) == bool(met)
     side = required.partition("=")[0]
     said = {"reached": "is certified to reach the bar", "missed": "is certified to miss the bar"}[side]
     if confidence is None:
@@ -101,11 +103,15 @@ def test_answers_that_are_not_certified_meet_no_requirement() -> None:
     while pull := study.ask():
         study.tell(pull, 0.25)
     assert study.verdict().open == ["a", "b"]
-    assert not are_run_requirements_met(study.verdict(), [RequirementType().convert("reached=any", None, None)])
+    assert not are_run_command_requirements_met(
+        study.verdict(), [RunCommandRequirement().convert("reached=any", None, None)]
+    )
 
 
 def test_a_requirement_asks_nothing_of_the_baseline() -> None:
     study = library.create_study("s", arms=["a", "b", "c"], baseline="a", budget=4, confidence=None)
     while pull := study.ask():
         study.tell(pull, (0.75, 0.5))
-    assert are_run_requirements_met(study.verdict(), [RequirementType().convert("reached=all", None, None)])
+    assert are_run_command_requirements_met(
+        study.verdict(), [RunCommandRequirement().convert("reached=all", None, None)]
+    )

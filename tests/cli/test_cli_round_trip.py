@@ -16,7 +16,7 @@ from thresher.core.events import DROPPED, OUTSIDE
 from thresher.core.state import State
 from thresher.errors import InvalidInput
 from thresher.log.store import open_store
-from thresher.study import give_up, peek
+from thresher.study import give_up_in_study, peek_study
 
 ARMS = ("a", "b", "c")
 CAUSES = ("failed", "lost", "cancelled", "cancelled", "broken-pool", "outage")
@@ -35,13 +35,13 @@ def lived(study: library.Study, chance: random.Random, outside: float) -> None:
         for pull in chance.sample(waiting, chance.randint(0, len(waiting))):
             waiting.remove(pull)
             if chance.random() < lossy:
-                give_up(study, pull, cause=chance.choice(CAUSES), reason="so it goes")  # type: ignore[arg-type]
+                give_up_in_study(study, pull, cause=chance.choice(CAUSES), reason="so it goes")  # type: ignore[arg-type]
                 dropped.append(pull)
             else:
                 tell(study, pull, chance, means, outside)
         if dropped and chance.random() < 0.2:
             pull = dropped.pop(chance.randrange(len(dropped)))
-            if peek(study, lambda ledger, pull=pull: ledger.state_of(pull.id)) == DROPPED:  # type: ignore[misc]
+            if peek_study(study, lambda ledger, pull=pull: ledger.state_of(pull.id)) == DROPPED:  # type: ignore[misc]
                 tell(study, pull, chance, means, outside)
 
 
@@ -76,7 +76,7 @@ def test_an_import_of_an_export_has_every_reward_and_every_charge(
     question: dict[str, Any] = {"arms": ARMS, "at_least": 0.5, "failure": failure, "tolerance": tolerance}
     original = library.create_study("original", **question, max_failures=chance.choice([None, 3]))
     lived(original, chance, outside)
-    ledger = peek(original, lambda ledger: ledger)
+    ledger = peek_study(original, lambda ledger: ledger)
     store = open_store(url)
     store.append("original", original.events())
     cli.main(["export", "original", "csv", "--storage", url], standalone_mode=False)
@@ -91,7 +91,7 @@ def test_an_import_of_an_export_has_every_reward_and_every_charge(
         copy = library.create_study("clipped", **question, clip=True, storage=store)
     cli.main([*command, copy.name], standalone_mode=False)
     copy.ask()
-    imported_ledger = peek(copy, lambda ledger: ledger)
+    imported_ledger = peek_study(copy, lambda ledger: ledger)
     for arm in range(len(ARMS)):
         assert (imported_ledger.docket.committed[arm], imported_ledger.docket.charged[arm]) == owed(ledger, arm)
         if not ledger.outside and not ledger.docket.waiting[arm] and not ledger.is_certified(arm):

@@ -9,7 +9,7 @@ import pytest
 from program import PLAIN_PYTEST, run
 
 from thresher.cli.live_table import watching_live_table
-from thresher.cli.output import show_cause
+from thresher.cli.output import output_cause_of_error
 from thresher.errors import CannotGoOn, EvaluationFailed
 
 ARMS = [f"--arm={arm}" for arm in "abcde"]
@@ -69,9 +69,9 @@ def test_the_traceback_of_an_evaluator_is_shown_with_its_secrets_masked(capsys: 
     try:
         raise ValueError("cannot reach postgresql://me:hunter2@db/x")
     except ValueError as error:
-        show_cause(CannotGoOn("run").with_cause(error))
+        output_cause_of_error(CannotGoOn("run").with_cause(error))
     text = "Traceback (most recent call last):\n  over there\nKeyError: 'depth'"
-    show_cause(CannotGoOn("run").with_cause(EvaluationFailed("KeyError: 'depth'", traceback=text)))
+    output_cause_of_error(CannotGoOn("run").with_cause(EvaluationFailed("KeyError: 'depth'", traceback=text)))
     shown = capsys.readouterr().err
     assert "ValueError: cannot reach postgresql://me:***@db/x" in shown
     assert shown.endswith("thresher: what the evaluator raised:\n" + text + "\n")

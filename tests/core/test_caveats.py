@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.study import accept_evaluator
+from thresher.study import accept_evaluator_in_study
 
 
 def guarantee(study: thresher.Study) -> str:
@@ -62,7 +62,7 @@ def test_evaluators_that_count_as_the_same_are_named_in_short() -> None:
     cut, whole = "x" * 199, "y" * 198
     study = made(evaluator=cut)
     assert words not in guarantee(study)
-    accept_evaluator(study, whole)
+    accept_evaluator_in_study(study, whole)
     assert f"{words}'{cut[:198]}…; '{whole}'." in guarantee(study)
 
 

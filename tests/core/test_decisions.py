@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import thresher
 from thresher.core import policies
 from thresher.core.policies import Policy
-from thresher.study import peek
+from thresher.study import peek_study
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -196,7 +196,7 @@ def test_asking_for_many_is_asking_often(name: str, sizes: list[int], seed: int)
             reward = rng.random()
             one.tell(pull, reward)
             many.tell(pull.id, reward)
-    assert peek(one, lambda ledger: ledger.state()) == peek(many, lambda ledger: ledger.state())
+    assert peek_study(one, lambda ledger: ledger.state()) == peek_study(many, lambda ledger: ledger.state())
 
 
 def test_scaling_the_rewards_changes_no_decision() -> None:
@@ -215,9 +215,9 @@ def test_scaling_the_rewards_changes_no_decision() -> None:
 
 def test_a_larger_budget_changes_the_exploration_of_evt_at_once() -> None:
     study = study_of(policies.evt(), 4, 100)
-    assert peek(study, lambda ledger: ledger.rule.exploration) == 25
+    assert peek_study(study, lambda ledger: ledger.rule.exploration) == 25
     study.extend(budget=400)
-    assert peek(study, lambda ledger: ledger.rule.exploration) == 100
+    assert peek_study(study, lambda ledger: ledger.rule.exploration) == 100
 
 
 def test_many_arms_are_taken_in_turn() -> None:

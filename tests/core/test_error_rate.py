@@ -14,7 +14,7 @@ from thresher.core.capital import ABOVE, BELOW, BETS, OPEN, bet_capital, fresh_c
 from thresher.core.events import Event
 from thresher.core.ledger import apply_to_ledger, ledger_after_created
 from thresher.core.state import State
-from thresher.study import Study, give_up, peek
+from thresher.study import Study, give_up_in_study, peek_study
 
 STEPS = ("ask",) * 10 + ("tell",) * 20 + ("fail", "lose", "cancel", "late", "late", "retire", "restore")
 
@@ -85,10 +85,11 @@ def step(study: Study, chance: random.Random, gone: "list[int]", means: "list[fl
     elif pending:
         pull = chance.choice(pending)
         if kind == "tell":
-            arm = peek(study, lambda ledger: ledger.pull_arm[pull - 1])
+            arm = peek_study(study, lambda ledger: ledger.pull_arm[pull - 1])
             study.tell(pull, float(chance.random() < means[arm]))
         else:
-            give_up(study, pull, cause={"fail": "failed", "cancel": "cancelled"}.get(kind, "lost"), reason=kind)  # type: ignore[arg-type]
+            cause: Any = {"fail": "failed", "cancel": "cancelled"}.get(kind, "lost")
+            give_up_in_study(study, pull, cause=cause, reason=kind)
             gone.append(pull)
 
 
@@ -139,12 +140,12 @@ def test_ranks_and_the_largest_list(changes: "list[tuple[int, float]]", level: i
         values[arm] = value
         rank = error_rate.error_rank_of(ranking, value)
         assert rank == next((k for k in range(1, 13) if value * k >= level), 0)
-        error_rate.enter_error_list(ranking, 1, arm, rank)
+        error_rate.enter_error_rate_list(ranking, 1, arm, rank)
         ranked = sorted(values, reverse=True)
         expected = max((k for k in range(1, 13) if ranked[k - 1] * k >= level), default=0)
         assert error_rate.largest_error_rank(ranking, 1) == expected
         assert error_rate.largest_error_rank(ranking, 0) == 0
-    error_rate.leave_error_lists(ranking, 3)
+    error_rate.leave_error_rate_lists(ranking, 3)
     values[3] = 0.0
     ranked = sorted(values, reverse=True)
     assert error_rate.largest_error_rank(ranking, 1) == max(
@@ -175,7 +176,7 @@ def test_an_arm_that_only_waits_for_its_pending_pulls_is_skipped_while_another_c
     pulls = [pull for pull in study.ask_many(60) if pull.arm == "a"]
     for pull in pulls[:20]:
         study.tell(pull, 1)
-    assert peek(study, lambda ledger: list(ledger.board.shut)) == [SKIPPED, 0]
+    assert peek_study(study, lambda ledger: list(ledger.board.shut)) == [SKIPPED, 0]
     assert {pull.arm for pull in study.ask_many(20)} == {"b"}
     study.retire("b")
     assert not study.done
@@ -217,15 +218,15 @@ def listed(ranking: error_rate.Ranking, which: int, rank: int) -> list[int]:
 def test_an_arm_that_leaves_its_rank_leaves_the_others_there(which: int, gone: int) -> None:
     ranking = columns.blank_ranking_columns(5, 20.0)
     for arm in range(4):
-        assert error_rate.enter_error_list(ranking, which, arm, 3)
+        assert error_rate.enter_error_rate_list(ranking, which, arm, 3)
     assert listed(ranking, which, 3) == [3, 2, 1, 0]
-    assert error_rate.enter_error_list(ranking, which, gone, 2), "it rose"
+    assert error_rate.enter_error_rate_list(ranking, which, gone, 2), "it rose"
     assert listed(ranking, which, 2) == [gone]
     assert listed(ranking, which, 3) == [arm for arm in (3, 2, 1, 0) if arm != gone]
-    assert not error_rate.enter_error_list(ranking, which, gone, 2), "nothing changed"
-    assert not error_rate.enter_error_list(ranking, which, gone, 3), "it fell"
+    assert not error_rate.enter_error_rate_list(ranking, which, gone, 2), "nothing changed"
+    assert not error_rate.enter_error_rate_list(ranking, which, gone, 3), "it fell"
     assert listed(ranking, which, 3)[0] == gone
     assert error_rate.has_error_rank(ranking, gone)
-    error_rate.leave_error_lists(ranking, gone)
+    error_rate.leave_error_rate_lists(ranking, gone)
     assert not error_rate.has_error_rank(ranking, gone)
     assert listed(ranking, which, 3) == [arm for arm in (3, 2, 1, 0) if arm != gone]

@@ -12,7 +12,7 @@ import thresher
 from thresher.core import evidence
 from thresher.core.capital import STAKE
 from thresher.core.events import Cause
-from thresher.study import give_up, peek
+from thresher.study import give_up_in_study, peek_study
 
 
 def make(**given: Any) -> thresher.Study:
@@ -82,7 +82,7 @@ def test_the_bets_are_those_of_the_rule() -> None:
     rewards = [0.3, 0.9, 0.1, 0.8, 0.55]
     for reward in rewards:
         study.tell(study.ask() or 0, reward)
-    capital = peek(study, lambda ledger: ledger.capitals[0])
+    capital = peek_study(study, lambda ledger: ledger.capitals[0])
     up, down = bets(0.4), bets(0.6)
     for g in range(16):
         assert capital[g] == pytest.approx(up[g][1] * math.prod(1 + up[g][0] * (x - 0.4) for x in rewards))
@@ -94,7 +94,7 @@ def test_the_worst_possible_reward_makes_the_all_in_bet_exactly_zero(worst: floa
     for bar in (0.1, 0.3, 0.7, 0.9, 0.99):
         study = make(arms=["a"], at_least=bar, confidence=1 - 1e-12)
         study.tell(study.ask() or 0, worst)
-        assert peek(study, lambda ledger: ledger.capitals[0][entry]) == 0.0
+        assert peek_study(study, lambda ledger: ledger.capitals[0][entry]) == 0.0
 
 
 @given(st.permutations(range(20)), st.lists(st.booleans(), min_size=20, max_size=20))
@@ -104,7 +104,7 @@ def test_the_order_of_arrival_does_not_matter(order: list[int], rewards: list[bo
         issued = study.ask_many(20)
         for at in arrival:
             study.tell(issued[at], rewards[at])
-    one, two = (peek(study, lambda ledger: ledger.capitals[0]) for study in studies)
+    one, two = (peek_study(study, lambda ledger: ledger.capitals[0]) for study in studies)
     assert one == two  # to the bit
 
 
@@ -113,15 +113,15 @@ def test_a_reward_waits_until_all_earlier_pulls_of_its_arm_are_known() -> None:
     first, second, third = study.ask_many(3)
     study.tell(second, 1)
     study.tell(third, 1)
-    assert peek(study, lambda ledger: (ledger.docket.committed[0], ledger.docket.waiting[0])) == (0, 2)
+    assert peek_study(study, lambda ledger: (ledger.docket.committed[0], ledger.docket.waiting[0])) == (0, 2)
     assert study.verdict()["a"].seen == 2  # the statistics have them
     study.tell(first, 0)
-    assert peek(study, lambda ledger: (ledger.docket.committed[0], ledger.docket.waiting[0])) == (3, 0)
+    assert peek_study(study, lambda ledger: (ledger.docket.committed[0], ledger.docket.waiting[0])) == (3, 0)
 
 
 def products(study: thresher.Study) -> tuple[float, float]:
     """The second bet of each side, as a multiple of its stake; at a bar of .5 its λ is 1.6."""
-    capital = peek(study, lambda ledger: ledger.capitals[0])
+    capital = peek_study(study, lambda ledger: ledger.capitals[0])
     return capital[1] / STAKE, capital[17] / STAKE
 
 
@@ -129,7 +129,7 @@ def products(study: thresher.Study) -> tuple[float, float]:
 def test_a_dropped_pull_is_charged_the_worst_reward_even_if_it_is_told_late(cause: Cause) -> None:
     study = make(arms=["a"], confidence=0.999, max_failures=None)
     pull = study.ask_many(2)[0]
-    give_up(study, pull, cause=cause, reason="gone")
+    give_up_in_study(study, pull, cause=cause, reason="gone")
     study.tell(1, 1)  # late: it counts in the statistics, not in the certificate
     study.tell(2, 1)
     above, below = products(study)
@@ -145,7 +145,7 @@ def test_a_cancelled_pull_is_charged_once_a_later_pull_of_its_arm_is_told(told_f
     pulls = [pull for pull in study.ask_many(8) if pull.arm == "a"]
     if told_first:
         study.tell(pulls[1], 1)
-    give_up(study, pulls[0], cause="cancelled", reason="never began")
+    give_up_in_study(study, pulls[0], cause="cancelled", reason="never began")
     if not told_first:
         assert study.verdict()["a"].charged == 0
         study.tell(pulls[1], 1)
@@ -157,7 +157,7 @@ def test_a_cancelled_pull_at_the_end_costs_nothing() -> None:
     study = make(arms=["a"], confidence=0.999)
     pulls = study.ask_many(2)
     study.tell(pulls[0], 1)
-    give_up(study, pulls[1], cause="cancelled", reason="never began")
+    give_up_in_study(study, pulls[1], cause="cancelled", reason="never began")
     assert products(study)[0] == pytest.approx(1 + 1.6 * 0.5)
     assert study.verdict()["a"].charged == 0
 
@@ -183,10 +183,10 @@ def test_a_hung_pull_is_charged_when_too_many_rewards_wait_behind_it() -> None:
     # now one is pending and 29 wait: more than 16 + 4
     row = study.verdict()["a"]
     assert (row.charged, row.pending) == (1, 1)
-    assert peek(study, lambda ledger: ledger.docket.committed[0]) == 29
+    assert peek_study(study, lambda ledger: ledger.docket.committed[0]) == 29
     study.tell(pulls[0], 0.0)  # it comes back after all, and counts in the statistics
     assert study.verdict()["a"].seen == 30
-    assert peek(study, lambda ledger: ledger.docket.committed[0]) == 29
+    assert peek_study(study, lambda ledger: ledger.docket.committed[0]) == 29
 
 
 def test_twenty_rewards_may_wait_behind_one_pending_pull() -> None:
@@ -194,7 +194,7 @@ def test_twenty_rewards_may_wait_behind_one_pending_pull() -> None:
     pulls = study.ask_many(22)
     for pull in pulls[1:21]:
         study.tell(pull, 0.9)
-    give_up(study, pulls[21], cause="cancelled", reason="never began")
+    give_up_in_study(study, pulls[21], cause="cancelled", reason="never began")
     assert study.verdict()["a"].charged == 0  # 20 = 16 + 4 · 1 wait, no more than allowed
     study.tell(study.ask() or 0, 0.9)
     assert study.verdict()["a"].charged == 2  # the pending one and, as a later one was told, the cancelled one
@@ -263,9 +263,9 @@ def test_tolerance_is_in_the_units_of_the_rewards() -> None:
 
 def test_capitals_are_created_at_the_first_commit() -> None:
     study = make(arms=map(str, range(10_000)), budget=None)
-    assert peek(study, lambda ledger: len(ledger.capitals)) == 0
+    assert peek_study(study, lambda ledger: len(ledger.capitals)) == 0
     study.tell(study.ask() or 0, 1)
-    assert peek(study, lambda ledger: len(ledger.capitals)) == 1
+    assert peek_study(study, lambda ledger: len(ledger.capitals)) == 1
 
 
 def test_evidence_uses_only_exact_arithmetic() -> None:

@@ -7,7 +7,7 @@ import pytest
 import thresher
 from bench.forecast import at_half_time, share_within
 from thresher.core.forecast import forecast_left
-from thresher.study import peek
+from thresher.study import peek_study
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_no_more_is_left_than_the_budget_or_the_cases_that_remain() -> None:
         study = make(**given)
         while pull := study.ask():
             study.tell(pull, pull.number % 2)
-            assert peek(study, forecast_left) in (None, *range(most - study.verdict().issued + 1))
+            assert peek_study(study, forecast_left) in (None, *range(most - study.verdict().issued + 1))
 
 
 def test_retired_arms_and_the_baseline_have_no_estimate_and_others_still_do() -> None:

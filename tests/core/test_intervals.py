@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import thresher
-from thresher.core.intervals import Interval, Side
-from thresher.study import peek
+from thresher.core.intervals import Interval, IntervalSide
+from thresher.study import peek_study
 
 
 def make(**given: Any) -> thresher.Study:
@@ -60,7 +60,7 @@ def test_intervals_follow_the_theorem_and_a_charged_pull_counts_as_its_worst(see
             lows.append(reward)
             highs.append(reward)
         study.verdict()
-    found: Interval = peek(study, lambda ledger: ledger.intervals[0])
+    found: Interval = peek_study(study, lambda ledger: ledger.intervals[0])
     risk = 0.1 / 2  # each of two arms has its share
     assert found.low.count == len(lows) == 60
     assert found.low.end == pytest.approx(max(0.0, *(low for low, _ in theorem_2(lows, risk))))
@@ -72,7 +72,7 @@ def test_intervals_hold_at_all_times_together(risk: float, rewards: int, studies
     """Fails by chance less than once in a million. A large risk shows a lost factor 2, a small one a lost variation."""
     missed, rng = 0, random.Random(f"intervals {risk}")
     for _ in range(studies):
-        low, high = Side(risk, +1), Side(risk, -1)
+        low, high = IntervalSide(risk, +1), IntervalSide(risk, -1)
         for _ in range(rewards):
             reward = float(rng.random() < 0.5)
             low.feed(reward)

@@ -11,7 +11,7 @@ from thresher.core import spec as specs
 from thresher.core.events import CAUSES
 from thresher.core.ledger import fold_ledger, new_ledger
 from thresher.core.spec import spec_from_json
-from thresher.study import give_up, peek
+from thresher.study import give_up_in_study, peek_study
 
 
 def make(**given: Any) -> thresher.Study:
@@ -28,11 +28,11 @@ def test_a_restored_study_has_the_same_capitals_bit_for_bit() -> None:
         if pending:
             pull = pending.pop(rng.randrange(len(pending)))
             if rng.random() < 0.1:
-                give_up(study, pull, cause=rng.choice(CAUSES), reason="gone")
+                give_up_in_study(study, pull, cause=rng.choice(CAUSES), reason="gone")
             else:
                 study.tell(pull, rng.random())
     study.verdict()  # creates intervals, which are not part of the state
-    assert fold_ledger(study.events()).state() == peek(study, lambda ledger: ledger.state())
+    assert fold_ledger(study.events()).state() == peek_study(study, lambda ledger: ledger.state())
 
 
 def test_an_extended_study_asks_for_the_same_arm_live_and_reopened() -> None:
@@ -42,13 +42,13 @@ def test_an_extended_study_asks_for_the_same_arm_live_and_reopened() -> None:
     for _ in range(6):
         pull = study.ask() or pytest.fail("no pull")
         study.tell(pull, rewards[pull.arm][pull.number - 1])
-    before = peek(study, lambda ledger: ledger.choose())
+    before = peek_study(study, lambda ledger: ledger.choose())
     study.extend(budget=100_000)
-    live = peek(study, lambda ledger: ledger.choose())
+    live = peek_study(study, lambda ledger: ledger.choose())
     again = fold_ledger(study.events())
     assert (before, live) == (1, 0)  # the wide spread of b counts for less
     assert again.choose() == live
-    assert again.state() == peek(study, lambda ledger: ledger.state())
+    assert again.state() == peek_study(study, lambda ledger: ledger.state())
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_results_are_imported_for_a_retired_arm() -> None:
 def test_what_is_left_of_a_budget_are_the_pulls_that_have_not_ended() -> None:
     study = make(budget=10)
     first, second, _ = study.ask_many(3)
-    assert peek(study, lambda ledger: ledger.left) == 10
+    assert peek_study(study, lambda ledger: ledger.left) == 10
     study.tell(first, 1)
     study.drop(second, cause="lost")
-    assert peek(study, lambda ledger: ledger.left) == 8
-    assert peek(make(budget=None), lambda ledger: ledger.left) is None
+    assert peek_study(study, lambda ledger: ledger.left) == 8
+    assert peek_study(make(budget=None), lambda ledger: ledger.left) is None

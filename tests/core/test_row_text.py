@@ -6,9 +6,9 @@ import pytest
 
 from thresher.core import row_text
 from thresher.core.rows import Row
-from thresher.core.sentences import Wording
+from thresher.core.sentences import SentenceWording
 
-LOOK = Wording(0.5)
+LOOK = SentenceWording(0.5)
 
 
 def row(arm: str, standing: Any = "reaches", **given: Any) -> Row:
@@ -20,7 +20,7 @@ def row(arm: str, standing: Any = "reaches", **given: Any) -> Row:
     return Row(arm=arm, standing=standing, **settings | given)
 
 
-def shown(rows: list[Row], wording: Wording = LOOK, width: int | None = None) -> list[str]:
+def shown(rows: list[Row], wording: SentenceWording = LOOK, width: int | None = None) -> list[str]:
     return ["".join(text for text, _ in line) for line in row_text.rows_as_table(rows, wording, width)]
 
 
@@ -80,19 +80,19 @@ def test_a_row_says_whether_the_arm_reaches_the_bar(given: dict[str, Any], expec
 @pytest.mark.parametrize(
     ("wording", "heads"),
     [
-        (Wording(0.5), ["mean"]),
-        (Wording(0.5, share=0.9), ["share", "between", "median", "p10"]),
-        (Wording(0.5, share=0.9, lower_is_better=True), ["within", "between", "median", "p90"]),
-        (Wording(0.5, share=0.5), ["share", "between", "median"]),
-        (Wording(0.0, baseline="old"), ["difference", "between", "mean", "baseline"]),
+        (SentenceWording(0.5), ["mean"]),
+        (SentenceWording(0.5, share=0.9), ["share", "between", "median", "p10"]),
+        (SentenceWording(0.5, share=0.9, lower_is_better=True), ["within", "between", "median", "p90"]),
+        (SentenceWording(0.5, share=0.5), ["share", "between", "median"]),
+        (SentenceWording(0.0, baseline="old"), ["difference", "between", "mean", "baseline"]),
     ],
 )
-def test_each_question_has_its_columns(wording: Wording, heads: list[str]) -> None:
+def test_each_question_has_its_columns(wording: SentenceWording, heads: list[str]) -> None:
     assert list(row_text.row_text_columns([row("a")], wording))[2 : 2 + len(heads)] == heads
 
 
 def test_the_baseline_is_compared_with_nothing() -> None:
-    wording = Wording(0.0, baseline="old")
+    wording = SentenceWording(0.0, baseline="old")
     rows = [row("old", "baseline", difference=0.25, mean=None), row("new", difference=0.25, baseline=0.5)]
     table = row_text.row_text_columns(rows, wording)
     assert [text for text, _ in table["difference"]] == ["–", "+0.25"]
@@ -100,14 +100,14 @@ def test_the_baseline_is_compared_with_nothing() -> None:
         ["–", "0.75"],
         ["", "0.5"],
     )
-    ratio = Wording(0.0, share=0.5, baseline="old", ratio=1.1, unit="s")
+    ratio = SentenceWording(0.0, share=0.5, baseline="old", ratio=1.1, unit="s")
     table = row_text.row_text_columns([row("new", baseline=0.5, median=0.25)], ratio)
     assert (table["median"], table["baseline"]) == ([("0.25×", "")], [("500 ms", "")])
 
 
 def test_cases_are_counted_of_all() -> None:
     assert row_text.row_text_columns([row("a")], LOOK)["pulls"] == [("1,234", "")]
-    assert row_text.row_text_columns([row("a")], Wording(0.5, cases=5000))["cases"] == [("1,234 of 5,000", "")]
+    assert row_text.row_text_columns([row("a")], SentenceWording(0.5, cases=5000))["cases"] == [("1,234 of 5,000", "")]
 
 
 # -- narrow and wide -------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ def test_on_a_narrow_screen_names_are_folded_but_never_to_less_than_ten_characte
 
 
 def test_on_a_narrow_screen_details_are_left_out_the_last_first_and_named() -> None:
-    wording = Wording(0.5, share=0.9)
+    wording = SentenceWording(0.5, share=0.9)
     rows = [row("a", share=0.75, median=0.5, quantile=0.25)]
     whole = shown(rows, wording)
     width = len(whole[0])
@@ -147,7 +147,7 @@ def test_on_a_narrow_screen_details_are_left_out_the_last_first_and_named() -> N
 
 
 def test_on_a_narrow_screen_counts_are_left_out_before_the_table_becomes_wider_than_the_screen() -> None:
-    wording = Wording(0.9, unit="%", cases=200)
+    wording = SentenceWording(0.9, unit="%", cases=200)
     rows = [row("fewshot", mean=0.9, low=0.8, high=0.95, seen=94, left=90, failures=4, charged=4, missing=4)]
     whole = shown(rows, wording)[0]
     assert whole.split()[-3:] == ["failed", "charged", "missing"]
@@ -214,7 +214,7 @@ def test_markdown_has_a_sentence_a_table_and_remarks() -> None:
         "last",
     ]
     cases = row_text.rows_as_markdown(
-        [row("a", baseline=0.5, difference=0.25)], Wording(0.0, baseline="old", cases=9), "", []
+        [row("a", baseline=0.5, difference=0.25)], SentenceWording(0.0, baseline="old", cases=9), "", []
     )
     assert "| difference | low | high | mean | baseline | cases | failures |" in cases
     assert "| +0.25 | +0.5 | +1 | 0.75 | 0.5 | 1,234 of 9 | 0 |" in cases

@@ -7,7 +7,7 @@ import pytest
 
 import thresher
 from thresher.core import policies
-from thresher.study import peek
+from thresher.study import peek_study
 
 AGAINST: dict[str, Any] = {"arms": ["a", "old"], "baseline": "old"}
 CERTAIN = 1 - 1e-9  # only counting settles an arm of ten cases
@@ -112,12 +112,12 @@ def test_draws_that_lie_exactly_on_an_edge_are_settled_by_the_other_capital(mean
 @pytest.mark.parametrize(("slack", "tolerance", "used"), [(0.05, 0.02, 0.05), (0.02, 0.05, 0.05), (0.0, 0.05, 0.05)])
 def test_the_larger_of_slack_and_tolerance_is_added_to_gaps(slack: float, tolerance: float, used: float) -> None:
     study = make(at_least=0.5, tolerance=tolerance, policy=policies.apt(slack=slack), budget=100)
-    assert peek(study, lambda ledger: ledger.rule.slack) == pytest.approx(used, abs=1e-12)
+    assert peek_study(study, lambda ledger: ledger.rule.slack) == pytest.approx(used, abs=1e-12)
 
 
 def test_where_arms_are_to_be_found_gaps_are_measured_to_the_lower_edge() -> None:
     study = make(arms=["a", "b"], at_least=50, bounds=(0, 100), tolerance=10, find=1)
-    assert peek(study, lambda ledger: (ledger.rule.bar, ledger.rule.slack)) == (0.4, 0.0)
+    assert peek_study(study, lambda ledger: (ledger.rule.bar, ledger.rule.slack)) == (0.4, 0.0)
 
 
 @pytest.mark.parametrize("asked", [{"at_least": 0.5}, {"at_most": 0.5}])

@@ -9,8 +9,8 @@ import thresher
 from thresher.core import policies, state
 from thresher.core.events import Event
 from thresher.core.ledger import fold_ledger
-from thresher.core.replay import state_digest, verify
-from thresher.study import give_up
+from thresher.core.replay import replayed_state_digest, verify
+from thresher.study import give_up_in_study
 
 
 def history(**given: Any) -> list[Event]:
@@ -26,7 +26,7 @@ def history(**given: Any) -> list[Event]:
                 study.drop(pull, cause="lost")
                 study.tell(pull, 0.125)
             elif pull.id % 11 == 0:
-                give_up(study, pull, cause="cancelled", reason="never began")
+                give_up_in_study(study, pull, cause="cancelled", reason="never began")
             else:
                 study.tell(pull, pull.seed / 2**32)
         if pulls[-1].id == 41:
@@ -47,7 +47,7 @@ def test_what_a_study_writes_is_sound(policy: str) -> None:
 
 def test_a_study_of_many_arms_has_the_state_that_one_of_few_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
     logs = [history(), history(guarantee="rate")]
-    digests = [state_digest(fold_ledger(log)) for log in logs]
+    digests = [replayed_state_digest(fold_ledger(log)) for log in logs]
     monkeypatch.setattr(state, "FEW", 0)
     assert [verify(log).digest for log in logs] == digests
 
@@ -139,7 +139,7 @@ def test_the_digest_sees_the_last_bit() -> None:
 
 def test_the_digest_is_this_one_on_every_machine() -> None:
     """If this fails only on your machine, decisions differ there. If the state has new columns, update the digest."""
-    assert state_digest(fold_ledger(history())) == DIGEST
+    assert replayed_state_digest(fold_ledger(history())) == DIGEST
 
 
 DIGEST = "76e11bdc6cca44ef0cb0be34cf54c2425ca2bd632c6b50df6eb289ee37aaeb4f"

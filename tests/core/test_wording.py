@@ -5,22 +5,22 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.core.sentences import Wording, question_sentence, quoted_in_sentence
+from thresher.core.sentences import SentenceWording, question_sentence, quoted_name_in_sentence
 from thresher.text.quantities import amount_text, percent_text
 
 
 @pytest.mark.parametrize(
     ("wording", "asks", "bar"),
     [
-        (Wording(0.5), "mean", 0.5),
-        (Wording(0.5, lower_is_better=True), "mean", 0.5),
-        (Wording(0.2, share=0.95), "share", 0.95),
-        (Wording(0.2, share=0.95, baseline="old"), "share", 0.95),
-        (Wording(0.05, baseline="old"), "difference", 0.05),
-        (Wording(0.05, baseline="old", lower_is_better=True), "difference", -0.05),
+        (SentenceWording(0.5), "mean", 0.5),
+        (SentenceWording(0.5, lower_is_better=True), "mean", 0.5),
+        (SentenceWording(0.2, share=0.95), "share", 0.95),
+        (SentenceWording(0.2, share=0.95, baseline="old"), "share", 0.95),
+        (SentenceWording(0.05, baseline="old"), "difference", 0.05),
+        (SentenceWording(0.05, baseline="old", lower_is_better=True), "difference", -0.05),
     ],
 )
-def test_the_bar_is_on_the_scale_of_what_is_asked_about(wording: Wording, asks: str, bar: float) -> None:
+def test_the_bar_is_on_the_scale_of_what_is_asked_about(wording: SentenceWording, asks: str, bar: float) -> None:
     assert (wording.asks, wording.bar) == (asks, bar)
 
 
@@ -45,47 +45,50 @@ def test_amounts_have_four_digits_and_their_unit(value: float | None, unit: str 
 
 
 def test_estimates_and_intervals_are_shown_as_what_is_asked_about() -> None:
-    share, difference = Wording(0.2, share=0.9, unit="s"), Wording(0.0, baseline="old", unit="s")
+    share, difference = SentenceWording(0.2, share=0.9, unit="s"), SentenceWording(0.0, baseline="old", unit="s")
     assert [share.estimate(value) for value in (0.5, None)] == ["50 %", "–"]
     assert [difference.estimate(value) for value in (0.5, 0.0, -2.0, None)] == ["+500 ms", "0 s", "-2 s", "–"]
     assert share.span(0.25, 0.75) == "25 – 75 %"
-    assert Wording(0.5, unit="s").span(0.5, 0.75) == "500 – 750 ms"
-    assert Wording(0.5, unit="s").span(0.5, 1.5) == "500 ms – 1.5 s"
-    assert [Wording(0.5).span(*ends) for ends in ((None, 1.0), (0.0, None), (0.0, 1.0))] == ["", "", "0 – 1"]
+    assert SentenceWording(0.5, unit="s").span(0.5, 0.75) == "500 – 750 ms"
+    assert SentenceWording(0.5, unit="s").span(0.5, 1.5) == "500 ms – 1.5 s"
+    assert [SentenceWording(0.5).span(*ends) for ends in ((None, 1.0), (0.0, None), (0.0, 1.0))] == ["", "", "0 – 1"]
     assert percent_text(2 / 3) == "66.67 %"
 
 
 def test_medians_are_rewards_or_ratios() -> None:
-    assert Wording(0.2, share=0.5, unit="s").value(0.25) == "250 ms"
-    ratio = Wording(0.0, share=0.5, baseline="old", ratio=1.1, unit="s")
+    assert SentenceWording(0.2, share=0.5, unit="s").value(0.25) == "250 ms"
+    ratio = SentenceWording(0.0, share=0.5, baseline="old", ratio=1.1, unit="s")
     assert [ratio.value(value) for value in (0.25, None)] == ["0.25×", "–"]
-    assert [Wording(0.2, share=0.75, lower_is_better=lower).quantile() for lower in (True, False)] == ["p75", "p25"]
+    assert [SentenceWording(0.2, share=0.75, lower_is_better=lower).quantile() for lower in (True, False)] == [
+        "p75",
+        "p25",
+    ]
 
 
 @pytest.mark.parametrize(
     ("wording", "words"),
     [
-        (Wording(0.9), "reach 0.9"),
-        (Wording(0.2, lower_is_better=True, unit="s"), "stay within 200 ms"),
-        (Wording(0.0, baseline="old"), "match or beat old"),
-        (Wording(0.02, baseline="old one"), "beat 'old one' by 0.02"),
-        (Wording(-0.02, baseline="old"), "lose at most 0.02 to old"),
+        (SentenceWording(0.9), "reach 0.9"),
+        (SentenceWording(0.2, lower_is_better=True, unit="s"), "stay within 200 ms"),
+        (SentenceWording(0.0, baseline="old"), "match or beat old"),
+        (SentenceWording(0.02, baseline="old one"), "beat 'old one' by 0.02"),
+        (SentenceWording(-0.02, baseline="old"), "lose at most 0.02 to old"),
         (
-            Wording(0.0, baseline="old", ratio=1.1, lower_is_better=True, share=0.5),
+            SentenceWording(0.0, baseline="old", ratio=1.1, lower_is_better=True, share=0.5),
             "are at most 1.1 times old in at least half of the pairs",
         ),
-        (Wording(0.9, share=0.95), "reach 0.9 in at least 95 % of pulls"),
-        (Wording(0.9, share=0.95, cases=500), "reach 0.9 in at least 95 % of 500 cases"),
-        (Wording(0.9, cases=1), "reach 0.9 on 1 case"),
+        (SentenceWording(0.9, share=0.95), "reach 0.9 in at least 95 % of pulls"),
+        (SentenceWording(0.9, share=0.95, cases=500), "reach 0.9 in at least 95 % of 500 cases"),
+        (SentenceWording(0.9, cases=1), "reach 0.9 on 1 case"),
     ],
 )
-def test_what_is_asked_is_a_sentence(wording: Wording, words: str) -> None:
+def test_what_is_asked_is_a_sentence(wording: SentenceWording, words: str) -> None:
     assert question_sentence(wording, 1200) == f"Which of 1,200 arms {words}?"
     assert question_sentence(wording._replace(find=2), 5) == f"Which 2 of 5 arms {words}?"
     does, rest = ("Is", words.removeprefix("are ")) if words.startswith("are ") else ("Does", words)
     assert question_sentence(wording, 1) == f"{does} the arm {rest}?"
     assert question_sentence(wording._replace(find=1), 5) == f"{does} any of 5 arms {rest}?"
-    assert quoted_in_sentence("x" * 41) == "x" * 39 + "…"
+    assert quoted_name_in_sentence("x" * 41) == "x" * 39 + "…"
 
 
 @pytest.mark.parametrize(

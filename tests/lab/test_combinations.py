@@ -8,10 +8,10 @@ import pytest
 from lab_replay import compare, live
 
 import thresher
-from thresher.core.question import Measure, count_for_question
+from thresher.core.question import Measure, reward_for_question
 from thresher.errors import InvalidInput
 from thresher.lab import Setup, trace
-from thresher.study import peek
+from thresher.study import peek_study
 
 # the first arm is the baseline, where there is one; the last one is noisy, by this much, and the others are not
 MEANS = (0.5, 0.9, 0.1, 0.55, 0.5)
@@ -129,8 +129,8 @@ def told(study: thresher.Study, asked: Combination) -> None:
 def check_labels(study: thresher.Study, asked: Combination) -> None:
     """Rows agree with their numbers, and certified labels with the truth about the arms without noise."""
     verdict, bar = study.verdict(), study.verdict().wording.bar
-    measure: Measure = peek(study, lambda ledger: ledger.spec.measure)
-    counted_bar: float = peek(study, lambda ledger: ledger.spec.bar)
+    measure: Measure = peek_study(study, lambda ledger: ledger.spec.measure)
+    counted_bar: float = peek_study(study, lambda ledger: ledger.spec.bar)
     for row in verdict:
         if row.reached is None:
             continue
@@ -141,12 +141,12 @@ def check_labels(study: thresher.Study, asked: Combination) -> None:
     for row in verdict:
         number = int(row.arm.removeprefix("arm "))
         if row.certified and number != len(MEANS) - 1:
-            truth = count_for_question(measure, MEANS[number], MEANS[0])
+            truth = reward_for_question(measure, MEANS[number], MEANS[0])
             if abs(truth - counted_bar) > asked.tolerance or not asked.tolerance:
                 assert row.reached == (truth >= counted_bar), row
     if asked.against is not None:
         assert verdict["arm 0"].standing == "baseline"
-    if asked.find is not None and peek(study, lambda ledger: ledger.issued) < PULLS:
+    if asked.find is not None and peek_study(study, lambda ledger: ledger.issued) < PULLS:
         reached = sum(bool(row.reached and row.certified) for row in verdict)
         left = sum(not row.certified and row.standing != "baseline" for row in verdict)
         assert reached >= asked.find or reached + left < asked.find
@@ -178,7 +178,7 @@ def test_every_combination_works_in_the_simulator_or_is_refused_in_one_line() ->
         elif (setup := setup_of(asked)).counts:
             run = trace(setup, seed=5)
             study = live(setup, run)
-            peek(study, lambda ledger, run=run: compare(ledger, run))  # type: ignore[misc]
+            peek_study(study, lambda ledger, run=run: compare(ledger, run))  # type: ignore[misc]
             check_labels(study, asked)
             played += 1
     assert played > 100

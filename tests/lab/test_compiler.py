@@ -16,8 +16,8 @@ import rewritten
 from thresher.core import evidence, formulas
 from thresher.core.formulas import Rule
 from thresher.core.policies import custom
-from thresher.lab import compiler, parallel_compile, scores
-from thresher.lab.compiler import Kind
+from thresher.lab import compiled_scores, compiler, parallel_compile
+from thresher.lab.compiler import CompilerChoices
 from thresher.lab.setup import Setup
 from thresher.lab.simulator import simulated_kind
 
@@ -93,7 +93,7 @@ def test_where_nothing_can_be_cached_loops_are_compiled_all_the_same(tmp_path: P
 
 def test_another_process_compiles_what_it_is_told(ran: Ran, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(ran.folder.parent.parent))
-    assert parallel_compile.child_that_compiles([Kind()]).wait(60) == 0
+    assert parallel_compile.child_that_compiles([CompilerChoices()]).wait(60) == 0
     assert {name(path) for path in ran.folder.rglob("*.run_*.nbc")} == {*ran.kept[1]}  # it was there
 
 
@@ -111,10 +111,14 @@ def test_every_cached_function_has_one_signature(ran: Ran) -> None:
 
 @pytest.mark.parametrize("cores", [1, 2, 5])
 def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    loops = [Kind(delayed=True), Kind(certifies=True, delayed=True), Kind(certifies=True)]
-    shares: list[Sequence[Kind]] = []
+    loops = [
+        CompilerChoices(delayed=True),
+        CompilerChoices(certifies=True, delayed=True),
+        CompilerChoices(certifies=True),
+    ]
+    shares: list[Sequence[CompilerChoices]] = []
 
-    def started(share: Sequence[Kind]) -> "subprocess.Popen[bytes]":
+    def started(share: Sequence[CompilerChoices]) -> "subprocess.Popen[bytes]":
         shares.append(share)
         return subprocess.Popen(["true"])
 
@@ -131,14 +135,16 @@ def test_every_formula_has_a_number() -> None:
     names = [
         name for name, function in vars(formulas).items() if [*getattr(function, "__annotations__", ())][:1] == ["gap"]
     ]
-    assert sorted(names) == sorted(scores.NAMES)
+    assert sorted(names) == sorted(compiled_scores.NAMES)
 
 
-@pytest.mark.parametrize("name", scores.NAMES)
+@pytest.mark.parametrize("name", compiled_scores.NAMES)
 def test_a_formula_is_found_by_its_number(name: str) -> None:
     formula = getattr(formulas, name)
     rule = Rule(formula, bar=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
-    assert scores.apply_formula(scores.numbered_score(rule), 0.25, 0.5, 3, 5.0) == formula(0.25, 0.5, 3, 5.0, 4.0)
+    assert compiled_scores.apply_formula(compiled_scores.numbered_score(rule), 0.25, 0.5, 3, 5.0) == formula(
+        0.25, 0.5, 3, 5.0, 4.0
+    )
 
 
 def test_no_two_compiled_functions_have_the_same_name() -> None:
@@ -170,11 +176,15 @@ def test_a_loop_of_another_room_reads_the_constants_of_its_own_module() -> None:
 
 
 EITHER = (False, True)
-KINDS = [loop for loop in starmap(Kind, product(EITHER, EITHER, EITHER, EITHER)) if loop.certifies or not loop.ranks]
+KINDS = [
+    loop
+    for loop in starmap(CompilerChoices, product(EITHER, EITHER, EITHER, EITHER))
+    if loop.certifies or not loop.ranks
+]
 
 
 @pytest.mark.parametrize("loop", KINDS)
-def test_every_loop_has_a_game_to_compile_it(loop: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_loop_has_a_game_to_compile_it(loop: CompilerChoices, monkeypatch: pytest.MonkeyPatch) -> None:
     played: list[Setup] = []
     monkeypatch.setattr(parallel_compile, "prepared_simulation", lambda game, certifies: played.append(game))
     parallel_compile.compile_parallel_share([loop])
@@ -186,6 +196,6 @@ def test_a_users_score_is_compiled_without_being_called(monkeypatch: pytest.Monk
     called: list[tuple[Any, ...]] = []
     monkeypatch.setattr(compiler, "compiled_loop", lambda _: lambda *arguments: called.append(arguments))
     own = custom(rewritten.thirds, warmup=5)
-    parallel_compile.compile_parallel_share([Kind(formula=own.formula, digest=own.digest)])
+    parallel_compile.compile_parallel_share([CompilerChoices(formula=own.formula, digest=own.digest)])
     [(_, begin, end, *_)] = called
     assert begin == end

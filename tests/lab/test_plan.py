@@ -16,10 +16,10 @@ import thresher
 from thresher.cli import cli
 from thresher.cli.import_export import results_to_import
 from thresher.lab import Setup, planning, simulate
-from thresher.lab.planning import ALL_SETTLED, Pilot, pilot_setup, plan
+from thresher.lab.planning import ALL_SETTLED, PlanningPilot, pilot_setup, plan
 from thresher.lab.recorded import Recorded, gather_recorded
 from thresher.lab.simulator import instances
-from thresher.study import give_up
+from thresher.study import give_up_in_study
 
 
 def test_plan_answers_for_the_default_policy_and_equal_allocation(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_what_a_plan_from_a_small_pilot_says_covers_the_truth_most_of_the_time(m
 
 
 def test_a_pilot_draws_the_chance_of_a_pass_from_its_posterior() -> None:
-    pilot = Pilot(("a", "b"), ((1.0,) * 20, (0.0, 1.0)))
+    pilot = PlanningPilot(("a", "b"), ((1.0,) * 20, (0.0, 1.0)))
     sure, open_ = pilot.samples.reshape(2, -1)
     assert sure.mean() == pytest.approx(20.5 / 21, abs=0.005)  # Beta(20.5, 0.5)
     assert sure.std() == pytest.approx((20.5 * 0.5 / 21**2 / 22) ** 0.5, rel=0.15)
@@ -125,7 +125,7 @@ def test_a_pilot_draws_the_chance_of_a_pass_from_its_posterior() -> None:
 
 def test_a_pilot_of_other_rewards_is_as_uncertain_as_its_rewards_vary() -> None:
     rewards = tuple(np.random.default_rng(1).normal(0.5, 0.1, 20).tolist())
-    pilot = Pilot(("a", "b", "c"), (rewards, rewards[:2], rewards[:1]))
+    pilot = PlanningPilot(("a", "b", "c"), (rewards, rewards[:2], rewards[:1]))
     means = pilot.samples.reshape(3, -1, 65)[:, :, 0]
     assert means[0].std() == pytest.approx(np.std(rewards) / 21**0.5, rel=0.2)
     assert means[0].std() < means[1].std() < np.std(rewards)
@@ -142,7 +142,7 @@ def exported(tmp_path: Path, *, reward: float | None = None) -> dict[str, str]:
         if pull.arm == "c" or pull.number % 4 == 1:
             study.drop(pull, cause="lost")
         elif pull.number % 8 == 3:
-            give_up(study, pull, cause="cancelled", reason="never began")
+            give_up_in_study(study, pull, cause="cancelled", reason="never began")
         elif pull.number % 8 != 5:
             study.tell(pull, pull.number % 8 != 2 if pull.arm == "a" else 0)
     study.tell(1, 1)

@@ -15,7 +15,7 @@ import thresher
 from thresher.core.policies import custom
 from thresher.errors import InvalidInput, ScoreFailed
 from thresher.lab import Setup, simulate, trace
-from thresher.study import peek
+from thresher.study import peek_study
 
 SOME = [("lsa", "none"), ("balanced", "random:12")]
 
@@ -31,7 +31,7 @@ def test_live_and_compiled_hold_the_same_bits() -> None:
     more: dict[str, Any] = {"delay": "fifo:7", "common": True, "confidence": 0.9, "family": "bernoulli"}
     setup = Setup(policy=policy, arms=7, budget=300, spreads=0.15, **more)
     played = trace(setup, seed=2)
-    peek(live(setup, played), lambda ledger: compare(ledger, played))
+    peek_study(live(setup, played), lambda ledger: compare(ledger, played))
 
 
 @settings(max_examples=1, derandomize=True)
@@ -42,7 +42,7 @@ def test_any_function_of_exactly_rounded_operations_chooses_the_same_arms(text: 
     policy = custom(score)
     setup = Setup(policy=policy, family=family, arms=5, budget=80, spreads=0.15)
     played = trace(setup, seed=seed)
-    peek(live(setup, played), lambda ledger: compare(ledger, played))
+    peek_study(live(setup, played), lambda ledger: compare(ledger, played))
 
 
 # -- what cannot be compiled ---------------------------------------------------------------------------------------

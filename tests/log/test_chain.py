@@ -9,7 +9,7 @@ import thresher
 from thresher.core.events import Event
 from thresher.log.reader import read_log_pages
 from thresher.log.store import SIZE, START, MemoryStore, chained_in_store, store_chain_digest
-from thresher.study import peek
+from thresher.study import peek_study
 
 FULL = Event(
     7, "told", 3, 2, 0.1, "why ✓", "failed", True, 90, {"b": [1, 2.5, None], "a": "ü"}, "k-1", 1.75e9, "host:1"
@@ -105,7 +105,7 @@ def test_reasons_and_keys_are_chained_as_they_are_stored() -> None:
     for number, reason in enumerate(["", "a\0b", "\ud800", "✓" * 20_000, "="]):
         (pull,) = study.ask_many(1, lease=60, key=f"\0{number}")
         study.drop(pull, reason=reason, cause="lost")
-    assert peek(thresher.open_study("s", storage=study.store), lambda ledger: ledger.issued) == 5
+    assert peek_study(thresher.open_study("s", storage=study.store), lambda ledger: ledger.issued) == 5
 
 
 GOLDEN = [

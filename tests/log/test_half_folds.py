@@ -13,7 +13,7 @@ from thresher.core import board, evidence
 from thresher.core.ledger import fold_ledger
 from thresher.core.replay import verify
 from thresher.log.store import MemoryStore, Store
-from thresher.study import peek
+from thresher.study import peek_study
 
 STEPS = [
     (evidence, "enqueue_evidence"),
@@ -50,12 +50,12 @@ def make(store: Store) -> thresher.Study:
 
 def goes_on(study: thresher.Study) -> None:
     """The state equals a fresh fold, and so does the next decision."""
-    live, fresh = peek(study, lambda ledger: ledger.state()), fold_ledger(study.events()).state()
+    live, fresh = peek_study(study, lambda ledger: ledger.state()), fold_ledger(study.events()).state()
     assert live == fresh
     for pull in study.ask_many(4):
         study.tell(pull, pull.id % 2)
     assert verify(study.events()).sound
-    assert peek(study, lambda ledger: ledger.state()) == fold_ledger(study.events()).state()
+    assert peek_study(study, lambda ledger: ledger.state()) == fold_ledger(study.events()).state()
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -83,7 +83,7 @@ def test_an_interrupt_while_an_event_is_written(
             assert len(study.events()) == before, "what was interrupted is not written"
         trap.set(0, after=False)
         before = len(study.events())
-        assert peek(study, lambda ledger: ledger.state()) == fold_ledger(study.events()).state()
+        assert peek_study(study, lambda ledger: ledger.state()) == fold_ledger(study.events()).state()
     goes_on(study)
 
 
@@ -99,7 +99,7 @@ def test_an_interrupt_while_a_users_score_is_put_into_the_tree(monkeypatch: pyte
     study = thresher.create_study("s", arms=arms, at_least=0.5, budget=300, policy=policy)
     for pull in study.ask_many(24):
         study.tell(pull, pull.arm[-1] in "0246")
-    ledger, best = peek(study, lambda ledger: ledger), peek(study, lambda ledger: ledger.board.best)
+    ledger, best = peek_study(study, lambda ledger: ledger), peek_study(study, lambda ledger: ledger.board.best)
 
     class Fragile(list[float]):
         def __setitem__(self, at: Any, value: Any) -> None:
@@ -120,7 +120,7 @@ def test_an_interrupt_at_the_first_event_of_an_ask(monkeypatch: pytest.MonkeyPat
     trap.set(1, after=True)
     with pytest.raises(KeyboardInterrupt):
         study.ask()
-    assert peek(study, lambda ledger: (ledger.issued, ledger.pending)) == (0, 0)
+    assert peek_study(study, lambda ledger: (ledger.issued, ledger.pending)) == (0, 0)
     goes_on(study)
 
 
@@ -140,7 +140,7 @@ def test_an_interrupt_while_new_events_are_read(
     trap = Trap(monkeypatch, *step, KeyboardInterrupt)
     trap.set(nth, after=after)
     with pytest.raises(KeyboardInterrupt):
-        peek(reader, lambda ledger: ledger.issued)
+        peek_study(reader, lambda ledger: ledger.issued)
     goes_on(reader)
     goes_on(writer)
 
@@ -159,7 +159,7 @@ def test_an_event_that_the_grammar_refuses_causes_no_new_fold(call: str, monkeyp
     for _ in range(2):
         with pytest.raises(thresher.ThresherError):
             calls[call]()
-    assert peek(study, lambda ledger: ledger.issued) == 1
+    assert peek_study(study, lambda ledger: ledger.issued) == 1
     assert study.ask()
 
 
@@ -218,5 +218,5 @@ def test_a_study_goes_on_after_an_interrupt_at_any_moment_of_a_call(kind: str) -
         if trap.left > 0:  # the call has fewer moments
             break
     assert nth > 40
-    assert peek(study, lambda ledger: ledger.state()) == fold_ledger(study.events()).state()
+    assert peek_study(study, lambda ledger: ledger.state()) == fold_ledger(study.events()).state()
     assert verify(study.events()).sound

@@ -12,7 +12,7 @@ import thresher
 from thresher.core.events import Event
 from thresher.errors import Conflict, Interrupted, StoreFailed
 from thresher.log.store import MemoryStore, Store
-from thresher.study import peek
+from thresher.study import peek_study
 
 
 def make(store: Store | str, **given: Any) -> thresher.Study:
@@ -47,7 +47,7 @@ def test_a_call_whose_answer_is_lost_writes_once(trouble: list[str], count: int)
     study.tell(pulls[0], 0.25)
     kinds = [event.kind for event in store.read("s")]
     assert kinds == ["created", *["asked"] * count, "told"]
-    assert peek(study, lambda ledger: (ledger.issued, ledger.told)) == (count, 1)
+    assert peek_study(study, lambda ledger: (ledger.issued, ledger.told)) == (count, 1)
 
 
 def test_a_write_that_is_found_later_is_recognised_as_ours() -> None:
@@ -93,7 +93,7 @@ def test_a_crash_between_writing_and_flushing_writes_once(survives: bool, count:
         def flush(self) -> None:
             if self.crash:
                 self.crash = False
-                seen.append(peek(other, lambda ledger: ledger.issued))
+                seen.append(peek_study(other, lambda ledger: ledger.issued))
                 if not survives:
                     del self.logs["s"][-count:]
                 raise Interrupted("storage")
@@ -107,7 +107,7 @@ def test_a_crash_between_writing_and_flushing_writes_once(survives: bool, count:
     assert seen == [count]
     assert [event.kind for event in store.read("s")] == ["created", *["asked"] * count]
     other.tell(1, 0.5)
-    assert peek(study, lambda ledger: ledger.told) == 1
+    assert peek_study(study, lambda ledger: ledger.told) == 1
 
 
 def test_a_repeated_tell_whose_reward_is_gone_after_a_crash_is_written_again() -> None:
@@ -177,7 +177,7 @@ def test_a_new_study_with_the_name_of_a_deleted_one_is_another_study(store: Stor
     for call in (old.ask, lambda: old.tell(pull, 1), old.verdict, old.ask):
         with pytest.raises(thresher.StudyDeleted, match="deleted"):
             call()
-    assert peek(new, lambda ledger: (ledger.issued, ledger.told)) == (9, 0)
+    assert peek_study(new, lambda ledger: (ledger.issued, ledger.told)) == (9, 0)
 
 
 def test_restored_state_equals_live_state_exactly(store: Store) -> None:
@@ -189,7 +189,7 @@ def test_restored_state_equals_live_state_exactly(store: Store) -> None:
             else:
                 study.tell(pull, pull.seed / 2**32)
     again = thresher.open_study("s", storage=store)
-    assert peek(again, lambda ledger: ledger.state()) == peek(study, lambda ledger: ledger.state())
+    assert peek_study(again, lambda ledger: ledger.state()) == peek_study(study, lambda ledger: ledger.state())
 
 
 def test_negative_zero_is_zero_before_it_is_written(store: Store) -> None:

@@ -16,7 +16,7 @@ import pytest
 import thresher
 from thresher.log.store import MemoryStore, open_store
 from thresher.run import loop
-from thresher.study import peek
+from thresher.study import peek_study
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_the_next_agent_that_asks_drops_lost_pulls(make: Any, how: str) -> None:
     until(lambda: dead.store.expired("s") == [1, 2, 3])
     alive = make()
     getattr(alive, how)()
-    assert peek(alive, lambda ledger: [ledger.state_of(pull) for pull in (1, 2, 3)]) == [2, 2, 2]
+    assert peek_study(alive, lambda ledger: [ledger.state_of(pull) for pull in (1, 2, 3)]) == [2, 2, 2]
 
 
 @pytest.mark.alone
@@ -155,7 +155,7 @@ def test_renew_keeps_pulls_that_are_evaluated_elsewhere(make: Any) -> None:
     asked.ask_many(2)
     other.renew([1], 3600)
     until(other.sweep)
-    assert peek(other, lambda ledger: [ledger.state_of(pull) for pull in (1, 2)]) == [0, 2]
+    assert peek_study(other, lambda ledger: [ledger.state_of(pull) for pull in (1, 2)]) == [0, 2]
     with pytest.raises(thresher.UnknownPull):
         other.renew([99], 10)
     for seconds in (0, -1, float("nan"), "1h"):

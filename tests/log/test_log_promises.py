@@ -18,10 +18,10 @@ from thresher.core.events import Event
 from thresher.errors import Conflict, InvalidInput, StoreFailed
 from thresher.log import postgres_schema
 from thresher.log.journal import storable_journal_reason
+from thresher.log.leases import LeaseKeeper
 from thresher.log.reader import read_log_pages
 from thresher.log.sqlite import SqliteStore
 from thresher.log.store import START, MemoryStore, chained_in_store, open_store, store_chain_digest
-from thresher.study import Keeper
 
 
 def a_study(store: Any, name: str = "s") -> thresher.Study:
@@ -160,7 +160,7 @@ def test_a_store_may_be_closed_before_its_turn_is_over(postgres_url: str) -> Non
 def test_one_thread_renews_all_pulls_of_a_study() -> None:
     renewed: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
     store: Any = SimpleNamespace(renew=lambda study, pulls, seconds: renewed.put(list(pulls)))
-    keeper = Keeper(store, "s", 0.3)
+    keeper = LeaseKeeper(store, "s", 0.3)
     before = {*threading.enumerate()}  # a thread of another test may be about to end
     for pull in (1, 2, 3):
         keeper.hold([pull])

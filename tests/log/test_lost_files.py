@@ -14,7 +14,7 @@ from sqlite_files import make
 import thresher
 from thresher.errors import StoreFailed
 from thresher.log.store import open_store
-from thresher.study import peek
+from thresher.study import peek_study
 
 WAYS: dict[str, Callable[[Path], object]] = {
     "deleted": lambda file: file.unlink(),
@@ -188,7 +188,7 @@ def test_an_agent_with_a_lost_log_does_not_overwrite_later_writes(tmp_path: Path
         study.store.close()
         old.end()
     study = thresher.open_study("new", storage=url)
-    assert peek(study, lambda ledger: ledger.told) == 50
+    assert peek_study(study, lambda ledger: ledger.told) == 50
     assert study.store.describe()["check"] == "sound"
     study.store.close()
 
@@ -219,7 +219,7 @@ def test_other_agents_may_start_stop_and_checkpoint(tmp_path: Path, options: str
         study.tell(pull, 1)
         connection.close()
         other.close()
-    assert peek(study, lambda ledger: ledger.told) == 5
+    assert peek_study(study, lambda ledger: ledger.told) == 5
     study.store.close()
 
 

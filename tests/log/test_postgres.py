@@ -198,4 +198,4 @@ def test_the_doctor_says_so_if_a_crash_of_the_server_may_lose_rewards(off: int |
     switches = ["off" if off == at else "on" for at in range(3)]
     row = ("18.1", *switches, "8 kB", 0.0, 2)
     connection: Any = SimpleNamespace(execute=lambda _: SimpleNamespace(fetchone=lambda: row))
-    assert ("! durability" in postgres_schema.examine_server(connection)) == (off is not None)
+    assert ("! durability" in postgres_schema.examine_postgres_schema(connection)) == (off is not None)

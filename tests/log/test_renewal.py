@@ -9,8 +9,9 @@ import pytest
 import thresher
 from thresher.core.state import State
 from thresher.errors import StoreFailed
+from thresher.log.leases import LeaseKeeper
 from thresher.log.store import MemoryStore
-from thresher.study import Keeper, peek
+from thresher.study import peek_study
 
 
 class FailingOnce(MemoryStore):
@@ -30,7 +31,7 @@ class FailingOnce(MemoryStore):
 
 def test_one_failed_renewal_does_not_end_renewal(caplog: pytest.LogCaptureFixture) -> None:
     store = FailingOnce()
-    keeper = Keeper(store, "s", 0.03)
+    keeper = LeaseKeeper(store, "s", 0.03)
     keeper.hold([2, 1])
     assert store.renewed.wait(60)
     keeper.let_go_of_all()
@@ -39,7 +40,7 @@ def test_one_failed_renewal_does_not_end_renewal(caplog: pytest.LogCaptureFixtur
 
 
 def test_a_keeper_returns_whether_anything_is_left_to_renew() -> None:
-    keeper = Keeper(FailingOnce(), "s", 3600.0)
+    keeper = LeaseKeeper(FailingOnce(), "s", 3600.0)
     assert not keeper.beat()
     keeper.hold([1])
     assert keeper.beat(), "though it failed"
@@ -57,7 +58,7 @@ def test_a_forked_child_does_not_use_what_another_thread_was_changing() -> None:
         done.wait(60)
         ledger.issued = 0
 
-    thread = threading.Thread(target=peek, args=(study, use))
+    thread = threading.Thread(target=peek_study, args=(study, use))
     thread.start()
     assert using.wait(60)
     child = os.fork()

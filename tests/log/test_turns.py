@@ -14,7 +14,7 @@ import thresher
 from thresher.log import locks
 from thresher.log.locks import FileLock
 from thresher.log.sqlite import SqliteStore
-from thresher.study import peek
+from thresher.study import peek_study
 
 
 def test_a_turn_is_held_by_one_at_a_time(tmp_path: Path) -> None:
@@ -205,5 +205,5 @@ def test_two_agents_without_turns_still_leave_no_gap(tmp_path: Path, monkeypatch
         thread.join()
     events = study.events()
     assert [event.seq for event in events] == list(range(1, 322))
-    assert peek(study, lambda ledger: (ledger.issued, ledger.told, ledger.pending)) == (160, 160, 0)
+    assert peek_study(study, lambda ledger: (ledger.issued, ledger.told, ledger.pending)) == (160, 160, 0)
     study.store.close()

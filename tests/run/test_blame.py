@@ -6,7 +6,7 @@ import pytest
 from engines import causes, make
 
 import thresher
-from thresher.run.failures import BASELINE, OUTSIDE, WINDOW, Failure, FailureWatch, SameError, StartFailures
+from thresher.run.failures import BASELINE, OUTSIDE, WINDOW, Failure, FailureWatch, SameFailure, StartFailures
 from thresher.study import Pull
 
 NOBODY = float("inf")
@@ -67,7 +67,7 @@ def test_different_errors_temporary_ones_and_later_ones_do_not_count() -> None:
 
 
 def test_the_first_pull_of_each_arm_that_failed_is_waited_for() -> None:
-    same = SameError(broke(9, "a"))
+    same = SameFailure(broke(9, "a"))
     for number, arm in ((9, "a"), (4, "a"), (6, "a"), (5, "b")):
         same.add(broke(number, arm))
     assert (same.pulls, same.count) == ({"a": 4, "b": 5}, 4)

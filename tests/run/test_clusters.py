@@ -15,7 +15,7 @@ from engines import TIMEOUT, Clock, Counted, Slow, calls, causes, dask_cluster, 
 
 import thresher
 from thresher.run.engines import open_engine
-from thresher.run.engines.resources import pulls_with_queue
+from thresher.run.engines.resources import pulls_queued_for_resources
 
 # -- Dask -----------------------------------------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ class HangsUntilDropped:
 def test_the_number_of_pending_pulls_follows_the_size_of_the_cluster() -> None:
     with dask_cluster(threads=1) as client:
         engine = open_engine(evaluator("dask"), workers=None, executor=client)
-        assert (engine.workers, engine.room) == (2, pulls_with_queue(2)) == (2, 3)
+        assert (engine.workers, engine.room) == (2, pulls_queued_for_resources(2)) == (2, 3)
         client.cluster.scale(3)
         until(lambda: engine.workers == 3, "the third worker")
         client.cluster.scale(1)

@@ -15,8 +15,8 @@ from engines import until
 from program import runs
 
 from thresher.run.command import process
-from thresher.run.command.process import Command, ProcessRun, ProcessRuns, command_pull_values, fill_command_template
-from thresher.run.command.reward import CommandFailed, measured_time, reward_start_failure
+from thresher.run.command.process import Command, ProcessRun, ProcessRuns, fill_command_template, process_pull_values
+from thresher.run.command.reward import CommandFailed, measured_time_as_reward, reward_start_failure
 from thresher.study import Pull
 
 PULL = Pull(7, "a", 3, {"depth": 2, "text": "x", "arm": "hidden"}, 5)
@@ -31,10 +31,10 @@ def ran(script: str, pull: Pull = PULL, **options: Any) -> float:
 
 def test_placeholders_are_the_pulls_fields_its_parameters_and_its_case() -> None:
     fields = {"arm": "a", "seed": "5", "number": "3", "pull": "7"}
-    assert command_pull_values(PULL) == {"depth": "2", "text": "x", **fields}
+    assert process_pull_values(PULL) == {"depth": "2", "text": "x", **fields}
     with_case = PULL._replace(case=4, case_params={"question": "why", "hard": True})
-    assert command_pull_values(with_case) == {
-        **command_pull_values(PULL),
+    assert process_pull_values(with_case) == {
+        **process_pull_values(PULL),
         "case": "4",
         "case.question": "why",
         "case.hard": "true",
@@ -95,7 +95,7 @@ def test_a_program_that_was_reaped_elsewhere_has_ended_and_has_no_time() -> None
     assert run.is_over(None), "once more"
     for how in ("seconds", "cpu-seconds"):
         with pytest.raises(CommandFailed, match="the system did not say what it used") as caught:
-            measured_time(run.times, how)
+            measured_time_as_reward(run.times, how)
         assert caught.value.kind == "not measured"
 
 

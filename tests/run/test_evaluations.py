@@ -9,7 +9,7 @@ from engines import causes, make
 from thresher.errors import AlreadyTold, CannotGoOn
 from thresher.run import loop
 from thresher.run.failures import FailureSuspects
-from thresher.run.loop import Evaluation, LoopEvaluations
+from thresher.run.loop import Evaluation, RunLoopEvaluations
 from thresher.study import Pull
 
 
@@ -35,9 +35,9 @@ class Taking:
         return set(list(futures)[1:])
 
 
-def some(study: Any = None, suspects: FailureSuspects | None = None) -> tuple[LoopEvaluations, Taking]:
+def some(study: Any = None, suspects: FailureSuspects | None = None) -> tuple[RunLoopEvaluations, Taking]:
     engine: Any = Taking()
-    return LoopEvaluations(study or make(), engine, suspects or FailureSuspects(), lambda _: None), engine
+    return RunLoopEvaluations(study or make(), engine, suspects or FailureSuspects(), lambda _: None), engine
 
 
 def test_busy_pulls_are_tried_when_they_are_due_the_earliest_first() -> None:

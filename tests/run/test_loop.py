@@ -11,7 +11,7 @@ from steps import Scripted, Step, Still, dropped, run, stand_still
 import thresher
 from thresher.errors import Busy, CannotGoOn, StoreFailed
 from thresher.run import signals
-from thresher.run.failures import NoWorkers
+from thresher.run.failures import NoWorkersFailure
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def test_the_time_without_a_worker_begins_anew_each_time(still: Still) -> None:
 
 
 def test_a_time_without_workers_is_mentioned_once_each_time(caplog: pytest.LogCaptureFixture) -> None:
-    missing = NoWorkers("worker with GPU 1", 100.0)
+    missing = NoWorkersFailure("worker with GPU 1", 100.0)
     for now in (50.0, 59.9):
         assert not missing.is_over(0, now)
     assert caplog.text == ""

@@ -8,7 +8,7 @@ from steps import Still
 
 import thresher
 from thresher.run import loop
-from thresher.run.loop import LoopMeter, Progress
+from thresher.run.loop import Progress, RunLoopMeter
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def reports(
 ) -> list[Progress]:
     """The reports at these times, each after so many more rewards; three more pulls are always pending."""
     seen: list[Progress] = []
-    meter = LoopMeter(study, seen.append, end)
+    meter = RunLoopMeter(study, seen.append, end)
     pending = study.ask_many(3)
     for still.now, count in rounds:
         pending += study.ask_many(count)

@@ -7,7 +7,7 @@ import pytest
 
 from thresher.errors import Busy, EvaluationFailed, NoReward
 from thresher.run.command.reward import CommandFailed
-from thresher.run.engines.local import evaluate_to_outcome, unpack_outcome
+from thresher.run.engines.outcomes import evaluate_to_outcome, unpack_outcome
 from thresher.run.failures import EvaluatorLost, EvaluatorRefused
 from thresher.study import Pull
 

@@ -13,7 +13,7 @@ import thresher
 from thresher.log.store import MemoryStore
 from thresher.run.command.process import Command
 from thresher.run.command.reward import CommandFailed, read_reward
-from thresher.run.engines.local import Threads
+from thresher.run.engines.local import LocalThreads
 from thresher.run.loop import Limits, run_loop_on
 from thresher.study import Pull
 
@@ -52,7 +52,7 @@ def test_a_reward_outside_the_bounds_is_logged(caplog: pytest.LogCaptureFixture)
 
 
 def test_a_signal_that_comes_while_the_engine_is_closed_takes_effect() -> None:
-    class Closing(Threads):
+    class Closing(LocalThreads):
         def close(self, *, wait: bool) -> None:
             super().close(wait=wait)
             signal.raise_signal(signal.SIGINT)

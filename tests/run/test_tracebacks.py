@@ -8,9 +8,9 @@ import pytest
 
 from thresher.errors import CannotGoOn, EvaluationFailed
 from thresher.run import evaluator_errors as tracebacks
-from thresher.run.engines.resources import pulls_with_queue
-from thresher.run.evaluator_errors import error_identity, is_transient_error, traceback_text
-from thresher.run.failures import EvaluatorLost, EvaluatorRefused, WorkerLost, wrap_evaluator_error
+from thresher.run.engines.resources import pulls_queued_for_resources
+from thresher.run.evaluator_errors import error_identity, is_transient_evaluator_error, traceback_text
+from thresher.run.failures import EvaluatorLost, EvaluatorRefused, WorkerLost, wrapped_failure
 
 
 def raised(error: BaseException, depth: int = 1) -> BaseException:
@@ -81,11 +81,11 @@ LASTING = [
 
 
 def test_errors_of_time_and_network_are_temporary_and_others_are_not() -> None:
-    assert [error for error in TEMPORARY if not is_transient_error(error)] == []
-    assert [error for error in LASTING if is_transient_error(error)] == []
+    assert [error for error in TEMPORARY if not is_transient_evaluator_error(error)] == []
+    assert [error for error in LASTING if is_transient_evaluator_error(error)] == []
     circle = caused(ValueError(), context=None)
     circle.__context__ = caused(KeyError(), context=circle)
-    assert not is_transient_error(circle)
+    assert not is_transient_evaluator_error(circle)
 
 
 def test_a_traceback_has_no_frames_of_ours_no_secrets_and_its_last_frames() -> None:
@@ -111,7 +111,7 @@ def test_the_traceback_of_another_process_is_its_text_and_a_command_has_none() -
 
 @pytest.mark.parametrize("error", [WorkerLost("w", ()), CannotGoOn("executor", rule="no"), TimeoutError("t")])
 def test_an_evaluators_error_is_not_taken_for_the_engines(error: Exception) -> None:
-    wrapped = wrap_evaluator_error(error)
+    wrapped = wrapped_failure(error)
     if isinstance(error, TimeoutError):
         assert wrapped is error
     else:
@@ -122,8 +122,8 @@ def test_an_evaluators_error_is_not_taken_for_the_engines(error: Exception) -> N
 
 def test_what_a_persistent_evaluator_means_is_passed_on() -> None:
     for error in (EvaluatorLost("x", ()), EvaluatorRefused("protocol", 2, "no")):
-        assert wrap_evaluator_error(error) is error
+        assert wrapped_failure(error) is error
 
 
 def test_a_few_pulls_wait_for_remote_workers() -> None:
-    assert [pulls_with_queue(workers) for workers in (0, 1, 8, 9, 64)] == [0, 2, 9, 11, 72]
+    assert [pulls_queued_for_resources(workers) for workers in (0, 1, 8, 9, 64)] == [0, 2, 9, 11, 72]

@@ -18,7 +18,7 @@ from thresher.core.capital import ABOVE, BELOW
 from thresher.lab import Setup, simulate
 from thresher.lab.recorded import Recorded
 from thresher.log.store import MemoryStore
-from thresher.study import Pull, Study, give_up, peek
+from thresher.study import Pull, Study, give_up_in_study, peek_study
 
 RISK, CASES, STUDIES = 0.3, 40, 30
 Agent = Callable[[Study, Pull, float, bool, random.Random], None]  # study, pull, its reward, whether it is unwelcome
@@ -41,7 +41,7 @@ def fails_the_bad(study: Study, pull: Pull, reward: float, bad: bool, chance: ra
 def cancels_the_bad(study: Study, pull: Pull, reward: float, bad: bool, chance: random.Random) -> None:
     """A runner that says that a bad evaluation never began."""
     if bad and chance.random() < 0.8:
-        give_up(study, pull, cause="cancelled", reason="it never began")
+        give_up_in_study(study, pull, cause="cancelled", reason="it never began")
     else:
         study.tell(pull, reward)
 
@@ -74,7 +74,7 @@ def population(chance: random.Random, passes: int) -> list[float]:
 
 
 def settled(study: Study) -> list[int]:
-    return peek(study, lambda ledger: list(ledger.docket.settled))
+    return peek_study(study, lambda ledger: list(ledger.docket.settled))
 
 
 def attack(agent: Agent, wrong: int, seed: int, *, resumed: bool = False, imports: bool = False, **given: Any) -> Study:

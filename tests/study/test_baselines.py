@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import thresher
 from thresher.core.ledger import fold_ledger
 from thresher.core.replay import verify
-from thresher.study import give_up, peek
+from thresher.study import give_up_in_study, peek_study
 
 ARMS = ["now", "a", "b"]
 SIZE = 12
@@ -62,7 +62,7 @@ def test_whatever_happens_to_pulls_the_answer_is_about_all_cases(
             study.tell(pull, table[pull.arm][pull.case])  # type: ignore[index]
         elif pending and act < 0.95:
             pull = pending.pop(chance.randrange(len(pending)))
-            give_up(study, pull, cause=chance.choice(["failed", "lost", "cancelled"]), reason="gone")
+            give_up_in_study(study, pull, cause=chance.choice(["failed", "lost", "cancelled"]), reason="gone")
             gone.append(pull)
         elif gone:
             pull = gone.pop(chance.randrange(len(gone)))
@@ -73,10 +73,10 @@ def test_whatever_happens_to_pulls_the_answer_is_about_all_cases(
 def check(study: thresher.Study, table: dict[str, list[float]]) -> None:
     """What counting says is right, and the log says the same as the live study."""
     spec = study.spec
-    assert fold_ledger(study.events()).state() == peek(study, lambda ledger: ledger.state())
+    assert fold_ledger(study.events()).state() == peek_study(study, lambda ledger: ledger.state())
     assert verify(study.events()).sound
     size = len(table["now"])
-    known = peek(study, lambda ledger: dict(ledger.table))
+    known = peek_study(study, lambda ledger: dict(ledger.table))
     assert all(table["now"][case] == reward for case, reward in known.items())
     for arm in ARMS[1:]:
         row = study.verdict()[arm]
@@ -142,7 +142,7 @@ def test_a_case_that_the_baseline_failed_is_no_case_for_the_arms() -> None:
 
 
 def check_same(study: thresher.Study) -> None:
-    assert fold_ledger(study.events()).state() == peek(study, lambda ledger: ledger.state())
+    assert fold_ledger(study.events()).state() == peek_study(study, lambda ledger: ledger.state())
 
 
 def test_no_arm_is_compared_after_the_baseline_is_retired() -> None:

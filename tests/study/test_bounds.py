@@ -8,7 +8,7 @@ import pytest
 import thresher
 from thresher.core.ledger import fold_ledger
 from thresher.core.replay import verify
-from thresher.study import peek
+from thresher.study import peek_study
 
 
 def make(**given: Any) -> thresher.Study:
@@ -146,7 +146,7 @@ def test_a_restored_study_knows_it_too() -> None:
     late = pull_of(study, "a")
     settle(study, "a")
     out_of_bounds(study, late)
-    assert fold_ledger(study.events()).state() == peek(study, lambda ledger: ledger.state())
+    assert fold_ledger(study.events()).state() == peek_study(study, lambda ledger: ledger.state())
 
 
 def test_failures_that_have_a_reward_do_not_hide_it() -> None:
@@ -166,7 +166,7 @@ def test_clip_counts_such_rewards_as_the_bound() -> None:
     assert "counted as the nearest number between 0 and 1" in verdict.guarantee
     told = [event.reward for event in study.events() if event.kind == "told" and event.arm == 0]
     assert told[0] == 7.0  # the log has what came
-    assert fold_ledger(study.events()).state() == peek(study, lambda ledger: ledger.state())
+    assert fold_ledger(study.events()).state() == peek_study(study, lambda ledger: ledger.state())
 
 
 @pytest.mark.parametrize("clip", [1.5, "yes", None])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import thresher
-from thresher.study import peek
+from thresher.study import peek_study
 
 
 def broken_on(case: object) -> Any:
@@ -94,7 +94,7 @@ def test_an_arm_that_proves_the_bounds_wrong_takes_its_strength_from_the_list() 
             break
         study.tell(pull, 1.0 if pull.arm in liars else float(rng.random() < 0.9))
     assert study.verdict()["other"].certified
-    alone = peek(study, lambda ledger: ledger.ranking.rank[8])
+    alone = peek_study(study, lambda ledger: ledger.ranking.rank[8])
     assert alone > 1, "it needed others in the list"
     pulls = {row.arm: row.id for row in study.pulls()}
     for liar in liars:

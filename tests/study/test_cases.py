@@ -11,7 +11,7 @@ from studying import make
 import thresher
 from thresher.core.events import CallersCause, Cause
 from thresher.core.replay import verify
-from thresher.study import Pull, Study, give_up, peek
+from thresher.study import Pull, Study, give_up_in_study, peek_study
 
 CAUSES: list[Cause] = ["lost", "cancelled"]
 
@@ -85,7 +85,7 @@ def test_a_pull_that_was_dropped_uses_up_no_case_and_comes_back_the_same(cause: 
     study = eval_set()
     for _ in range(10):  # more often than a failing case is tried
         pull = study.ask() or pytest.fail("no pull")
-        give_up(study, pull, cause=cause, reason="gone")
+        give_up_in_study(study, pull, cause=cause, reason="gone")
     again = next(other for other in all_pulls(study) if other.arm == pull.arm)
     assert (again.case, again.seed) == (pull.case, pull.seed)
     assert again.id != pull.id
@@ -102,7 +102,7 @@ def test_a_case_that_was_lost_with_a_shared_worker_is_tried_once_more_and_blames
     tried, pull = 0, lost
     while pull.case == lost.case:
         tried += 1
-        give_up(study, pull, cause="broken-pool", reason="the pool broke")
+        give_up_in_study(study, pull, cause="broken-pool", reason="the pool broke")
         pull = study.ask() or pytest.fail("no pull")
     row = study.verdict()["a"]
     assert (tried, row.missing, row.failures, study.verdict().retired) == (most, 1, 0, [])
@@ -296,4 +296,4 @@ def test_a_run_tries_failing_cases_again_and_ends() -> None:
     assert all(row.certified for row in verdict.rows)
     assert all(count <= (3 if case == 4 else 1) for (_, case), count in tried.items())
     assert any(count == 3 for count in tried.values())
-    assert peek(study, lambda ledger: ledger.pending) == 0
+    assert peek_study(study, lambda ledger: ledger.pending) == 0

@@ -15,7 +15,7 @@ from thresher.core.events import Cause
 from thresher.core.ledger import fold_ledger
 from thresher.core.question import is_above
 from thresher.core.replay import verify
-from thresher.study import give_up, peek
+from thresher.study import give_up_in_study, peek_study
 
 ARMS = ["a", "b", "c"]
 arms = st.sampled_from(ARMS)
@@ -79,7 +79,7 @@ class CasesMachine(RuleBasedStateMachine):
 
     def settled(self) -> dict[str, bool]:
         """Whether each settled arm reaches the bar."""
-        labels = peek(self.study, lambda ledger: list(ledger.docket.settled))
+        labels = peek_study(self.study, lambda ledger: list(ledger.docket.settled))
         return {arm: label == ABOVE for arm, label in zip(ARMS, labels, strict=False) if label}
 
     def counted(self, arm: str) -> set[bool]:
@@ -166,7 +166,7 @@ class CasesMachine(RuleBasedStateMachine):
         arm, case = self.of[pull]
         state, settled = self.arms[arm], self.settled()
         shut = arm in settled or arm in self.retired or not self.free(arm)
-        give_up(self.study, pull, cause=cause, reason="gone")
+        give_up_in_study(self.study, pull, cause=cause, reason="gone")
         self.study.drop(pull, cause="failed")  # a second drop counts for nothing
         self.pending.discard(pull)
         if state.holder.get(case) != pull:
@@ -249,7 +249,7 @@ class CasesMachine(RuleBasedStateMachine):
     @invariant()
     def the_log_makes_the_same_state_and_is_sound(self) -> None:
         if hasattr(self, "study"):
-            assert fold_ledger(self.study.events()).state() == peek(self.study, lambda ledger: ledger.state())
+            assert fold_ledger(self.study.events()).state() == peek_study(self.study, lambda ledger: ledger.state())
 
     def teardown(self) -> None:
         if hasattr(self, "study"):

@@ -10,7 +10,7 @@ import thresher
 from thresher.cli.import_export import exported_rows
 from thresher.core.ledger import fold_ledger
 from thresher.core.replay import verify
-from thresher.study import give_up, peek
+from thresher.study import give_up_in_study, peek_study
 
 
 def create(**given: Any) -> thresher.Study:
@@ -91,7 +91,7 @@ def test_huge_rewards_that_are_clipped_can_be_shown(cases: int | None) -> None:
     assert rows["a"].mean == 2.0
     assert rows["a"].baseline == 2.0
     assert rows["a"].difference == 0.0
-    assert fold_ledger(study.events()).state() == peek(study, lambda ledger: ledger.state())
+    assert fold_ledger(study.events()).state() == peek_study(study, lambda ledger: ledger.state())
 
 
 @pytest.mark.parametrize("reason", [None, "", "nan", "inf", "1e999", "0x1", " 0.25", "0.250", "1_0", "0.25" * 9999])
@@ -145,7 +145,7 @@ def test_nobody_chooses_an_arms_first_cases_by_letting_the_baseline_fail_on_othe
         found: list[object] = []
         while pull := study.ask():
             if pull.arm == "now" and pull.case in lacking:
-                give_up(study, pull, reason="no", cause="failed")
+                give_up_in_study(study, pull, reason="no", cause="failed")
                 continue
             found += [pull.case] if pull.arm == "a" else []
             study.tell(pull, len(found) % 2)

@@ -14,7 +14,7 @@ from chances import most
 import thresher
 from thresher.core.capital import ABOVE, BELOW, OPEN
 from thresher.log.store import MemoryStore
-from thresher.study import Pull, Study, peek
+from thresher.study import Pull, Study, peek_study
 
 RISK, STUDIES, CASES = 0.3, 50, 40
 # how often each arm succeeds, around a bar of .5 with edges at .4 and .6
@@ -101,7 +101,7 @@ class Play:
         return self.chance.random() < MEANS[pull.arm]
 
     def watch(self) -> None:
-        labels = peek(self.study, lambda ledger: list(ledger.docket.settled))
+        labels = peek_study(self.study, lambda ledger: list(ledger.docket.settled))
         self.answers = {arm: label for arm, label in zip(MEANS, labels, strict=False) if label != OPEN}
         self.wrong |= {arm for arm, label in self.answers.items() if label == ABOVE and arm in NEVER_REACHES}
         self.wrong |= {arm for arm, label in self.answers.items() if label == BELOW and arm in NEVER_MISSES}

@@ -10,7 +10,7 @@ import thresher
 from thresher.core.capital import BETS
 from thresher.errors import ThresherError
 from thresher.log.store import MemoryStore
-from thresher.study import Pull, Study, peek
+from thresher.study import Pull, Study, peek_study
 
 ARMS = ["a", "b", "c", "d", "e"]
 
@@ -91,7 +91,7 @@ def test_the_arm_with_the_most_evidence_that_it_reaches_the_bar_is_pulled(tolera
     open_arms = set(ARMS)
     while pull := study.ask():
         if pull.number > 1:  # after the warm-up
-            capitals = peek(study, lambda ledger: dict(ledger.capitals))
+            capitals = peek_study(study, lambda ledger: dict(ledger.capitals))
             evidence = {arm: sum(capitals[at][:BETS]) for at, arm in enumerate(ARMS) if arm in open_arms}
             assert evidence[pull.arm] == pytest.approx(max(evidence.values()))
         study.tell(pull, chance.random() < {"a": 0.4, "b": 0.7, "c": 0.8, "d": 0.9, "e": 0.5}[pull.arm])

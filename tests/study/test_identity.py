@@ -16,7 +16,7 @@ from thresher.core.ledger import apply_to_ledger, fold_ledger
 from thresher.core.replay import verify
 from thresher.errors import Interrupted, InvalidInput
 from thresher.log.store import MemoryStore
-from thresher.study import ask_for_reply, peek
+from thresher.study import ask_study_for_reply, peek_study
 
 CAVEAT = "Some evaluations were, or may have been, repeated"
 
@@ -152,7 +152,7 @@ def test_the_reply_to_an_ask_has_the_ticket_that_is_in_the_log() -> None:
     store = Slow()
     study = make(storage=store)
     store.breaks = True
-    asked = ask_for_reply(study, 1, lease=60, key=None)
+    asked = ask_study_for_reply(study, 1, lease=60, key=None)
     assert [pull.ticket for pull in asked.pulls] == tickets(study)
     study.tell(asked.pulls[0].ticket, 1)
 
@@ -178,7 +178,7 @@ def test_a_pull_that_a_repeated_ask_hands_out_again_is_told_as_repeatable() -> N
     again = [event.pull for event in study.events() if event.kind == "repeated"]
     assert len(again) == len(set(again)) > 20, "each once"
     assert verify(study.events()).sound
-    assert peek(study, lambda ledger: ledger.state()) == fold_ledger(study.events()).state()
+    assert peek_study(study, lambda ledger: ledger.state()) == fold_ledger(study.events()).state()
 
 
 def test_asking_again_for_what_has_a_reward_repeats_nothing() -> None:

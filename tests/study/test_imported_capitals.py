@@ -7,7 +7,7 @@ import pytest
 
 import thresher
 from thresher.core.capital import BETS, capital_bets, reset_capital
-from thresher.study import peek
+from thresher.study import peek_study
 
 ONES, ZEROS = [1.0] * 80, [0.0] * 30  # products leave the range in which they are kept, and come back into it
 
@@ -23,7 +23,7 @@ def imported(rewards: "list[float]", **given: Any) -> thresher.Study:
 @pytest.mark.parametrize("mirrored", [False, True])
 def test_the_capitals_of_an_import_are_the_products_of_its_bets(rewards: "list[float]", mirrored: bool) -> None:
     rewards = [1.0 - reward for reward in rewards] if mirrored else rewards
-    found = peek(imported(rewards), lambda ledger: list(ledger.capitals[0]))
+    found = peek_study(imported(rewards), lambda ledger: list(ledger.capitals[0]))
     stakes = [0.0] * (2 * BETS)
     reset_capital(stakes)
     for side in range(2):
@@ -46,7 +46,7 @@ def test_products_that_leave_the_range_of_floats_come_back_from_it(first: float)
     falls, rises = 500, 1400
     counts = {0.0: falls, 1.0: rises}
     rewards = [first] * int(counts[first]) + [1.0 - first] * int(counts[1.0 - first])
-    found = peek(imported(rewards), lambda ledger: list(ledger.capitals[0]))
+    found = peek_study(imported(rewards), lambda ledger: list(ledger.capitals[0]))
     stakes = [0.0] * (2 * BETS)
     reset_capital(stakes)
     kept = 0

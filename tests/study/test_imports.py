@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import thresher
 from thresher.core.intervals import Interval
-from thresher.study import peek
+from thresher.study import peek_study
 
 BARS = st.sampled_from([0.1, 0.5, 0.9])
 
@@ -41,7 +41,7 @@ def test_a_large_import_says_the_same_in_every_order(
         study = imported(rewards, at_least=bar)
         row = study.verdict()["a"]
         assert (row.reached if row.certified else None) is reached
-        capital = peek(study, lambda ledger: ledger.capitals[0])
+        capital = peek_study(study, lambda ledger: ledger.capitals[0])
         assert all(0.0 <= product < 1e301 for product in capital)
 
 
@@ -52,7 +52,7 @@ def test_the_order_of_an_import_does_not_matter(rewards: "list[float]", bar: flo
     one, two = (imported(order, at_least=bar, tolerance=0.05) for order in (rewards, shuffled))
     for study in (one, two):
         assert study.verdict()["a"].certified == one.verdict()["a"].certified
-    first, second = (peek(study, lambda ledger: list(ledger.capitals[0])) for study in (one, two))
+    first, second = (peek_study(study, lambda ledger: list(ledger.capitals[0])) for study in (one, two))
     assert first == pytest.approx(second, rel=1e-9, abs=1e-290)
 
 
@@ -74,7 +74,7 @@ def test_an_interval_is_fed_every_imported_result_once() -> None:
     study.drop(1 + 3, cause="lost")
     study.tell(pull, 1)
     study.verdict()
-    found: Interval = peek(study, lambda ledger: ledger.intervals[0])
+    found: Interval = peek_study(study, lambda ledger: ledger.intervals[0])
     assert found.low.count == 5  # three imported, one charged, one told
 
 

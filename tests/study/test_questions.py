@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import thresher
 from thresher.core.ledger import fold_ledger
 from thresher.core.replay import verify
-from thresher.study import peek
+from thresher.study import peek_study
 
 ARMS = ["a", "b", "c"]
 seeds = st.integers(0, 2**32 - 1)
@@ -28,7 +28,7 @@ def play(study: thresher.Study, rewards: Any, most: int = 300) -> list[tuple[str
             break
         asked.append((pull.arm, pull.case))
         study.tell(pull, rewards(pull))
-    assert fold_ledger(study.events()).state() == peek(study, lambda ledger: ledger.state())
+    assert fold_ledger(study.events()).state() == peek_study(study, lambda ledger: ledger.state())
     assert verify(study.events()).sound
     return asked
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.core.events import Event, Remarks, event_remarks
+from thresher.core.events import Event, EventRemarks, event_remarks
 from thresher.core.ledger import apply_to_ledger, new_ledger
-from thresher.core.validity import check_event
+from thresher.core.validity import check_event_validity
 from thresher.run.command.protocol import Noted
 from thresher.run.command.protocol import protocol_remarks as spoken
-from thresher.study import peek
+from thresher.study import peek_study
 
 
 def study(**given: Any) -> thresher.Study:
@@ -46,7 +46,7 @@ def test_notes_and_costs_are_kept_and_change_nothing_else(given: dict[str, Any])
     again = new_ledger(noted.spec)
     for event in noted.events()[1:]:
         apply_to_ledger(again, event)
-    assert (again.cost, again.remarks) == peek(noted, lambda ledger: (ledger.cost, ledger.remarks))
+    assert (again.cost, again.remarks) == peek_study(noted, lambda ledger: (ledger.cost, ledger.remarks))
 
 
 def test_the_same_reward_again_is_accepted_and_the_first_note_stays() -> None:
@@ -123,20 +123,23 @@ def test_a_forged_remark_is_refused(reason: str) -> None:
     assert pull
     event = Event(3, "told", 1, 0, 1.0, reason=reason)
     with pytest.raises(thresher.InvalidInput):
-        peek(found, lambda ledger: check_event(ledger, event))
-    peek(found, lambda ledger: check_event(ledger, event._replace(reason='{"cost": 0.5, "note": "fine"}')))
+        peek_study(found, lambda ledger: check_event_validity(ledger, event))
+    peek_study(
+        found, lambda ledger: check_event_validity(ledger, event._replace(reason='{"cost": 0.5, "note": "fine"}'))
+    )
 
 
 def test_a_pair_keeps_the_baselines_reward_with_its_remarks() -> None:
-    remarks = Remarks(0.25, "cut off", 0.5)
+    remarks = EventRemarks(0.25, "cut off", 0.5)
     assert json.loads(remarks.text() or "") == {"baseline": 0.25, "cost": 0.5, "note": "cut off"}
     assert event_remarks(Event(3, "told", 1, 0, 1.0, reason=remarks.text())) == remarks
     found = study(at_least=None, baseline="a", bounds=(0, 1))
     pull = found.ask()
     assert pull
     for reason in ('{"cost": 0.5}', "0.250", '{"baseline": 7.0, "cost": 0.5}'):
+        event = Event(3, "told", 1, 1, 1.0, reason=reason)
         with pytest.raises(thresher.InvalidInput):
-            peek(found, lambda ledger, reason=reason: check_event(ledger, Event(3, "told", 1, 1, 1.0, reason=reason)))  # type: ignore[misc]
+            peek_study(found, lambda ledger, event=event: check_event_validity(ledger, event))  # type: ignore[misc]
 
 
 def test_costs_beyond_all_numbers_are_counted_as_the_largest() -> None:

@@ -18,7 +18,7 @@ from thresher.core.ledger import fold_ledger
 from thresher.core.replay import verify
 from thresher.core.state import State
 from thresher.log.store import MemoryStore, Store
-from thresher.study import peek
+from thresher.study import peek_study
 
 CASES = [f"q{number}" for number in range(60)]
 RATES = {"good": 0.95, "fair": 0.7, "bad": 0.2, "base": 0.5, "new": 0.9}
@@ -61,9 +61,9 @@ class Asked:
     def check(self) -> None:
         """Reopening equals the live state bit for bit, and the log is sound."""
         events = self.study.events()
-        live = peek(self.study, State.state)
+        live = peek_study(self.study, State.state)
         assert fold_ledger(events).state() == live
-        assert peek(thresher.open_study("s", storage=self.store), State.state) == live
+        assert peek_study(thresher.open_study("s", storage=self.store), State.state) == live
         assert verify(events).sound
 
     @property
@@ -354,5 +354,5 @@ def test_results_of_a_history_that_ended_count_nowhere(kind: str, store: Store) 
     assert (verdict["good"].seen, verdict["bad"].seen, verdict.told) == (0, 1, 1)
     first, second = (pull.number for pull in again.ask_many(4) if pull.arm == "good"), again.events()
     assert 1 in first
-    assert fold_ledger(second).state() == peek(again, State.state)
+    assert fold_ledger(second).state() == peek_study(again, State.state)
     assert verify(again.events()).sound

@@ -15,7 +15,7 @@ from thresher.core.ledger import fold_ledger
 from thresher.core.replay import verify
 from thresher.core.spec import Spec
 from thresher.log.store import MemoryStore
-from thresher.study import Pull, peek, revise_study
+from thresher.study import Pull, peek_study, revise_study
 
 ARMS, CASES, VERSIONS = ("a", "b", "c"), ("p", "q", "r", "s", "t"), st.integers(0, 1)
 BARS = st.sampled_from([{}, {"tolerance": 0.1}, {"at_least": 0.6}, {"confidence": 0.6}, {"guarantee": "rate"}])
@@ -35,7 +35,8 @@ class RevisionsMachine(RuleBasedStateMachine):
     @initialize()
     def create(self) -> None:
         self.store, self.arms, self.cases = MemoryStore(), dict.fromkeys(ARMS[:2], 0), dict.fromkeys(CASES[:3], 0)
-        self.code, self.question, self.seeds = 0, {}, set[tuple[str, int]]()
+        self.code = 0
+        self.question: dict[str, Any] = {}
         self.numbers: dict[int, int] = {0: 0}  # by code: revisions with the same number are about the same code
         self.number = self.largest = 0
         self.results: dict[Hashable, float | None] = {}  # by what it depends on; None: it failed for good
@@ -87,7 +88,9 @@ class RevisionsMachine(RuleBasedStateMachine):
 
     def goes_on(self, pull: Pull, history: Hashable) -> bool:
         """Whether a pending pull still counts: its history has gone on without an interruption."""
-        return peek(self.study, lambda ledger: ledger.pull_arm[pull.id - 1] >= 0 and ledger.state_of(pull.id) == 0)
+        return peek_study(
+            self.study, lambda ledger: ledger.pull_arm[pull.id - 1] >= 0 and ledger.state_of(pull.id) == 0
+        )
 
     @step(asked=consumes(pulls), reward=st.sampled_from([0.0, 0.5, 1.0]))
     def end(self, asked: Any, reward: float) -> None:
@@ -188,7 +191,7 @@ class RevisionsMachine(RuleBasedStateMachine):
     @invariant()
     def reopening_is_bit_equal(self) -> None:
         if hasattr(self, "study"):
-            state = peek(self.study, lambda ledger: ledger.state())
+            state = peek_study(self.study, lambda ledger: ledger.state())
             assert fold_ledger(self.study.events()).state() == state
 
     def teardown(self) -> None:

@@ -13,7 +13,7 @@ import thresher
 from thresher.core import custom_scores
 from thresher.core.policies import Policy, custom
 from thresher.errors import InvalidInput, NoScore, ScoreFailed, StudyExists
-from thresher.study import peek
+from thresher.study import peek_study
 
 
 def create(url: str, policy: Policy, **given: Any) -> thresher.Study:
@@ -89,7 +89,7 @@ def test_a_store_that_names_other_code_is_read_and_runs_nothing(
         for ask in (again.ask, lambda: thresher.verify(again.events())):
             with pytest.raises(NoScore, match="is never imported by itself; pass the function"):
                 ask()
-        assert peek(again, lambda ledger: ledger.issued) == 2
+        assert peek_study(again, lambda ledger: ledger.issued) == 2
     assert {module for module in set(sys.modules) - before if not module.startswith("thresher")} == set()
     assert not (tmp_path / "imported").exists()
     assert not (tmp_path / "executed").exists()

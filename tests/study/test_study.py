@@ -15,7 +15,7 @@ from studying import finish, make
 import thresher
 from thresher.core.events import Cause
 from thresher.core.places import seed_of_place
-from thresher.study import give_up
+from thresher.study import give_up_in_study
 
 # -- asking and telling -------------------------------------------------------------------------------------------
 
@@ -185,7 +185,7 @@ def test_a_success_in_between_forgives_failures_and_other_causes_are_none() -> N
     study.tell(pulls[1], 1)
     causes: list[Cause] = ["failed", "lost", "broken-pool", "outage"]
     for pull, cause in zip(pulls[2:], causes, strict=True):
-        give_up(study, pull, cause=cause, reason="over")
+        give_up_in_study(study, pull, cause=cause, reason="over")
     assert study.verdict().retired == []
     study.drop(study.ask() or 0, cause="failed")
     assert study.verdict().retired == ["a"]

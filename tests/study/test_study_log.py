@@ -14,7 +14,7 @@ from thresher.core.ledger import fold_ledger
 from thresher.core.spec import spec_from_json
 from thresher.errors import Conflict
 from thresher.log.store import MemoryStore
-from thresher.study import peek
+from thresher.study import peek_study
 
 
 def test_a_restored_study_equals_the_live_one_to_the_bit() -> None:
@@ -30,9 +30,9 @@ def test_a_restored_study_equals_the_live_one_to_the_bit() -> None:
             else:
                 study.tell(pull, rng.uniform(-3, 7))
     restored = fold_ledger(study.events())
-    live = peek(study, lambda ledger: ledger.state())
+    live = peek_study(study, lambda ledger: ledger.state())
     assert restored.state() == live
-    assert restored.choose() == peek(study, lambda ledger: ledger.choose())
+    assert restored.choose() == peek_study(study, lambda ledger: ledger.choose())
 
 
 def test_a_specification_survives_json() -> None:
@@ -88,7 +88,7 @@ def test_the_loser_of_a_race_decides_again() -> None:
     store.interfere = True
     pull = study.ask() or pytest.fail("no pull")
     assert (pull.id, pull.arm) == (2, "b")
-    assert peek(study, lambda ledger: ledger.issued) == 2
+    assert peek_study(study, lambda ledger: ledger.issued) == 2
 
 
 class FullDisk(MemoryStore):

@@ -23,7 +23,7 @@ from thresher.core import policies
 from thresher.core.events import Cause
 from thresher.core.ledger import fold_ledger
 from thresher.core.policies import Policy, custom
-from thresher.study import give_up, peek
+from thresher.study import give_up_in_study, peek_study
 
 rewards = st.floats(0, 1)
 arms = st.sampled_from(["a", "b", "c", "d"])
@@ -68,7 +68,9 @@ class StudyMachine(RuleBasedStateMachine):
 
     def settled(self) -> dict[str, bool | None]:
         """The arms whose answer stays; those that proved the bounds wrong are not certified all the same."""
-        kept = peek(self.study, lambda ledger: [ledger.certifies and ledger.docket.settled[arm] for arm in range(4)])
+        kept = peek_study(
+            self.study, lambda ledger: [ledger.certifies and ledger.docket.settled[arm] for arm in range(4)]
+        )
         return {row.arm: row.reached for row, label in zip(self.study.verdict().rows, kept, strict=True) if label}
 
     def done(self) -> bool:
@@ -114,7 +116,7 @@ class StudyMachine(RuleBasedStateMachine):
         target=ended, pull=consumes(pulls), cause=st.sampled_from(["failed", "failed", "lost", "cancelled", "outage"])
     )
     def drop(self, pull: int, cause: Cause) -> int:
-        give_up(self.study, pull, cause=cause, reason="dropped by a runner")
+        give_up_in_study(self.study, pull, cause=cause, reason="dropped by a runner")
         self.pending.discard(pull)
         self.dropped.add(pull)
         if cause == "failed":
@@ -228,7 +230,7 @@ class StudyMachine(RuleBasedStateMachine):
     @invariant()
     def the_log_makes_the_same_state(self) -> None:
         if hasattr(self, "study"):
-            assert fold_ledger(self.study.events()).state() == peek(self.study, lambda ledger: ledger.state())
+            assert fold_ledger(self.study.events()).state() == peek_study(self.study, lambda ledger: ledger.state())
 
 
 StudyMachine.TestCase.settings = settings(max_examples=35, stateful_step_count=40, deadline=None)

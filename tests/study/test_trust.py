@@ -10,7 +10,7 @@ from engines import FOREVER, Clock
 
 import thresher
 from thresher.run import loop
-from thresher.study import give_up
+from thresher.study import give_up_in_study
 
 
 def make(**given: Any) -> thresher.Study:
@@ -101,14 +101,14 @@ def cancelled_at_the_right_moment(seed: int) -> bool:
             return study.verdict()["a"].certified and bool(study.verdict().reached)
         good = [rng.random() < 0.499 for _ in pulls]
         if not good[0]:
-            give_up(study, pulls[0], cause="cancelled", reason="never began")
+            give_up_in_study(study, pulls[0], cause="cancelled", reason="never began")
         study.tell(pulls[2], good[2])
         if good[0]:
             study.tell(pulls[0], good[0])
         if good[1]:
             study.tell(pulls[1], good[1])
         else:
-            give_up(study, pulls[1], cause="cancelled", reason="never began")
+            give_up_in_study(study, pulls[1], cause="cancelled", reason="never began")
 
 
 def test_cancelling_at_the_right_moment_does_not_help() -> None:

@@ -13,7 +13,7 @@ from studying import make
 import thresher
 from thresher import Pull
 from thresher.core.replay import verify
-from thresher.study import give_up
+from thresher.study import give_up_in_study
 
 
 def eval_set(**given: Any) -> thresher.Study:
@@ -145,14 +145,14 @@ def test_a_server_that_is_never_there_ends_its_cases_in_the_end() -> None:
     study, tried = eval_set(arms=["a"], cases=3, at_least=0.5), 0
     while pull := study.ask():
         tried += 1
-        give_up(study, pull, cause="refused", reason="connection refused")
+        give_up_in_study(study, pull, cause="refused", reason="connection refused")
     assert (tried, study.verdict()["a"].missing) == (60, 3)
 
 
 def test_an_arm_whose_server_is_never_there_is_retired() -> None:
     study = eval_set(arms=["a"], max_failures=3)
     for _ in range(3):
-        give_up(study, study.ask() or pytest.fail("no pull"), cause="refused", reason="connection refused")
+        give_up_in_study(study, study.ask() or pytest.fail("no pull"), cause="refused", reason="connection refused")
     assert study.verdict().retired == ["a"]
     assert verify(study.events()).sound
 
@@ -161,7 +161,7 @@ def test_failures_that_look_like_an_outage_are_failures_of_their_cases() -> None
     """Eight bad outcomes in a row are no outage, and nobody can tell; no arm is retired for them."""
     study = eval_set(arms=["a", "b"], max_failures=1, at_least=0.5)
     pull = study.ask() or pytest.fail("no pull")
-    give_up(study, pull, cause="outage", reason="it failed")
+    give_up_in_study(study, pull, cause="outage", reason="it failed")
     assert (study.verdict()[pull.arm].missing, study.verdict().retired) == (1, [])
     assert all(again.case != pull.case for again in study.ask_many(1000) if again.arm == pull.arm)
 
@@ -311,7 +311,7 @@ def test_rewards_of_the_baseline_that_came_after_a_failed_try_count_for_every_ar
 def test_what_was_tried_once_more_after_a_shared_worker_died_is_counted_too() -> None:
     study = eval_set(arms=["a"], cases=20, at_least=0.9)
     lost = study.ask() or pytest.fail("no pull")
-    give_up(study, lost, cause="broken-pool", reason="the pool broke")
+    give_up_in_study(study, lost, cause="broken-pool", reason="the pool broke")
     while pull := study.ask():
         study.tell(pull, 1)
     assert study.verdict().reached == ["a"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from thresher.errors import InvalidInput
-from thresher.text.files import MOST_BYTES, Kind, check_output_file, read_text, replacing_file
+from thresher.text.files import MOST_BYTES, Kind, check_file_to_write, read_text, replacing_file
 
 LETTER = Kind("a letter", lambda head: head.startswith(b"Dear"))
 
@@ -57,7 +57,7 @@ def test_a_file_of_another_kind_is_overwritten_only_by_force(tmp_path: Path) -> 
     with pytest.raises(InvalidInput, match=r"already exists, and is not a letter; .* force=True"):
         write(target)
     with pytest.raises(InvalidInput, match="is not a letter"):
-        check_output_file(target, LETTER)
+        check_file_to_write(target, LETTER)
     assert (target.read_text(), names(tmp_path)) == ("my diary", ["a.txt"])
     write(target, force=True)
     assert target.read_text() == "Dear Ann"
@@ -101,7 +101,7 @@ def test_a_link_to_nothing_is_not_followed(tmp_path: Path, force: bool) -> None:
     with pytest.raises(InvalidInput, match=r"is a link to .*there/b.txt, which does not exist; remove the link"):
         write(link, force=force)
     with pytest.raises(InvalidInput, match="is a link to"):
-        check_output_file(link, LETTER, force=force)
+        check_file_to_write(link, LETTER, force=force)
     assert (names(tmp_path), names(tmp_path / "there")) == (["a.txt", "there"], [])
 
 

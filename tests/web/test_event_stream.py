@@ -11,9 +11,9 @@ import pytest
 import thresher
 from thresher.errors import StoreFailed
 from thresher.log.store import MemoryStore
-from thresher.study import give_up
+from thresher.study import give_up_in_study
 from thresher.web.event_stream import EventStream
-from thresher.web.json_shapes import encoded_json
+from thresher.web.json_shapes import encoded_json_shape
 from thresher.web.live_study import LiveStudy
 
 
@@ -27,7 +27,7 @@ def test_what_is_sent_is_what_changed() -> None:
     live.catch_up()
     change = live.since(1)
     assert [row[0] for row in change["rows"]] == [0]
-    assert len(encoded_json(change)) < 1200
+    assert len(encoded_json_shape(change)) < 1200
     assert live.since(3)["rows"] == []
     table = json.loads(live.table())
     assert (table["seen"][0], table["seq"], change["head"]["leaning"]) == (1, 3, [1, 0, len(study.spec.arms) - 1])
@@ -43,7 +43,7 @@ def test_cases_make_no_update_larger() -> None:
     assert pull
     study.tell(pull, 1)
     live.catch_up()
-    assert len(encoded_json(live.since(1))) < 1200
+    assert len(encoded_json_shape(live.since(1))) < 1200
 
 
 def test_the_cases_of_a_large_study_are_cut() -> None:
@@ -84,7 +84,7 @@ def test_an_evaluation_that_could_not_begin_is_shown_as_a_failure() -> None:
     study = thresher.create_study("coins", arms=["a"], at_least=0.5, cases=9, storage=store)
     live, first = LiveStudy("coins", store), study.ask()
     assert first
-    give_up(study, first, cause="refused", reason="connection refused")
+    give_up_in_study(study, first, cause="refused", reason="connection refused")
     live.catch_up()
     assert [trouble["reason"] for trouble in live.since(1)["head"]["troubles"]] == ["connection refused"]
 
@@ -171,7 +171,7 @@ def test_a_page_that_was_away_gets_the_points_of_the_history_that_it_lacks() -> 
     whole = json.loads(live.table())["history"]
     asked = [event.seq for event in store.read("coins") if event.kind == "asked"]
     for pull in (1, 4, 800, 1499):
-        missed = json.loads(encoded_json(live.since(asked[pull - 1])))["history"]
+        missed = json.loads(encoded_json_shape(live.since(asked[pull - 1])))["history"]
         assert missed["step"] == whole["step"]
         assert missed["points"] == [point for point in whole["points"][:-1] if point[0] > pull] + whole["points"][-1:]
 

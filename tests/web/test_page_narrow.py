@@ -7,7 +7,7 @@ from browser import Site
 from narrow import CASES, IDS, MODELS, NIGHTLY, PHONE, PROMPTS, UNBROKEN, broken, cut, make, path, rows
 
 import thresher
-from thresher.text.phrasing import name_pieces
+from thresher.text.naming import name_pieces
 
 STUDIES = ["unbroken", "prompts", NIGHTLY, "evals"]
 

@@ -154,19 +154,19 @@ def test_a_browser_gets_an_error_page(app: CheckedApp) -> None:
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "0", "0x0", "::ffff:0.0.0.0"])
 def test_every_way_to_write_all_addresses_needs_a_name(host: str) -> None:
     with pytest.raises(InvalidInput, match=r"--allow-host|this machine knows"):
-        web_server.serve(MemoryStore(), web_server.Options(host=host), lambda _: None)
+        web_server.run_server(MemoryStore(), web_server.Options(host=host), lambda _: None)
 
 
 @pytest.mark.parametrize("token", ["", "short", "with space in it", 'quote"quote"', "line\nline-line"])
 def test_a_token_with_unsafe_characters_is_refused_and_not_shown(token: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        web_server.checked_server_token(token)
+        web_server.server_token(token)
     assert token == "" or token not in str(caught.value)
 
 
 def test_tokens_are_new_at_every_start() -> None:
-    assert web_server.checked_server_token(None) != web_server.checked_server_token(None)
-    assert len(web_server.checked_server_token(None)) >= 32
+    assert web_server.server_token(None) != web_server.server_token(None)
+    assert len(web_server.server_token(None)) >= 32
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])

@@ -15,7 +15,7 @@ from typing import Any
 from ..core import checks
 from ..core.named_items import ARMS, items_from_python
 from ..core.parameters import Named
-from ..create import read_items
+from ..create import read_items_to_create
 from ..errors import Busy, InvalidInput, error_line
 from ..run.command.protocol import PROTOCOL
 from ..run.evaluator_errors import traceback_text
@@ -48,7 +48,7 @@ def evaluator(function: Callable[[Pull], object], *, arms: Named | None = None, 
         raise InvalidInput("function", function, "must be a function that takes a pull")
     checks.checked_whole("workers", workers, least=1)
     with _own_streams() as (incoming, outgoing):
-        answers = Answers(outgoing)
+        answers = EvaluatorAnswers(outgoing)
         answers.put({"protocol": PROTOCOL} | ({} if arms is None else {"arms": _arms_json(arms)}))
         called = function if inspect.isroutine(function) else type(function).__call__
         if inspect.iscoroutinefunction(called):
@@ -62,7 +62,7 @@ def evaluator(function: Callable[[Pull], object], *, arms: Named | None = None, 
                     threads.submit(_answer, function, pull, answers)
 
 
-class Answers:
+class EvaluatorAnswers:
     """Writes answers, one per line, from any thread."""
 
     def __init__(self, file: int) -> None:
@@ -96,7 +96,7 @@ def _own_streams() -> Iterator[tuple[int, int]]:
 
 def _arms_json(arms: Named) -> list[object]:
     """The arms as the first line lists them."""
-    named = read_items(arms, ARMS) if isinstance(arms, Path) else items_from_python(arms, ARMS)
+    named = read_items_to_create(arms, ARMS) if isinstance(arms, Path) else items_from_python(arms, ARMS)
     if not isinstance(named, Mapping):
         return named
     for name, params in named.items():
@@ -132,7 +132,7 @@ def _pull(line: bytes) -> Pull:
         raise InvalidInput("line", line.decode("utf-8", "replace"), "is not a pull", remedy) from None
 
 
-def _answer(function: Callable[[Pull], object], pull: Pull, answers: Answers) -> None:
+def _answer(function: Callable[[Pull], object], pull: Pull, answers: EvaluatorAnswers) -> None:
     try:
         answer = _answer_of(pull, function(pull))
     except BaseException as error:
@@ -140,7 +140,7 @@ def _answer(function: Callable[[Pull], object], pull: Pull, answers: Answers) ->
     answers.put(answer)
 
 
-async def _answer_together(function: Callable[[Pull], Any], incoming: int, answers: Answers) -> None:
+async def _answer_together(function: Callable[[Pull], Any], incoming: int, answers: EvaluatorAnswers) -> None:
     """Evaluate every pull as soon as it arrives."""
     loop, tasks = asyncio.get_running_loop(), set[asyncio.Task[None]]()
     over = loop.create_future()

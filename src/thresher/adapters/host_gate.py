@@ -17,10 +17,10 @@ from ..core.capital import ABOVE, OPEN
 from ..core.events import Cause
 from ..core.state import State
 from ..errors import AlreadyTold, InvalidInput, OutsideBounds
-from ..study import Pull, Study, ask_for_cases, give_up, peek
+from ..study import Pull, Study, ask_study_for_cases, give_up_in_study, peek_study
 
 
-class Gate:
+class HostGate:
     """The gate of one arm. Cases are numbers. Thread-safe."""
 
     def __init__(self, study: Study, arm: str) -> None:
@@ -36,7 +36,7 @@ class Gate:
 
     def upcoming(self) -> list[int]:
         """The cases that can be asked for, in the study's own order of the arm."""
-        return peek(self.study, lambda ledger: ledger.cases.upcoming(self._number) if ledger.cases else [])
+        return peek_study(self.study, lambda ledger: ledger.cases.upcoming(self._number) if ledger.cases else [])
 
     def follow(self, order: Iterable[int]) -> None:
         """From now on, ask in the order of a host that shuffled its cases, but first for cases asked for before.
@@ -45,7 +45,7 @@ class Gate:
         """
         with self._lock:
             cases = list(order)
-            tried = peek(self.study, lambda ledger: [case for case in cases if self._was_tried(ledger, case)])
+            tried = peek_study(self.study, lambda ledger: [case for case in cases if self._was_tried(ledger, case)])
             self._order = tried + [case for case in cases if case not in set(tried)]
             self._position = {case: position for position, case in enumerate(self._order)}
             self._next = 0
@@ -65,7 +65,7 @@ class Gate:
                 return over
             pull = self._pull_for(case)
             if pull is None:
-                return self.over() or peek(self.study, lambda ledger: self._why_not(ledger, case))
+                return self.over() or peek_study(self.study, lambda ledger: self._why_not(ledger, case))
             self.begun[case] = pull
             return None
 
@@ -109,7 +109,7 @@ class Gate:
 
     def over(self) -> str | None:
         """Why the arm needs no more rewards, or None if it needs more."""
-        return peek(self.study, self._over)
+        return peek_study(self.study, self._over)
 
     def _over(self, ledger: State) -> str | None:
         arm, find = self._number, ledger.spec.find
@@ -128,13 +128,13 @@ class Gate:
         """The pull of this case. Pulls of the cases before it are asked for first, and held until their turn."""
         if (held := self.held.pop(case, None)) is not None:
             return held
-        if not peek(self.study, lambda ledger: ledger.cases and ledger.cases.is_free(self._number, case)):
+        if not peek_study(self.study, lambda ledger: ledger.cases and ledger.cases.is_free(self._number, case)):
             return None
         if self._order is not None:
             position = self._position.get(case, -1)
             wanted = self._order[self._next : position + 1] if position >= self._next else [case]
             self._next = max(self._next, position + 1)
-            self._hold(ask_for_cases(self.study, self.arm, wanted))
+            self._hold(ask_study_for_cases(self.study, self.arm, wanted))
         else:
             while case not in self.held and (pull := self.study.ask(arm=self.arm)):
                 self._hold([pull])
@@ -151,4 +151,4 @@ class Gate:
 
     def _drop(self, pull: Pull, cause: Cause, reason: str) -> None:
         with contextlib.suppress(AlreadyTold):  # by another process
-            give_up(self.study, pull, cause=cause, reason=reason)
+            give_up_in_study(self.study, pull, cause=cause, reason=reason)

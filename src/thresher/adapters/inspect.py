@@ -22,11 +22,11 @@ from ..core.verdict import Verdict
 from ..create import create_study
 from ..errors import CannotGoOn, InvalidInput
 from ..log.store import Storage
-from ..run.evaluator_errors import names_refused_error
+from ..run.evaluator_errors import names_refused_evaluator_error
 from ..study import Study
 from ..text.phrasing import listed_phrase
 from ..text.quantities import PERCENT
-from .host_gate import Gate
+from .host_gate import HostGate
 
 if TYPE_CHECKING:
     from inspect_ai import Task
@@ -178,7 +178,7 @@ class InspectStopping:
     """
 
     def __init__(self, study: Study, arm: str, *, scorer: str | None, value: Value | None, shuffled: bool) -> None:
-        self.gate = Gate(study, arm)
+        self.gate = HostGate(study, arm)
         self.error: BaseException | None = None  # the first error, which inspect_ai only logs
         self._study, self._arm, self._wanted, self._value = study, arm, scorer, value
         self._scorer = scorer or ""
@@ -235,7 +235,7 @@ class InspectStopping:
         while self._transcripts:
             case, transcript = self._transcripts.popitem()
             if error := inspect_error(transcript):
-                refused = names_refused_error(error.partition("(")[0])
+                refused = names_refused_evaluator_error(error.partition("(")[0])
                 self.gate.fail(case, error[:LONGEST], cause="refused" if refused else "failed")
         self.gate.end(finished=False)
 

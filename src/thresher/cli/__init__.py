@@ -15,7 +15,7 @@ import click
 from .._version import __version__
 from ..errors import CannotGoOn, InvalidInput, StoreFailed, StudyDeleted, ThresherError, shown
 from ..text.masking import masked
-from .output import drain_output, is_output_written, say, show_cause, standard_output
+from .output import drain_cli_output, is_output_written, output_cause_of_error, say, standard_output
 
 GROUPS = {  # commands by heading, each with its module and a line for the list, which imports none of them
     "Ask a question": {
@@ -29,8 +29,8 @@ GROUPS = {  # commands by heading, each with its module and a line for the list,
         "verdict": ("read_commands", "Print the answer of a study so far."),
         "cases": ("read_commands", "List the cases of a study, the hardest first."),
         "log": ("read_commands", "Print the events of a study."),
-        "serve": ("serve", "Serve a live page of all studies, and an HTTP API for agents."),
-        "report": ("serve", "Write a report of a study to one HTML file."),
+        "serve": ("serve_commands", "Serve a live page of all studies, and an HTTP API for agents."),
+        "report": ("serve_commands", "Write a report of a study to one HTML file."),
     },
     "Share the work": {
         "create": ("study_commands", "Create a study without running it."),
@@ -74,7 +74,7 @@ def _broken_pipes_noticed() -> Iterator[None]:
         standard_output()
         raise
     except BrokenPipeError:
-        drain_output(sys.stdout)
+        drain_cli_output(sys.stdout)
         raise NobodyReads from None
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):
@@ -126,9 +126,9 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command. The error about an unknown one suggests those with a similar name."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from ..core.checks import similar_name_remedy  # here: only mistakes need it
+            from ..core.checks import name_check_remedy  # here: only mistakes need it
 
-            hint = similar_name_remedy(args[0], COMMANDS) or "thresher --help lists the commands"
+            hint = name_check_remedy(args[0], COMMANDS) or "thresher --help lists the commands"
             raise InvalidInput("command", args[0], "there is no such command", hint)
         return super().resolve_command(ctx, args)
 
@@ -169,7 +169,7 @@ def main() -> None:
         status = _complain(_wrong_use(error), WRONG_USE)
     except (CannotGoOn, StoreFailed, StudyDeleted) as error:
         if isinstance(error, CannotGoOn) and error.__cause__ is not None:
-            show_cause(error)
+            output_cause_of_error(error)
         status = _complain(error, COULD_NOT_GO_ON)
     except ThresherError as error:
         status = _complain(error, WRONG_USE)
@@ -212,11 +212,9 @@ def _wrong_use(error: click.ClickException) -> str:
     """Another error of click. For an unknown option or argument, it suggests the nearest, or where they are listed."""
     text, context = error.format_message(), getattr(error, "ctx", None)
     if isinstance(error, click.NoSuchOption) and error.possibilities:
-        from ..core.checks import similar_name_remedy  # here: only mistakes need it
+        from ..core.checks import name_check_remedy  # here: only mistakes need it
 
-        return (
-            f"No such option {shown(error.option_name)}; {similar_name_remedy(error.option_name, error.possibilities)}"
-        )
+        return f"No such option {shown(error.option_name)}; {name_check_remedy(error.option_name, error.possibilities)}"
     if isinstance(error, click.NoSuchOption) or text.startswith("Got unexpected extra argument"):
         text = f"{text.rstrip('.')}; {context.command_path if context else 'thresher'} --help lists them"
     return text

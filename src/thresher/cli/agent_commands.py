@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from ..core.events import CALLERS, NO_CAUSE, PENDING
-from ..core.pulls import TICKET, pull_id_in, pull_id_of, pull_json
+from ..core.pulls import TICKET, pull_id_in, pull_id_of, pull_row_json
 from ..core.state import State
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
-from ..study import Pull, Study, ask_for_reply, peek, tell_for_reply
+from ..study import Pull, Study, ask_study_for_reply, peek_study, tell_study_for_reply
 from ..text.phrasing import plural
 from . import FINISHED, NOT_MET
 from .options import (
@@ -57,10 +57,10 @@ Examples:
 """
 
 
-class PullName(click.ParamType["int | str"]):
+class AgentPullName(click.ParamType["int | str"]):
     """A pull: its ticket, or its number.
 
-    >>> PullName().convert("17-3f9c2a41", None, None), PullName().convert("17", None, None)
+    >>> AgentPullName().convert("17-3f9c2a41", None, None), AgentPullName().convert("17", None, None)
     ('17-3f9c2a41', 17)
     """
 
@@ -88,11 +88,13 @@ def ask(
     study: Study, count: int, arm: str | None, wait: bool, lease: float, scores: tuple[object, ...], style: str
 ) -> int:
     """Print pulls."""
-    while (reply := ask_for_reply(study, count, lease=lease, key=None, arm=arm)).wait and wait:
+    while (reply := ask_study_for_reply(study, count, lease=lease, key=None, arm=arm)).wait and wait:
         time.sleep(PAUSE)
     pulls = reply.pulls
     try:
-        print_lines(json.dumps({"format": 1, **pull_json(pull)}) if style == "json" else _line(pull) for pull in pulls)
+        print_lines(
+            json.dumps({"format": 1, **pull_row_json(pull)}) if style == "json" else _line(pull) for pull in pulls
+        )
     except CannotGoOn as error:
         for pull in pulls:  # nobody has read their tickets
             study.drop(pull, reason="the answer to the ask could not be written", cause="lost")
@@ -109,7 +111,7 @@ def _line(pull: Pull) -> str:
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @with_study_options
-@click.argument("pull", type=PullName())
+@click.argument("pull", type=AgentPullName())
 @click.argument("reward", type=Number())
 @click.argument("baseline", type=Number(), required=False)
 @option("--note TEXT", "A note about the evaluation.")
@@ -133,10 +135,10 @@ def tell(
       thresher tell rivals 17-3f9c2a41 0.85 0.8
     """
     rewards, number = _rewards_of_pull(study, reward, baseline), pull_id_of(pull)
-    late = tell_for_reply(study, pull, rewards, repeatable=repeatable, **remarks)
+    late = tell_study_for_reply(study, pull, rewards, repeatable=repeatable, **remarks)
     if style == "json":
         print_lines([json.dumps({"format": 1, "pull": pull, "reward": rewards, "late": late})])
-    elif remark := peek(study, lambda ledger: _remark_on_reward(ledger, number, late=late)):
+    elif remark := peek_study(study, lambda ledger: _remark_on_reward(ledger, number, late=late)):
         say(f"the reward of pull {number} {remark}")
 
 
@@ -163,7 +165,7 @@ def _rewards_of_pull(study: Study, reward: float, baseline: float | None) -> flo
 
 @click.command()
 @with_study_options
-@click.argument("pulls", type=PullName(), nargs=-1, required=True, metavar="PULL…")
+@click.argument("pulls", type=AgentPullName(), nargs=-1, required=True, metavar="PULL…")
 @option("--lease DURATION", "Time from now after which the next ask drops them.", type=Duration(), default="1h")
 def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:
     """Renew the leases of PULLs, so that they do not count as lost while you work on them.
@@ -174,7 +176,9 @@ def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:
       thresher renew prompts 17-3f9c2a41 18-0b6e77d2 --lease 2h
     """
     study.renew(pulls, lease)
-    ended = peek(study, lambda ledger: [pull for pull in pulls if ledger.state_of(pull_id_in(ledger, pull)) != PENDING])
+    ended = peek_study(
+        study, lambda ledger: [pull for pull in pulls if ledger.state_of(pull_id_in(ledger, pull)) != PENDING]
+    )
     if ended:
         say(f"no longer pending, so there is nothing to renew: {shown(ended)}")
     return NOT_MET if ended else FINISHED
@@ -182,7 +186,7 @@ def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:
 
 @click.command()
 @name_argument
-@click.argument("pulls", type=PullName(), nargs=-1, metavar="[PULL…]")
+@click.argument("pulls", type=AgentPullName(), nargs=-1, metavar="[PULL…]")
 @option("--older-than DURATION", "Drop all that have been pending for longer than this.", type=Duration())
 @option("--cause [failed|lost]", "failed counts against its arm; what was lost is tried again.", default="failed")
 @option("--reason TEXT", "Why, for the log.", default="dropped by hand")

@@ -20,10 +20,10 @@ from ..core.spec import Spec
 from ..core.state import State
 from ..errors import CannotGoOn, InvalidInput
 from ..log.journal import storable_journal_reason
-from ..run.command.process import CASE, PULL_FIELDS, command_pull_values, fill_command_template
+from ..run.command.process import CASE, PULL_FIELDS, fill_command_template, process_pull_values
 from ..study import Pull
 from ..text.masking import masked
-from .run_checks import checked_placeholders
+from .run_checks import checked_run_placeholders
 
 SEPARATORS = re.compile(r"""[\s=,|&;<>()"'`]+""")  # between the names in a word: --config=a.yaml, or a shell script
 OUTPUTS = re.compile(r""">\s*["']?([^\s|&;<>()"'`]+)""")  # the files that a shell script writes
@@ -50,7 +50,7 @@ class CodeFiles:
         self._seen: dict[str, Seen] = {}
         self._names: dict[Place, list[str]] = {}  # the files that the pulls of an arm and a case use
         for word in self._words:
-            if not checked_placeholders(word):
+            if not checked_run_placeholders(word):
                 self._record((None, None), fill_command_template(word, {}))
         self._ignored = ignored
         for path in ignored:
@@ -65,7 +65,7 @@ class CodeFiles:
         """Read the files whose names depend on the arm or on the case."""
         self._spec = spec
         for word in self._words:
-            for place, values in _fillings(word, spec) if checked_placeholders(word) else ():
+            for place, values in _fillings(word, spec) if checked_run_placeholders(word) else ():
                 self._record(place, fill_command_template(word, values))
         for path in self._ignored:
             if not self._ignore(path) and not any(path in word for word in self._words):
@@ -122,13 +122,13 @@ class CodeFiles:
 
     def _ignore(self, path: str) -> bool:
         """Ignore a file, or those of all arms or cases. Returns whether there are any."""
-        fillings = _fillings(path, self._spec) if self._spec and checked_placeholders(path) else ()
+        fillings = _fillings(path, self._spec) if self._spec and checked_run_placeholders(path) else ()
         names = [path, *(fill_command_template(path, values) for _, values in fillings)]
         return bool([name for name in names if self._seen.pop(name, None)])
 
     def _as_written(self, name: str) -> str:
         """The name as COMMAND has it, with the placeholders of arm and case."""
-        for part in [part for word in self._words for part in _names_in(word) if checked_placeholders(part)]:
+        for part in [part for word in self._words for part in _names_in(word) if checked_run_placeholders(part)]:
             if self._spec and any(
                 fill_command_template(part, values) == name for _, values in _fillings(part, self._spec)
             ):
@@ -141,7 +141,7 @@ def _fillings(word: str, spec: Spec) -> Iterator[tuple[Place, Mapping[str, str]]
 
     It yields nothing if the word is different for every pull, or if there are too many.
     """
-    used = checked_placeholders(word)
+    used = checked_run_placeholders(word)
     of_case = {name for name in used if spec.cases is not None and name.split(".")[0] == CASE}
     arms: Sequence[int | None] = range(len(spec.arms)) if used - of_case else [None]
     cases: Sequence[int | None] = range(spec.case_count) if of_case else [None]
@@ -152,7 +152,7 @@ def _fillings(word: str, spec: Spec) -> Iterator[tuple[Place, Mapping[str, str]]
         for number in cases:
             case = None if number is None else spec.case_name(number)
             case_params = None if number is None else spec.case_params and spec.case_params[number]
-            values = command_pull_values(Pull(0, name, 0, params or NO_PARAMS, 0, case, case_params or NO_PARAMS))
+            values = process_pull_values(Pull(0, name, 0, params or NO_PARAMS, 0, case, case_params or NO_PARAMS))
             if used <= values.keys():
                 yield (name or None, case), values
 

@@ -17,7 +17,7 @@ from ..create import create_study
 from ..run.engines import open_engine
 from ..run.loop import Limits, run_loop_on
 from ..run.signals import until_stop_signal
-from ..study import Pull, Study, peek
+from ..study import Pull, Study, peek_study
 from ..text.quantities import duration_text
 from .live_table import watching_live_table
 from .options import FORMATS, Whole, format_option, option
@@ -43,7 +43,7 @@ def demo_corpus() -> bytes:
     return b"".join(file.read_bytes() for file in sorted(files))
 
 
-def bytes_saved(pull: Pull) -> float:
+def bytes_saved_in_demo(pull: Pull) -> float:
     """The share of bytes that the arm's setting saves on a window that the pull's seed chooses."""
     text = demo_corpus()
     start = random.Random(pull.seed).randrange(len(text) - WINDOW)  # noqa: S311 - not for secrets
@@ -93,7 +93,7 @@ def demo(budget: int | None, workers: int | None, seed: int | None, compare: boo
 
     def job() -> None:
         with watching_live_table(study, quiet=False) as show:
-            engine = open_engine(bytes_saved, workers=workers, executor="processes")
+            engine = open_engine(bytes_saved_in_demo, workers=workers, executor="processes")
             run_loop_on(engine, study, Limits(), show)
 
     status = until_stop_signal(job)
@@ -114,7 +114,7 @@ def demo_comparison(study: Study, took: float) -> str:
             asked[event.pull or 0] = event.time or 0.0
         elif event.kind == "told":
             seconds[event.arm or 0] += (event.time or 0.0) - asked.pop(event.pull or 0)
-    rows, needed = study.verdict().rows, peek(study, lambda ledger: list(ledger.docket.committed))
+    rows, needed = study.verdict().rows, peek_study(study, lambda ledger: list(ledger.docket.committed))
     most, arms, spent = max(needed), len(rows), sum(seconds)
     per_pull = [arm_seconds / row.seen for arm_seconds, row in zip(seconds, rows, strict=True)]
     equally = most * sum(per_pull) / spent * took

@@ -77,7 +77,7 @@ def naming_options_in_errors(options: Mapping[str, Any]) -> Iterator[None]:
 
 
 @contextmanager
-def naming_engine_options_in_errors(options: Mapping[str, Any]) -> Iterator[None]:
+def wording_engine_options_in_errors(options: Mapping[str, Any]) -> Iterator[None]:
     """Within this, an error about the engine, its workers or resources begins with the option as the user wrote it."""
     try:
         yield

@@ -24,7 +24,7 @@ from ..core.events import (
     STATES,
     TOLD,
     Event,
-    Remarks,
+    EventRemarks,
     event_remarks,
     event_to_json,
 )
@@ -37,22 +37,30 @@ from ..core.results import (
     SHAPES,
     SPARE,
     WITH_REWARD,
+    Result,
     Row,
+    checked_result,
     read_json_results,
     read_results,
 )
 from ..core.spec import Spec
 from ..core.state import State
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
-from ..log.commands import Result, checked_result
 from ..log.journal import storable_in_journal, storable_journal_reason
 from ..log.store import Head, chained_in_store
-from ..study import Study, import_pulls, peek
+from ..study import Study, import_into_study, peek_study
 from ..text.escapes import escaped_csv_cell, escaped_csv_remark
 from ..text.files import read_text
 from ..text.phrasing import plural
 from .error_wording import error_in_options
-from .options import address_of, option, storage_option, store_of_option, study_of_option, with_study_options
+from .options import (
+    address_in_storage_option,
+    option,
+    storage_option,
+    store_of_option,
+    study_of_option,
+    with_study_options,
+)
 from .output import put_output, say, say_done
 
 LINES = 1000  # of CSV, written at once
@@ -77,12 +85,12 @@ def export(study: Study, style: str) -> None:
     if style == "json":
         _print_log(study)
     else:
-        peek(study, _print_pulls)
+        peek_study(study, _print_pulls)
 
 
 def _print_log(study: Study) -> None:
     """Write the log up to its current head. The head comes first, so that a truncated file still has it."""
-    seq, digest = peek(study, lambda ledger: (ledger.seq, ledger.head))
+    seq, digest = peek_study(study, lambda ledger: (ledger.seq, ledger.head))
     head = json.dumps({"seq": seq, "digest": digest})
     put_output(f'{{"format": 1, "study": {json.dumps(study.name)}, "head": {head}, "events": [', end="")
     for event in islice(chain.from_iterable(study.pages()), seq):
@@ -107,7 +115,7 @@ def _print_pulls(ledger: State) -> None:
         if has_origins:
             extra.append(" ".join(name for name, value in ORIGINS.items() if row.origin & value))
         if has_remarks:
-            remarks = event_remarks(Event(0, "told", reason=ledger.remarks.get(pull))) or Remarks()
+            remarks = event_remarks(Event(0, "told", reason=ledger.remarks.get(pull))) or EventRemarks()
             extra += [escaped_csv_remark(remarks.note or ""), remarks.cost]
         issued = pull_of(ledger, pull)
         table.writerow((pull, escaped_csv_cell(row.arm), issued.number, issued.seed, row.state, row.reward, *extra))
@@ -200,19 +208,19 @@ def import_(file: str, name: str | None, again: bool, storage: str | None) -> No
     pulls = list(checked_import(rows, study.spec))
     states = Counter("dropped" if pull.reward is None else row.state for row, pull in zip(rows, pulls, strict=True))
     if study.spec.cases is not None:
-        known = peek(study, _imported_cases)
+        known = peek_study(study, _imported_cases)
         pulls = list(import_with_cases(zip(rows, pulls, strict=True), study.spec, known))
         again = True  # no case is counted twice anyway
     if not rows:
         raise InvalidInput("file", file, "has no rows", SHAPES)
-    budget, left = peek(study, lambda ledger: (ledger.budget, (ledger.budget or 0) - ledger.issued))
+    budget, left = peek_study(study, lambda ledger: (ledger.budget, (ledger.budget or 0) - ledger.issued))
     if budget is not None and len(pulls) > left:
         rule = f"has {plural(len(pulls), 'pull')}, and the study has {left:,} left of its budget of {budget:,}"
         raise InvalidInput("file", file, rule, "results count towards the budget: create the study with a larger one")
     if not again:
-        peek(study, lambda ledger: _check_is_new(pulls, ledger, file))
-    import_pulls(study, pulls)
-    say_done(name, peek(study, lambda ledger: _import_sentence(states, ledger)))
+        peek_study(study, lambda ledger: _check_is_new(pulls, ledger, file))
+    import_into_study(study, pulls)
+    say_done(name, peek_study(study, lambda ledger: _import_sentence(states, ledger)))
 
 
 def _imported_cases(ledger: State) -> dict[int, set[int]]:
@@ -252,7 +260,7 @@ def results_to_import(file: str, *, arm: str | None = None) -> tuple[Iterator[Ro
 
 
 def checked_import(rows: Iterable[Row], spec: Spec) -> Iterator[Result]:
-    """The results in rows, for `import_pulls`. An error names the row."""
+    """The results in rows, for `import_into_study`. An error names the row."""
     for location, name, state, reward, case, origin in rows:
         try:
             arm = name.strip() if isinstance(name, str) and name not in spec.index else name
@@ -317,10 +325,10 @@ def _restore(events: list[Event], name: object, storage: str | None) -> None:
         try:
             store.append(study, events, lease=3600.0)
         except Conflict:
-            rule = f"already exists in {address_of(store)}"
+            rule = f"already exists in {address_in_storage_option(store)}"
             raise StudyExists("study", study, rule, "give another name: --study NAME") from None
     store.flush()
-    say_done(study, f"imported into {address_of(store)}, with {plural(len(events), 'event')}")
+    say_done(study, f"imported into {address_in_storage_option(store)}, with {plural(len(events), 'event')}")
 
 
 def folded_export(data: dict[str, Any], file: str) -> tuple[list[Event], State]:
@@ -394,7 +402,7 @@ def _event(item: dict[str, Any]) -> Event:
 OPTION = "--baseline-results"
 
 
-class BaselineResults:
+class ImportedBaseline:
     """The results of the baseline in a file, checked. Nothing is written until `bring`."""
 
     def __init__(self, file: str, spec: Spec) -> None:
@@ -416,7 +424,7 @@ class BaselineResults:
 
     def check(self, study: Study) -> bool:
         """Whether the results are still to be imported. Raises if the study began with others, or without them."""
-        known, begun = peek(study, self._known)
+        known, begun = peek_study(study, self._known)
         rewards = {self.spec.case(result.case): self.spec.reward(result.reward) for result in self.results}
         if known == rewards:
             return False
@@ -431,7 +439,7 @@ class BaselineResults:
         if not self.check(study):
             return
         try:
-            import_pulls(study, self.results)
+            import_into_study(study, self.results)
         except InvalidInput:  # another agent was first
             if self.check(study):
                 raise
@@ -446,7 +454,7 @@ class BaselineResults:
         return {case: ledger.table[case] for case in cases if case in ledger.table}, ledger.issued > ledger.imported
 
 
-def imported_baseline_results(options: Mapping[str, Any], spec: Spec) -> BaselineResults | None:
+def import_of_baseline_results(options: Mapping[str, Any], spec: Spec) -> ImportedBaseline | None:
     """The results of ``--baseline-results``; None without the option."""
     file = options["baseline_results"]
-    return None if file is None else BaselineResults(file, spec)
+    return None if file is None else ImportedBaseline(file, spec)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..core.parameters import BARS
-from ..core.sentences import question_sentence_of, wording_of
+from ..core.sentences import question_sentence_of, sentence_wording
 from ..errors import InvalidInput
 from ..text.phrasing import plural
 from ..text.quantities import duration_text, percent_text
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ..lab.comparing import Comparison
     from ..lab.planning import Plan
-    from ..lab.result import Certificates, Result
+    from ..lab.result import Result, ResultCertificates
 
 
 NINE_OF_TEN = "nine of ten"  # a heading of the plan's table
@@ -37,10 +37,10 @@ def print_lab_data(style: str, rows: list[dict[str, Any]], data: dict[str, Any])
         put_output(csv_text(rows), end="")
 
 
-def lab_share(share: float, error: float | None, *, sign: str = "", decimals: int = 2) -> str:
+def share_in_lab_command(share: float, error: float | None, *, sign: str = "", decimals: int = 2) -> str:
     """A share with its standard error, if that is known.
 
-    >>> lab_share(0.5, 0.01), lab_share(0.5, None)
+    >>> share_in_lab_command(0.5, 0.01), share_in_lab_command(0.5, None)
     ('50.00% ± 1.00%', '50.00%')
     """
     return f"{share:{sign}.{decimals}%}" + ("" if error is None else f" ± {error:.{decimals}%}")
@@ -57,7 +57,7 @@ def print_lab_result(result: "Result") -> None:
     title = f"{question_sentence_of(setup.spec)} {setup.rules}, {arms}, {delay}"
     shares = {"arms right": "accuracy", "all right": "success"}
     if setup.within:
-        shares[f"all right, ± {wording_of(setup.spec).distance(setup.within)}"] = "success_within"
+        shares[f"all right, ± {sentence_wording(setup.spec).distance(setup.within)}"] = "success_within"
     if result.certificates is not None:
         title += f", confidence {setup.confidence:g}" + (", error rate" if setup.ranks else "")
         shares |= {"arms settled": "settled", "wrongly settled": "any_wrong_settled"}
@@ -69,7 +69,7 @@ def print_lab_result(result: "Result") -> None:
     for row in result.rows():
         cells = [f"{row['pulls']:,}"]
         for name in shares.values():
-            cells.append(lab_share(row[name], row[f"{name}_se"], decimals=1 if narrow else 2))
+            cells.append(share_in_lab_command(row[name], row[f"{name}_se"], decimals=1 if narrow else 2))
         table.add_row(*cells, *([f"{row['seconds']:,.1f}"] if "seconds" in row else []))
     console.print(table)
     console.print("; ".join(_summary(result)), highlight=False)
@@ -89,7 +89,7 @@ def _summary(result: "Result") -> list[str]:
     return parts
 
 
-def _certified(certificates: "Certificates", *, is_replay: bool) -> list[str]:
+def _certified(certificates: "ResultCertificates", *, is_replay: bool) -> list[str]:
     """When everything was settled or found, as a share of a full run, and how many of each list are wrong."""
     used, error = certificates.used
     after = f"{used:,.0f}" + ("" if error is None else f" ± {error:,.0f}") + " pulls"
@@ -108,24 +108,24 @@ def _certified(certificates: "Certificates", *, is_replay: bool) -> list[str]:
         parts.append(f"{share:.1%} of a full run, which takes {certificates.full_run:,} pulls")
     for name, wrong in certificates.false_shares.items():
         does = "reach" if name == "reached" else "miss"
-        parts.append(f"of the arms certified to {does} the bar, {lab_share(*wrong)} were wrong")
+        parts.append(f"of the arms certified to {does} the bar, {share_in_lab_command(*wrong)} were wrong")
     return parts
 
 
-def lab_number(value: float) -> str:
+def number_in_lab_command(value: float) -> str:
     """A number of three digits.
 
-    >>> lab_number(15_436.2), lab_number(98.74)
+    >>> number_in_lab_command(15_436.2), number_in_lab_command(98.74)
     ('15,400', '98.7')
     """
     return f"{float(f'{value:.3g}'):,.6g}"
 
 
-def plan_choices_table(plan: "Plan", cost: float | None, *, narrow: bool) -> "Table":
+def choices_table_of_lab_command(plan: "Plan", cost: float | None, *, narrow: bool) -> "Table":
     """What certifying every arm takes, by tolerance and guarantee."""
     from rich.table import Table
 
-    wording = wording_of(plan.setup.spec)
+    wording = sentence_wording(plan.setup.spec)
     risk = percent_text(round(1.0 - (plan.setup.confidence or 0.0), 12), exact=True)
     guarantees = {"all": "no answer wrong", "rate": f"{risk} may be wrong"}
     title = "What it takes until every arm is certified (* as you asked)"
@@ -139,12 +139,16 @@ def plan_choices_table(plan: "Plan", cost: float | None, *, narrow: bool) -> "Ta
         more = "" if choice.finished == 1.0 else "> "
         ends = f"{choice.low:,} – {f'{choice.high:,}' if choice.high is not None else '…'}"
         cells = [wording.distance(choice.tolerance) if is_first else ""]
-        cells += [guarantees[choice.guarantee] + (" *" if choice.asked else ""), more + lab_number(choice.pulls), ends]
+        cells += [
+            guarantees[choice.guarantee] + (" *" if choice.asked else ""),
+            more + number_in_lab_command(choice.pulls),
+            ends,
+        ]
         if choice.full_run_share is not None:
             cells.append(f"{more}{choice.full_run_share:.0%}")
         cells.append("" if choice.seconds is None else duration_text(choice.seconds))
         if cost is not None:
-            cells.append(more + lab_number(cost * choice.pulls))
+            cells.append(more + number_in_lab_command(cost * choice.pulls))
         table.add_row(*cells, style="bold" if choice.asked else "")
     return table
 
@@ -154,9 +158,9 @@ def print_plan(plan: "Plan", cost: float | None = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from ..lab.planning import ALL_SETTLED, ROUGH, Pilot
+    from ..lab.planning import ALL_SETTLED, ROUGH, PlanningPilot
 
-    is_pilot = isinstance(plan.setup.recorded, Pilot)
+    is_pilot = isinstance(plan.setup.recorded, PlanningPilot)
     policies = list(plan.curves)
     most = max((need.pulls or need.beyond) for need in plan.needs)
     arms = "arms of the pilot" if is_pilot else f"{plan.setup.family} arms"
@@ -165,7 +169,7 @@ def print_plan(plan: "Plan", cost: float | None = None) -> None:
     console = Console(file=standard_output())
     wide, narrow = console.width >= 110, console.width < 90  # wide has room for bars
     if plan.choices:
-        console.print(plan_choices_table(plan, cost, narrow=narrow))
+        console.print(choices_table_of_lab_command(plan, cost, narrow=narrow))
         console.print()
     table = Table(title=title, title_justify="left", padding=(0, 0 if narrow else 1))
     folded = ("to have", "with") if narrow else ("to have",)
@@ -506,7 +510,7 @@ def print_comparisons(comparisons: "list[Comparison]") -> None:
             rows = list(comparison.rows())
             for index, pulls in enumerate(comparison.pulls):
                 reference, *compared = (row for row in rows if row["pulls"] == pulls)
-                figure = lab_share(reference[measure], reference[f"{measure}_se"])
+                figure = share_in_lab_command(reference[measure], reference[f"{measure}_se"])
                 differences = [
                     _difference(row[f"{measure}_difference"], row[f"{measure}_difference_se"], repetitions)
                     for row in compared
@@ -524,7 +528,9 @@ def _compared(comparison: "Comparison") -> dict[str, str]:
     measures = {"arms right": "accuracy"}
     if setup.within:
         measures["all arms right"] = "success"
-        measures[f"all arms right, give or take {wording_of(setup.spec).distance(setup.within)}"] = "success_within"
+        measures[f"all arms right, give or take {sentence_wording(setup.spec).distance(setup.within)}"] = (
+            "success_within"
+        )
     return measures | ({"arms settled": "settled"} if setup.certifies else {})
 
 
@@ -544,6 +550,11 @@ def _marks(comparisons: "list[Comparison]") -> str:
 
 
 def _difference(value: float, error: float | None, repetitions: int) -> str:
-    text = lab_share(value, error, sign="+").replace("+0.00%", "0.00%").replace("-0.00%", "0.00%").replace("-", "−")
+    text = (
+        share_in_lab_command(value, error, sign="+")
+        .replace("+0.00%", "0.00%")
+        .replace("-0.00%", "0.00%")
+        .replace("-", "−")
+    )
     is_clear = error is not None and abs(value) >= CLEAR * error and value != 0
     return f"{text}*" if is_clear and repetitions >= ENOUGH else text

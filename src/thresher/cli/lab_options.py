@@ -14,7 +14,7 @@ from ..run.signals import until_stop_signal
 from ..text.phrasing import listed_phrase, plural
 from ..text.quantities import PERCENT, Quantity, read_quantity
 from .error_wording import option_in_error
-from .options import Whole, format_option, option, option_of_parameter, options_together
+from .options import Whole, combined_options, format_option, option, option_of_parameter
 from .output import say
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-class Parsed(click.ParamType[Any]):
+class LabOptionType(click.ParamType[Any]):
     """An option whose text a function parses. The function gets the option's name, for its errors."""
 
     name = "text"
@@ -92,11 +92,11 @@ def range_in_lab_option(name: str, text: str) -> tuple[float, float] | list[floa
     return numbers[0] if len(numbers) == 1 else numbers
 
 
-PAIR, RANGE = Parsed(pair_in_lab_option), Parsed(range_in_lab_option)
+PAIR, RANGE = LabOptionType(pair_in_lab_option), LabOptionType(range_in_lab_option)
 OUTPUT = format_option("table", "json", "csv")
 SEED = option("--seed S", "The same seed gives the same numbers.", type=Whole(), default=0)
 THREADS = option("--threads N", "Threads [default: one per core]; results do not depend on it.", type=Whole())
-QUESTION = options_together(
+QUESTION = combined_options(
     *(option_of_parameter(name) for name in (*BARS, "share")),
     option_of_parameter("baseline", "Instead of a bar: the arm to compare with, a number from 0 or a recorded name."),
     *(option_of_parameter(name) for name in ("margin", "ratio", "lower_is_better", "tolerance", "guarantee")),
@@ -112,7 +112,7 @@ BOUNDS = option("--bounds LO:HI", "The range of rewards.", type=PAIR, default="0
 CHECKPOINTS = option(
     "--checkpoints A,B,C",
     "Pulls after which to measure [default: 1, 2, 5, 10, … and the budget].",
-    type=Parsed(checkpoints_in_lab_option),
+    type=LabOptionType(checkpoints_in_lab_option),
     default=(),
 )
 DELAY = option(
@@ -120,7 +120,7 @@ DELAY = option(
     "When rewards come back: none, fifo:50, random:50, batch:16, workers:16[:exponential|:lognormal:0.5|:failures:5].",
     default="none",
 )
-PICTURE = options_together(
+PICTURE = combined_options(
     option("--picture FILE", "Also draw it to this file (.png, .pdf, .svg).", type=click.Path()),
     option("--force", "Overwrite the --picture file even if it is not a picture."),
 )

@@ -19,16 +19,17 @@ from rich.text import Text
 from ..core import sentences
 from ..core.forecast import forecast_left
 from ..core.row_text import row_text_cells
-from ..core.rows import Row, row_of, row_openness, row_standing
-from ..core.sentences import SIGNS, Wording, wording_of
+from ..core.rows import Row, row_of, row_openness, standing_in_row
+from ..core.sentences import SIGNS, SentenceWording, sentence_wording
 from ..core.state import State
 from ..core.verdict import verdict_full_run
 from ..run.loop import Progress
-from ..study import Study, peek
+from ..study import Study, peek_study
 from ..text.logs import evaluators
-from ..text.phrasing import distinct_names, plural
-from ..text.quantities import duration_text, speed_text
-from .output import COLOURS, STYLES, output_log_records, say
+from ..text.naming import distinct_names
+from ..text.phrasing import plural
+from ..text.quantities import duration_text, speed_quantity_text
+from .output import COLOURS, STYLES, output_log_records_on_cli, say
 
 REDRAW = 0.25  # seconds
 SHARE = 20  # drawing takes at most 1/20 of the time
@@ -44,7 +45,7 @@ def watching_live_table(study: Study, *, quiet: bool) -> Iterator[Callable[[Prog
     """Show the progress and the warnings of a run on standard error."""
     console = Console(stderr=True, highlight=False)
     if quiet or not sys.stderr.isatty() or console.is_dumb_terminal:  # rich alone would trust FORCE_COLOR
-        with output_log_records(say, "thresher"), output_log_records(_echo, evaluators.name):
+        with output_log_records_on_cli(say, "thresher"), output_log_records_on_cli(_echo, evaluators.name):
             yield (lambda progress: None) if quiet else Lines(study)
     else:
         lock = threading.RLock()  # without it, a line between rich's read and its write duplicates the table
@@ -55,8 +56,8 @@ def watching_live_table(study: Study, *, quiet: bool) -> Iterator[Callable[[Prog
 
         with (
             Live(console=console, auto_refresh=False, transient=True) as live,
-            output_log_records(lambda text: show(f"thresher: {text}"), "thresher"),
-            output_log_records(show, evaluators.name),
+            output_log_records_on_cli(lambda text: show(f"thresher: {text}"), "thresher"),
+            output_log_records_on_cli(show, evaluators.name),
         ):
             yield Screen(study, live, lock)
 
@@ -79,7 +80,9 @@ class Lines:
         """Print a line if it is time."""
         if (now := time.monotonic()) >= self._next:
             self._next = now + NEXT_LINES
-            answer, parts = peek(self._study, lambda ledger: (live_answer(ledger), live_pace(ledger, progress)))
+            answer, parts = peek_study(
+                self._study, lambda ledger: (live_answer(ledger), live_table_pace(ledger, progress))
+            )
             say(f"{answer} {', '.join(parts)}")
 
 
@@ -94,7 +97,7 @@ class Screen:
         """Draw if it is time."""
         began = time.monotonic()
         if began >= self._next:
-            picture = peek(self._study, lambda ledger: self.picture(ledger, progress))
+            picture = peek_study(self._study, lambda ledger: self.picture(ledger, progress))
             with self._lock:
                 self._live.update(picture, refresh=True)
             done = time.monotonic()
@@ -113,7 +116,7 @@ class Screen:
         more = len(arms) - len(rows)
         note = _line(f"… and {plural(more, 'more arm')}, less open" if more else "")
         used = f"{duration_text(time.monotonic() - self._began, rounded=True)} used"
-        state, table = _fitting([*live_pace(ledger, progress), used], width), live_arms_table(rows, ledger, width)
+        state, table = _fitting([*live_table_pace(ledger, progress), used], width), live_arms_table(rows, ledger, width)
         if low:
             return Group(question, state, table)
         answer = Text(live_answer(ledger), no_wrap=True, overflow="ellipsis")
@@ -126,8 +129,8 @@ def _line(text: str) -> Text:
 
 def live_answer(ledger: State) -> str:
     """How many arms reach the bar, miss it and are open, in a sentence."""
-    wording, arms = wording_of(ledger.spec), range(len(ledger.spec.arms))
-    standings = [row_standing(ledger, arm) for arm in arms]
+    wording, arms = sentence_wording(ledger.spec), range(len(ledger.spec.arms))
+    standings = [standing_in_row(ledger, arm) for arm in arms]
     counts = Counter(standings)
     missed, others = counts["misses"], counts["open"] + counts["retired"]
     if wording.find is not None:
@@ -136,7 +139,7 @@ def live_answer(ledger: State) -> str:
     return sentences.answer_sentence(wording, counts["reaches"], missed, others, certifies=ledger.certifies)
 
 
-def live_pace(ledger: State, progress: Progress) -> list[str]:
+def live_table_pace(ledger: State, progress: Progress) -> list[str]:
     """The pulls, what is left, the speed and the cost, as far as they are known, the most important first."""
     full = verdict_full_run(ledger)
     parts = [sentences.pulls_in_sentence(ledger.issued, ledger.budget, full)]
@@ -146,7 +149,7 @@ def live_pace(ledger: State, progress: Progress) -> list[str]:
         parts.append(rest)
     parts.append(f"{ledger.pending:,} pending")
     if progress.rate and not progress.paused:
-        parts.append(speed_text(progress.rate))
+        parts.append(speed_quantity_text(progress.rate))
     if ledger.cost is not None:
         parts.append(f"cost {sentences.cost_in_sentence(ledger.cost, ledger.issued, full)}")
     return parts
@@ -180,7 +183,7 @@ def _bar(ledger: State) -> Group:
 
 def live_arms_table(rows: list[Row], ledger: State, width: int) -> Table:
     """Arms as a table that fits the width. The least important columns are left out, or a gauge fills the rest."""
-    wording = wording_of(ledger.spec)
+    wording = sentence_wording(ledger.spec)
     arms = ledger.spec.arms  # an arm has the same short name in every picture, whatever other arms are in it
     names = arms if len(arms) <= MANY else tuple(row.arm for row in rows)
     columns = _fitted(_columns(rows, wording, certifies=ledger.certifies), rows, names, width)
@@ -201,7 +204,7 @@ def live_arms_table(rows: list[Row], ledger: State, width: int) -> Table:
     return table
 
 
-def _columns(rows: list[Row], wording: Wording, *, certifies: bool) -> dict[str, list[Text]]:
+def _columns(rows: list[Row], wording: SentenceWording, *, certifies: bool) -> dict[str, list[Text]]:
     """The cells by column, without the names. Some columns are left out if they are empty."""
     names = ("estimate", "seen", "pending", "failures")
     columns = row_text_cells(rows, wording, names, keep=("estimate", "seen", "pending"))

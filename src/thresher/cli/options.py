@@ -13,17 +13,17 @@ from typing import Any, Literal, NoReturn, TypeVar, get_args, get_origin
 import click
 
 from ..core import policies
-from ..core.checks import MAX_SECONDS, similar_name_remedy
+from ..core.checks import MAX_SECONDS, name_check_remedy
 from ..core.parameters import PARAMETERS, TYPES
 from ..core.policies import Policy
 from ..create import open_study
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy, error_line, shown
-from ..log.reader import unknown_study
+from ..log.reader import no_log_to_read
 from ..log.store import MemoryStore, Store, open_store
 from ..study import Study
 from ..text.naming import Naming, worded_naming
 from ..text.phrasing import listed_phrase
-from ..text.quantities import DURATIONS, PERCENT, UNITS, Quantity, read_quantity, read_seconds
+from ..text.quantities import DURATIONS, PERCENT, UNITS, Quantity, read_quantity, read_quantity_of_seconds
 from .error_wording import option_in_error, spelled_in_error, written_in_error
 
 DEFAULT = "sqlite:///thresher.db"
@@ -152,7 +152,7 @@ class Duration(click.ParamType[float]):
         """The length in seconds."""
         if isinstance(value, int | float):
             return float(value)
-        length = read_seconds(str(value), most=MAX_SECONDS)
+        length = read_quantity_of_seconds(str(value), most=MAX_SECONDS)
         if length is None:
             self.fail(f"{shown(value, 60)} {DURATIONS}", param, ctx)
         return length
@@ -168,10 +168,10 @@ class PolicyName(click.ParamType[Any]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The policy; a plain name stays as it is, for the library to look up."""
-        return import_policy(value) if isinstance(value, str) and ":" in value else value
+        return import_policy_option(value) if isinstance(value, str) and ":" in value else value
 
 
-def import_policy(text: str) -> Policy:
+def import_policy_option(text: str) -> Policy:
     """The policy at module:name, which is imported now: only what a command line names is ever imported."""
     module, _, name = text.partition(":")
     if not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
@@ -236,7 +236,7 @@ def _type_of(name: str) -> click.ParamType[Any]:
     return Or(PARAMETERS[name].none, number) if PARAMETERS[name].none else number
 
 
-def options_together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def combined_options(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Several options as one, in this order."""
 
     def add(command: Command) -> Command:
@@ -271,7 +271,7 @@ def store_of_option(storage: "str | Store | None") -> Store:
     return open_store(storage or os.environ.get(VARIABLE) or DEFAULT)
 
 
-def address_of(store: Store) -> str:
+def address_in_storage_option(store: Store) -> str:
     """Where a store is, without a password."""
     return str(getattr(store, "path", getattr(store, "url", "memory")))
 
@@ -289,10 +289,8 @@ def study_of_option(
             other = f"{remedy}, or name its store with --storage or {VARIABLE}"
             raise UnknownStudy("study", name, f"there is no file {path}", other) from None
         others = store.studies()
-        other = (
-            similar_name_remedy(name, others) or f"{_there_are(others)}; --storage or {VARIABLE} names another store"
-        )
-        raise unknown_study(name, address_of(store), other) from None
+        other = name_check_remedy(name, others) or f"{_there_are(others)}; --storage or {VARIABLE} names another store"
+        raise no_log_to_read(name, address_in_storage_option(store), other) from None
 
 
 def _there_are(names: Sequence[str]) -> str:
@@ -306,7 +304,7 @@ def studies_to_name_in_option(storage: str | None) -> str:
         store = store_of_option(storage)
         path = getattr(store, "path", None)
         names = store.studies() if path is None or path.exists() else []
-        return f"{_there_are(names)} in {address_of(store)}" if names else ""
+        return f"{_there_are(names)} in {address_in_storage_option(store)}" if names else ""
     return ""
 
 
@@ -322,7 +320,7 @@ def with_study_options(command: Callable[..., Status]) -> Callable[..., Status]:
     return call
 
 
-def study_or_damage(name: str, store: Store) -> tuple[Study | None, str]:
+def study_of_option_or_damage(name: str, store: Store) -> tuple[Study | None, str]:
     """The study, or how it is damaged: a damaged study does not hide the others."""
     try:
         return open_study(name, storage=store), ""
@@ -330,6 +328,6 @@ def study_or_damage(name: str, store: Store) -> tuple[Study | None, str]:
         return None, error.rule
 
 
-def is_kept(study: Study) -> bool:
+def is_kept_by_storage_option(study: Study) -> bool:
     """Whether the study is stored beyond this process."""
     return not isinstance(study.store, MemoryStore)

@@ -59,7 +59,7 @@ def put_output(text: str, *, end: str = "\n", styled: bool = False) -> None:
     )  # else click would remove codes
 
 
-def drain_output(stream: TextIO) -> None:
+def drain_cli_output(stream: TextIO) -> None:
     """Discard what a closed stream still holds, so that it does not fail again when Python exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -71,17 +71,17 @@ def print_lines(lines: Iterable[str]) -> None:
         for line in lines:
             put_output(line)
     except OSError as error:
-        drain_output(out)
+        drain_cli_output(out)
         raise CannotGoOn("standard output", rule=f"cannot be written ({error.strerror})") from None
 
 
 @contextlib.contextmanager
-def output_read_in_part() -> Iterator[None]:
+def cli_output_read_in_part() -> Iterator[None]:
     """Within this, the reader of standard output, such as head, may stop early without an error."""
     try:
         yield
     except BrokenPipeError:
-        drain_output(sys.stdout)
+        drain_cli_output(sys.stdout)
 
 
 def is_output_written() -> bool:
@@ -90,7 +90,7 @@ def is_output_written() -> bool:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        drain_output(sys.stdout)
+        drain_cli_output(sys.stdout)
         say(f"error: standard output: cannot be written ({error.strerror})")
         return False
     return True
@@ -112,10 +112,10 @@ def print_verdict(verdict: "Verdict", style: str, *, ran: bool | None = None) ->
             begins_with_origin = style == "table" and verdict.origin is not None
             text = f"{NOTHING_RUN} {text}" if begins_with_origin else f"{NOTHING_RUN}\n\n{text}"
     try:
-        with output_read_in_part():
+        with cli_output_read_in_part():
             put_output(text, end="" if text.endswith("\n") else "\n", styled=style == "table")
     except OSError as error:
-        drain_output(sys.stdout)
+        drain_cli_output(sys.stdout)
         rule = f"cannot be written ({error.strerror}), and the verdict is lost"
         raise CannotGoOn("standard output", rule=rule) from None
 
@@ -133,7 +133,7 @@ def _coloured(verdict: "Verdict") -> str:
 
 
 @contextlib.contextmanager
-def output_log_records(speak: Callable[[str], object], *names: str) -> Iterator[None]:
+def output_log_records_on_cli(speak: Callable[[str], object], *names: str) -> Iterator[None]:
     """Pass the records of these loggers, with tracebacks, to ``speak``, without secrets and control characters.
 
     A forked child writes them directly: a thread of its parent may have held a lock on the terminal.
@@ -164,7 +164,7 @@ def output_log_records(speak: Callable[[str], object], *names: str) -> Iterator[
             logger.propagate = True
 
 
-def show_cause(error: BaseException) -> None:
+def output_cause_of_error(error: BaseException) -> None:
     """Print on standard error what caused an error, unless the error itself says it."""
     from ..run.evaluator_errors import traceback_text
 

@@ -10,15 +10,15 @@ from ..core.named_items import ARMS, CASES, Params, checked_item_names
 from ..core.parameters import BARS, DEFAULTS, PARAMETERS
 from ..core.question import HALF
 from ..core.spec import Spec
-from ..create import read_items
+from ..create import read_items_to_create
 from ..errors import InvalidInput
 from ..run.command.process import PULL_FIELDS
 from ..run.command.reward import MEASURED, SECONDS
 from ..text.quantities import PERCENT, Quantity
 from .error_wording import naming_options_in_errors, option_in_error, written_in_error
-from .options import option, option_of_parameter, options_together
+from .options import combined_options, option, option_of_parameter
 from .output import say
-from .run_checks import Cases, arms_caution
+from .run_checks import Cases, check_run_arms
 
 UNIT = DEFAULTS["bounds"]
 NONE, OFF = PARAMETERS["bounds"].none, PARAMETERS["confidence"].none
@@ -45,20 +45,20 @@ FORMS = {  # of parameters that a command line takes in other forms
     "unit": (),  # --reward says it
     "evaluator": (),  # COMMAND
 }
-arm_options = options_together(  # what defines a study's question
+arm_options = combined_options(  # what defines a study's question
     *chain.from_iterable(FORMS[name] if name in FORMS else [option_of_parameter(name)] for name in PARAMETERS)
 )
 
 
-def question_arms(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
+def arms_in_question_options(file: str | None, names: tuple[str, ...]) -> dict[str, Params]:
     """The arms of `arm_options`."""
     if file and names:
         raise InvalidInput("--arm", names[0], "the arms already come from --arms FILE", "use one of the two")
     if file:
-        return read_items(file, ARMS_OF_COMMANDS, remedy=_instead(file))
+        return read_items_to_create(file, ARMS_OF_COMMANDS, remedy=_instead(file))
     if not names:
         raise InvalidInput("arms", rule="there are none", remedy="name them with --arms FILE or --arm NAME")
-    if caution := arms_caution(names):
+    if caution := check_run_arms(names):
         say(f"warning: {caution}")
     return checked_item_names((("--arm", name, {}) for name in names), ARMS)
 
@@ -81,11 +81,13 @@ def question_cases(file_or_count: str | None) -> Cases | None:
     if file_or_count == "-":
         rule = "cannot come from standard input, because a study resumes only with the same cases"
         raise InvalidInput("--cases", file_or_count, rule, "name a file, or give their number")
-    cases = read_items(file_or_count, CASES, remedy="check its name, or give the number of cases")
+    cases = read_items_to_create(file_or_count, CASES, remedy="check its name, or give the number of cases")
     return cases if any(cases.values()) else list(cases)
 
 
-def question_specification(arms: dict[str, Params], options: dict[str, Any], *, evaluator: str | None = None) -> Spec:
+def specification_of_question_options(
+    arms: dict[str, Params], options: dict[str, Any], *, evaluator: str | None = None
+) -> Spec:
     """The specification from the values of `arm_options`. An error names the option."""
     measured, share = options.get("reward") in MEASURED, _share(options)
     of_shares = share is not None or options["ratio"] is not None
@@ -101,7 +103,7 @@ def question_specification(arms: dict[str, Params], options: dict[str, Any], *, 
         "unit": "s" if measured else _unit_of_bar(options),
         "bounds": None if options["bounds"] == NONE or of_shares else options["bounds"] or UNIT,
         "confidence": _confidence(options, of_shares=of_shares),
-        "failure": question_failure_reward(options["failure"]),
+        "failure": failure_in_question_options(options["failure"]),
         "evaluator": evaluator,
     }
     with naming_options_in_errors(options):
@@ -210,7 +212,7 @@ def _confidence(options: dict[str, Any], *, of_shares: bool) -> float | None:
     return None
 
 
-def question_failure_reward(text: str) -> Any:
+def failure_in_question_options(text: str) -> Any:
     """The meaning of ``--failure``: a number, or a word."""
     try:
         return float(text)

@@ -22,7 +22,7 @@ from ..core.replay import verify as verified
 from ..core.state import State
 from ..errors import DamagedStudy, ThresherError, UnknownStudy, shown
 from ..log.reader import read_event_at, read_log_pages
-from ..study import Study, peek
+from ..study import Study, peek_study
 from ..text.escapes import escaped_csv_cell, escaped_csv_line, escaped_visible
 from ..text.masking import masked, masked_line
 from ..text.phrasing import listed_phrase, plural
@@ -31,7 +31,7 @@ from . import FINISHED, NOT_MET
 from .options import (
     FORMATS,
     Whole,
-    address_of,
+    address_in_storage_option,
     format_option,
     name_argument,
     option,
@@ -39,10 +39,10 @@ from .options import (
     storage_option,
     store_of_option,
     study_of_option,
-    study_or_damage,
+    study_of_option_or_damage,
     with_study_options,
 )
-from .output import output_read_in_part, print_verdict, put_output, standard_output
+from .output import cli_output_read_in_part, print_verdict, put_output, standard_output
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
 SHOWN = (  # the fields of a status for people
@@ -64,7 +64,7 @@ def status(study: Study, style: str) -> None:
     """
     verdict = study.verdict()
     answer = {name: getattr(verdict, name) for name in ("answer", "spent", "left", "full_run")}
-    summary = {**status_summary(study), **answer, **_agents_and_pulls(study)}
+    summary = {**summary_of_status_command(study), **answer, **_agents_and_pulls(study)}
     if style == "json":
         put_output(json.dumps({"format": 1, **summary}, indent=2, ensure_ascii=False))
         return
@@ -119,7 +119,7 @@ def _in_words(key: str, summary: dict[str, Any]) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def status_summary(study: Study) -> dict[str, Any]:
+def summary_of_status_command(study: Study) -> dict[str, Any]:
     """How far a study is."""
 
     def read(ledger: State) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def status_summary(study: Study) -> dict[str, Any]:
             "study": study.name,
             "arms": len(spec.arms),
             "question": sentences.question_sentence_of(spec),
-            **sentences.wording_of(spec).asked,
+            **sentences.sentence_wording(spec).asked,
             "policy": str(spec.policy),
             "cases": spec.case_count or None,
             "guarantee": spec.guarantee if ledger.certifies else None,
@@ -141,7 +141,7 @@ def status_summary(study: Study) -> dict[str, Any]:
             "head": ledger.head,
         }
 
-    return {**peek(study, read), "created": study.created, "storage": address_of(study.store)}
+    return {**peek_study(study, read), "created": study.created, "storage": address_in_storage_option(study.store)}
 
 
 def _agents_and_pulls(study: Study) -> dict[str, Any]:
@@ -199,7 +199,9 @@ def log(study: Study, follow: bool, after: int, style: str) -> None:
       thresher log prompts --after 1000 --format json
     """
     names, last = study.spec.arms, read_event_at(study.store, study.name, after)
-    last = peek(study, lambda ledger: ledger.last) if last is None and after else last  # that event does not exist yet
+    last = (
+        peek_study(study, lambda ledger: ledger.last) if last is None and after else last
+    )  # that event does not exist yet
     while True:
         try:
             for page in read_log_pages(study.store, study.name, last):
@@ -207,12 +209,12 @@ def log(study: Study, follow: bool, after: int, style: str) -> None:
                     if event.seq > after:
                         put_output(json.dumps(event_to_json(event)) if style == "json" else event_line(event, names))
                 last = page[-1]
-        except (DamagedStudy, UnknownStudy):  # peek raises the reason, unless a crash cut off the log's end
-            last = peek(study, lambda ledger: ledger.last)
+        except (DamagedStudy, UnknownStudy):  # peek_study raises the reason, unless a crash cut off the log's end
+            last = peek_study(study, lambda ledger: ledger.last)
         if not follow:
             return
         time.sleep(POLL)
-        peek(study, lambda ledger: None)  # raises if the study was deleted or replaced
+        peek_study(study, lambda ledger: None)  # raises if the study was deleted or replaced
 
 
 def event_line(event: Event, names: tuple[str, ...]) -> str:
@@ -272,7 +274,7 @@ def cases(study: Study, everything: bool, style: str) -> None:
       thresher cases prompts --format csv
     """
     most = None if everything or style != "text" else MOST
-    rows, seen, arms, missing = peek(study, lambda ledger: _case_table(ledger, most))
+    rows, seen, arms, missing = peek_study(study, lambda ledger: _case_table(ledger, most))
     spec = study.spec
     if style == "json":
         head = {
@@ -280,14 +282,14 @@ def cases(study: Study, everything: bool, style: str) -> None:
             "study": study.name,
             "cases": spec.case_count,
             "seen": seen,
-            **sentences.wording_of(spec).asked,
+            **sentences.sentence_wording(spec).asked,
         }
         lines = iter([json.dumps({**head, "rows": [row.to_dict() for row in rows]}, indent=2, ensure_ascii=False)])
     elif style == "csv":
         lines = (line.removesuffix("\n") for line in _csv(rows, spec.arms))
     else:
         lines = chain(_text(rows, arms, spec.unit), ["", _summary(len(rows), seen, spec.case_count), *missing])
-    with output_read_in_part():
+    with cli_output_read_in_part():
         for line in lines:
             put_output(line)
 
@@ -438,7 +440,7 @@ def doctor(storage: str | None, style: str) -> int:
         names = store.studies()
         facts["studies"] = f"{len(names)}, each checked"
         for name in names:
-            if damage := study_or_damage(name, store)[1]:
+            if damage := study_of_option_or_damage(name, store)[1]:
                 facts[f"! study {shown(name, 40)}"] = damage
     except ThresherError as error:
         facts["! store"] = str(error)

@@ -9,20 +9,20 @@ from pathlib import Path
 from ..core.checks import MAX_NAME
 from ..core.spec import Spec
 from ..core.state import State
-from ..create import check_policy, check_resumable, create_from_spec, open_study, resume_study
+from ..create import check_policy_to_create, create_from_spec, match_created_study, open_study, resume_created_study
 from ..errors import Conflict, StudyExists, UnknownStudy
 from ..log.journal import storable_journal_reason
 from ..log.store import Store
 from ..run.command.persistent import PersistentEvaluator
 from ..run.command.process import Command
 from ..run.command.reward import codes_text
-from ..study import Study, peek, record_files
+from ..study import Study, peek_study, record_files_in_study
 from ..text.masking import masked_words
 from ..text.phrasing import listed_phrase, plural
 from ..text.quantities import PERCENT
 from .code_files import CodeFiles
-from .import_export import BaselineResults
-from .options import address_of, is_kept
+from .import_export import ImportedBaseline
+from .options import address_in_storage_option, is_kept_by_storage_option
 from .output import say
 
 
@@ -62,13 +62,13 @@ class ResumableStudy:
         fresh: bool = False,
         same_code: bool = False,
         is_measured: bool = False,
-        results: BaselineResults | None = None,
+        results: ImportedBaseline | None = None,
     ) -> None:
         self.store, self.spec, self.files, self._results = store, spec, files, results
         self.fresh, self.same_code, self.is_measured = fresh, same_code, is_measured
         self.name = name or f"run-{resumable_fingerprint(self.spec)}"
         self.pulls = 0  # that earlier runs made
-        check_policy(spec.policy, store)
+        check_policy_to_create(spec.policy, store)
 
     def begin(self) -> Study:
         """The study: a new one, or the stored one, extended if the budget is larger."""
@@ -83,10 +83,10 @@ class ResumableStudy:
         except StudyExists:
             study = open_study(self.name, storage=self.store)
             self._resume(study)
-        record_files(study, self._digests)
+        record_files_in_study(study, self._digests)
         if self._results is not None:
             self._results.bring(study)
-        if is_kept(study):
+        if is_kept_by_storage_option(study):
             self.store.note(study.name, study.agent, self.spec.evaluator or "")
         return study
 
@@ -96,7 +96,7 @@ class ResumableStudy:
         if reason is None:
             return
         study.sweep()
-        pending = peek(study, lambda ledger: ledger.pending)
+        pending = peek_study(study, lambda ledger: ledger.pending)
         if pending:
             has = f"{reason}, and it has" if reason else "has"
             rule = f"{has} {plural(pending, 'pull')} pending: another agent may be working on it"
@@ -109,9 +109,10 @@ class ResumableStudy:
 
         Raises if the study has another question, or if something else measured its rewards.
         """
-        comparison = check_resumable(study, self.spec)
+        comparison = match_created_study(study, self.spec)
         if comparison.differences:
-            rule = f"is in {address_of(self.store)} with another specification: {'; '.join(comparison.differences)}"
+            place, differences = address_in_storage_option(self.store), "; ".join(comparison.differences)
+            rule = f"is in {place} with another specification: {differences}"
             larger = "" if comparison.budget is None else "; a larger --budget is fine"
             remedy = f"name another --study, or ask as before{larger}"
             raise StudyExists("study", self.name, rule, remedy)
@@ -120,9 +121,13 @@ class ResumableStudy:
             rule = f"its rewards were measured by {before}, not by {self.spec.evaluator}"
             remedy = "name another --study, start over with --fresh, or say --same-code if it measures the same"
             raise StudyExists("study", self.name, rule, remedy)
-        if change := peek(study, self._change):
+        if change := peek_study(study, self._change):
             return change
-        if self.is_measured and not comparison.grows and peek(study, lambda ledger: ledger.done and not ledger.waits):
+        if (
+            self.is_measured
+            and not comparison.grows
+            and peek_study(study, lambda ledger: ledger.done and not ledger.waits)
+        ):
             return "times are measured again by every new run"
         if self._results is not None:
             self._results.check(study)
@@ -146,10 +151,10 @@ class ResumableStudy:
 
     def _resume(self, study: Study) -> None:
         self._why_outdated(study)
-        resume_study(study, self.spec)
-        verdict, where = study.verdict(), f"study {study.name!r} in {address_of(self.store)}"
+        resume_created_study(study, self.spec)
+        verdict, where = study.verdict(), f"study {study.name!r} in {address_in_storage_option(self.store)}"
         self.pulls = resumable_pulls(study)
-        if verdict.done and not peek(study, lambda ledger: ledger.waits):
+        if verdict.done and not peek_study(study, lambda ledger: ledger.waits):
             grows = verdict.budget is not None and (verdict.open or verdict.confidence is None)
             larger = "a larger --budget extends it, " if grows else ""
             say(f"nothing is run: {where} is finished; {larger}--fresh starts over")
@@ -171,7 +176,7 @@ class ResumableStudy:
 
 def resumable_pulls(study: Study) -> int:
     """How many pulls of the study were not imported."""
-    return peek(study, lambda ledger: ledger.issued - ledger.imported)
+    return peek_study(study, lambda ledger: ledger.issued - ledger.imported)
 
 
 def resumable_fingerprint(spec: Spec) -> str:

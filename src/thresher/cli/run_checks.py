@@ -12,14 +12,14 @@ from pathlib import Path
 
 from ..core.events import LATE, TOLD
 from ..core.named_items import Params
-from ..core.sentences import wording_of
+from ..core.sentences import sentence_wording
 from ..core.state import State
 from ..errors import InvalidInput, shown
-from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS, command_pull_values, fill_command_template
+from ..run.command.process import CASE, PLACEHOLDER, PULL_FIELDS, fill_command_template, process_pull_values
 from ..run.command.reward import FAILING, MEASURED, PASSING, codes_text
 from ..run.engines.resources import read_resources
 from ..run.loop import Progress
-from ..study import Pull, Study, peek
+from ..study import Pull, Study, peek_study
 from ..text.logs import log
 from ..text.phrasing import plural
 from ..text.quantities import SCALES
@@ -27,7 +27,7 @@ from ..text.quantities import SCALES
 Cases = int | list[str] | dict[str, Params]
 
 
-def check_start(argv: Sequence[str], *, needs_arms: bool) -> None:
+def check_run_start(argv: Sequence[str], *, needs_arms: bool) -> None:
     """Raise if COMMAND begins with a word that was meant for thresher: the unit of ``50 ms``, or a name."""
     if not argv or shutil.which(argv[0]) is not None:
         return
@@ -40,7 +40,7 @@ def check_start(argv: Sequence[str], *, needs_arms: bool) -> None:
         raise InvalidInput("word", argv[0], rule, remedy)
 
 
-def check_command(
+def check_run_command(
     argv: Sequence[str], arms: Mapping[str, Params], cases: Cases | None = None, *, elsewhere: bool = False
 ) -> tuple[str, ...]:
     """The command. Raises unless every placeholder has a value for every arm and case, and the program exists.
@@ -48,7 +48,7 @@ def check_command(
     The program is not looked for if it runs ``elsewhere``, on a cluster.
     """
     _check_there_is_one(argv)
-    names = checked_placeholders(*argv) - set(PULL_FIELDS)
+    names = checked_run_placeholders(*argv) - set(PULL_FIELDS)
     if cases is not None:
         names -= set(_filled_by_cases(names, arms, cases))
     for name in sorted(names):
@@ -64,16 +64,16 @@ def check_command(
     return tuple(argv)
 
 
-def checked_placeholders(*words: str) -> set[str]:
+def checked_run_placeholders(*words: str) -> set[str]:
     """The names in braces in the words of a command.
 
-    >>> checked_placeholders("./run.sh", "{arm}-{{1}}")
+    >>> checked_run_placeholders("./run.sh", "{arm}-{{1}}")
     {'arm'}
     """
     return {match[1] for word in words for match in PLACEHOLDER.finditer(word) if match[1]}
 
 
-def check_program(argv: Sequence[str], *, elsewhere: bool = False) -> None:
+def check_run_program(argv: Sequence[str], *, elsewhere: bool = False) -> None:
     """Raise if there is no command, or, unless it runs ``elsewhere``, no such program."""
     _check_there_is_one(argv)
     if not elsewhere:
@@ -130,16 +130,16 @@ def _instead(argv: Sequence[str]) -> str:
 
 def _programs(template: str, arms: Mapping[str, Params]) -> list[str]:
     """The programs that a template stands for; none if it depends on more than the arm, such as the case."""
-    names = checked_placeholders(template)
+    names = checked_run_placeholders(template)
     if not names:
         return [fill_command_template(template, {})]
-    by_arm = [command_pull_values(Pull(0, arm, 0, params, 0)) for arm, params in arms.items()]
+    by_arm = [process_pull_values(Pull(0, arm, 0, params, 0)) for arm, params in arms.items()]
     if names & {"seed", "number", "pull"} or not all(names <= values.keys() for values in by_arm):
         return []
     return [fill_command_template(template, values) for values in by_arm]
 
 
-def check_reader(reward: str) -> str:
+def check_run_reader(reward: str) -> str:
     """The value of ``--reward``. Raises if there is no such way to read a reward."""
     kind, _, rest = reward.partition(":")
     known = ("last-float", "exit-code", *MEASURED)
@@ -149,10 +149,10 @@ def check_reader(reward: str) -> str:
     return reward
 
 
-def check_exits(reward: str, passing: str | None, failing: str | None) -> tuple[frozenset[int], frozenset[int]]:
+def check_run_exits(reward: str, passing: str | None, failing: str | None) -> tuple[frozenset[int], frozenset[int]]:
     """The exit codes that mean reward 1, and those that mean 0.
 
-    >>> [sorted(codes) for codes in check_exits("exit-code", "0,5-7", None)]
+    >>> [sorted(codes) for codes in check_run_exits("exit-code", "0,5-7", None)]
     [[0, 5, 6, 7], [1]]
     """
     for option, text in (("--pass", passing), ("--fail", failing)):
@@ -205,7 +205,7 @@ def check_run_resources(texts: Sequence[str]) -> dict[str, float] | None:
     return read_resources(amounts) or None
 
 
-def check_room_for(workers: int) -> None:
+def check_run_open_files(workers: int) -> None:
     """Raise the limit of open files if necessary: a command takes three, and the default is often 1,024."""
     needed = 4 * workers + 64
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -223,7 +223,7 @@ WIDE = 10.0  # times the range of the rewards: bounds that are wider than this m
 LARGEST = 1_000_000  # bytes of a script that is searched for THRESHER_ARM and THRESHER_CASE
 
 
-def arms_caution(names: Sequence[str]) -> str | None:
+def check_run_arms(names: Sequence[str]) -> str | None:
     """A warning if the only arm looks like several arms, or like a file of arms."""
     if len(names) != 1:
         return None
@@ -236,9 +236,9 @@ def arms_caution(names: Sequence[str]) -> str | None:
     return None
 
 
-def command_cautions(argv: Sequence[str], arms: Mapping[str, Params], *, cases: bool = False) -> Iterator[str]:
+def check_run_words(argv: Sequence[str], arms: Mapping[str, Params], *, cases: bool = False) -> Iterator[str]:
     """Warnings if the command seems to do the same for every arm, or for every case."""
-    used = checked_placeholders(*argv)
+    used = checked_run_placeholders(*argv)
     of_case = {name for name in used if cases and name.split(".")[0] == CASE}
     if len(arms) > 1 and not used - of_case - {"seed", "number", "pull"} and not _reads("THRESHER_ARM", argv):
         yield (
@@ -265,7 +265,7 @@ def _mentions(word: str, variable: bytes) -> bool:
         return False
 
 
-class Cautions:
+class RunCheckCautions:
     """Watches a run, and warns when there are enough rewards to see a pattern, and again at the end.
 
     If the rewards are times that are ``measured`` on this machine, it also warns when the machine is busy.
@@ -274,19 +274,19 @@ class Cautions:
     def __init__(self, study: Study, *, measured: bool = False, workers: int = 0) -> None:
         self._study, self._said = study, set[str]()  # the kinds of warnings that were said
         self._is_checked, self._measured = False, measured
-        self._say(dict(busy_cautions(workers)) if measured else {})
+        self._say(dict(check_run_cores(workers)) if measured else {})
 
     def __call__(self, progress: Progress) -> None:
         """Check how busy the machine is, and the rewards once there are enough of them."""
         if self._measured:
-            self._say(dict(busy_cautions()))
+            self._say(dict(check_run_cores()))
         if progress.told >= ENOUGH and not self._is_checked:
             self._is_checked = True
-            self._say(dict(peek(self._study, lambda ledger: list(rewards_cautions(ledger)))))
+            self._say(dict(peek_study(self._study, lambda ledger: list(check_run_rewards(ledger)))))
 
     def at_the_end(self) -> None:
         """Check all rewards and answers."""
-        self._say(dict(peek(self._study, lambda ledger: [*rewards_cautions(ledger), *bounds_cautions(ledger)])))
+        self._say(dict(peek_study(self._study, lambda ledger: [*check_run_rewards(ledger), *check_run_bounds(ledger)])))
 
     def _say(self, cautions: dict[str, str]) -> None:
         for kind, text in cautions.items():
@@ -295,9 +295,9 @@ class Cautions:
                 log.warning(f"warning: {text}")
 
 
-def rewards_cautions(ledger: State) -> Iterator[tuple[str, str]]:
+def check_run_rewards(ledger: State) -> Iterator[tuple[str, str]]:
     """Warnings about the rewards so far, each with its kind."""
-    rewards, asked = _rewards(ledger), wording_of(ledger.spec)
+    rewards, asked = _rewards(ledger), sentence_wording(ledger.spec)
     if len(rewards) >= ENOUGH and min(rewards) == max(rewards):
         same = f"all {len(rewards):,} rewards are {asked.amount(rewards[0])}"
         other = "seed" if ledger.spec.cases is None else "case"
@@ -312,7 +312,7 @@ def rewards_cautions(ledger: State) -> Iterator[tuple[str, str]]:
             yield "clip", f"{changed}, {why}; give the --bounds that rewards really have"
 
 
-def busy_cautions(workers: int = 0) -> Iterator[tuple[str, str]]:
+def check_run_cores(workers: int = 0) -> Iterator[tuple[str, str]]:
     """A warning if more programs want to run than the machine has cores; ``workers`` of them have yet to start."""
     with suppress(OSError):
         load, cores = os.getloadavg()[0], os.cpu_count() or 1
@@ -322,12 +322,12 @@ def busy_cautions(workers: int = 0) -> Iterator[tuple[str, str]]:
             yield "busy", f"{busy}; run again when nothing else is running, or with fewer --workers"
 
 
-def bounds_cautions(ledger: State) -> Iterator[tuple[str, str]]:
+def check_run_bounds(ledger: State) -> Iterator[tuple[str, str]]:
     """A warning at the end if the bounds are far wider than the range of the rewards and the bar.
 
     There is none if rewards are all equal, or near a bound: an arm that passed every test so far may fail the next.
     """
-    spec, rewards, asked = ledger.spec, _rewards(ledger), wording_of(ledger.spec)
+    spec, rewards, asked = ledger.spec, _rewards(ledger), sentence_wording(ledger.spec)
     if len(rewards) < ENOUGH or spec.bounds is None or not ledger.certifies:
         return
     (low, high), bars = spec.bounds, [spec.stated_bar] if spec.baseline is None else []

@@ -22,22 +22,22 @@ from ..run.command.reward import MEASURED
 from ..run.engines import CHOICES, check_engine_name, check_engine_workers, open_engine
 from ..run.loop import Limits, Progress, run_loop_on
 from ..run.signals import until_stop_signal
-from ..study import Study, peek
+from ..study import Study, peek_study
 from ..text.machine import available_cores
 from ..text.phrasing import only_this_many, plural
 from ..text.quantities import PERCENT
 from . import FINISHED, NOT_MET
 from .code_files import CodeFiles
-from .error_wording import naming_engine_options_in_errors, suggesting_exit_code_in_errors, written_in_error
-from .import_export import imported_baseline_results
+from .error_wording import suggesting_exit_code_in_errors, wording_engine_options_in_errors, written_in_error
+from .import_export import import_of_baseline_results
 from .live_table import watching_live_table
 from .options import (
     FORMATS,
     Duration,
     Whole,
-    address_of,
+    address_in_storage_option,
     format_option,
-    is_kept,
+    is_kept_by_storage_option,
     option,
     storage_option,
     store_of_option,
@@ -46,23 +46,23 @@ from .output import print_verdict, say
 from .question_options import (
     ARMS_OF_COMMANDS,
     arm_options,
-    question_arms,
+    arms_in_question_options,
+    failure_in_question_options,
     question_cases,
-    question_failure_reward,
-    question_specification,
+    specification_of_question_options,
 )
 from .resumable_study import ResumableStudy, resumable_evaluator, resumable_pulls
 from .run_checks import (
-    Cautions,
-    check_command,
-    check_exits,
-    check_program,
-    check_reader,
-    check_room_for,
+    RunCheckCautions,
+    check_run_command,
+    check_run_exits,
+    check_run_open_files,
+    check_run_program,
+    check_run_reader,
     check_run_resources,
-    check_start,
-    checked_placeholders,
-    command_cautions,
+    check_run_start,
+    check_run_words,
+    checked_run_placeholders,
 )
 
 # With --stay, COMMAND is started once per worker and answers pulls, line by line.
@@ -71,7 +71,7 @@ STAY = "--stay"
 ANSWERS = 'COMMAND answers {"pull": …, "reward": …} instead'
 
 
-def persistent_run_evaluator(
+def run_command_evaluator(
     command: Sequence[str], options: Mapping[str, Any], *, engine: str, elsewhere: bool
 ) -> PersistentEvaluator | None:
     """The evaluator of ``--stay``, or None without it. Raises if other options do not go with it."""
@@ -89,14 +89,14 @@ def persistent_run_evaluator(
     if per_process > 1 and (engine in ("processes", "dask") or engine.startswith("ray")):
         rule = f"a worker of --engine {engine} has one pull at a time"
         raise InvalidInput("--per-process", per_process, rule, "use --engine threads, or more --workers instead")
-    check_program(command, elsewhere=elsewhere)
+    check_run_program(command, elsewhere=elsewhere)
     return PersistentEvaluator(tuple(command), options["timeout"], per_process)
 
 
-def run_arms(evaluate: PersistentEvaluator, options: Mapping[str, Any], *, engine: str) -> dict[str, Params]:
+def run_command_arms(evaluate: PersistentEvaluator, options: Mapping[str, Any], *, engine: str) -> dict[str, Params]:
     """The arms of the options, or those that the evaluator names in its greeting."""
     if options["file"] or options["names"]:
-        return question_arms(options["file"], options["names"])
+        return arms_in_question_options(options["file"], options["names"])
     try:
         arms = items_from_list(evaluate.arms_named(), "COMMAND's greeting", ARMS_OF_COMMANDS)
         if not arms:
@@ -107,17 +107,17 @@ def run_arms(evaluate: PersistentEvaluator, options: Mapping[str, Any], *, engin
             evaluate.stop()
 
 
-def refuse_run_placeholders(argv: Sequence[str], arms: Mapping[str, Params]) -> None:
+def refuse_run_command_placeholders(argv: Sequence[str], arms: Mapping[str, Params]) -> None:
     """Raise if COMMAND has a placeholder: with --stay, it is started before there is a pull."""
     known = {*PULL_FIELDS, CASE, *(key for params in arms.values() for key in params)}
-    for name in sorted(checked_placeholders(*argv)):
+    for name in sorted(checked_run_placeholders(*argv)):
         if name in known or name.startswith(f"{CASE}."):
             rule = f"has no value with {STAY}: COMMAND is started once, for all pulls"
             remedy = "leave it out: COMMAND reads it from each pull's line"
             raise InvalidInput("placeholder", f"{{{name}}}", rule, remedy)
 
 
-def run_pulls_at_once(evaluate: object, workers: int | None, engine: str) -> int | None:
+def run_command_pulls_at_once(evaluate: object, workers: int | None, engine: str) -> int | None:
     """The workers of an engine. With ``--per-process``, each process has several pulls, and so counts as several."""
     if isinstance(evaluate, PersistentEvaluator) and evaluate.per_process > 1 and engine == "threads":
         return (workers or available_cores()) * evaluate.per_process
@@ -131,10 +131,10 @@ class Requirement(NamedTuple):
     least: str  # all, any, or a number
 
 
-class RequirementType(click.ParamType[Requirement]):
+class RunCommandRequirement(click.ParamType[Requirement]):
     """How ``--require`` is read.
 
-    >>> RequirementType().convert("reached=3", None, None)
+    >>> RunCommandRequirement().convert("reached=3", None, None)
     Requirement(side='reached', least='3')
     """
 
@@ -300,7 +300,7 @@ class RunCommand(click.Command):
 @option(
     "--require WHAT=HOW",
     "Exit with 1 unless all, any or N arms are certified to reach the bar, or to miss it: reached=all, missed=any …",
-    type=RequirementType(),
+    type=RunCommandRequirement(),
     multiple=True,
 )
 @storage_option
@@ -318,34 +318,38 @@ class RunCommand(click.Command):
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="-- COMMAND [ARGUMENT]...")
 def run(command: tuple[str, ...], **options: Any) -> int:
     """Check everything, run the study and print its verdict."""
-    check_start(command, needs_arms=not (options["stay"] or options["file"] or options["names"]))
+    check_run_start(command, needs_arms=not (options["stay"] or options["file"] or options["names"]))
     options["resources"] = check_run_resources(options["resources"])
-    with naming_engine_options_in_errors(options):
+    with wording_engine_options_in_errors(options):
         engine = check_engine_name(options["engine"])
         check_engine_workers(options["workers"])
     files = CodeFiles(command, options["ignored"])
     elsewhere = ":" in engine  # on a cluster: whether the program exists there cannot be checked from here
-    persistent = persistent_run_evaluator(command, options, engine=engine, elsewhere=elsewhere)
+    persistent = run_command_evaluator(command, options, engine=engine, elsewhere=elsewhere)
     arms = (
-        run_arms(persistent, options, engine=engine) if persistent else question_arms(options["file"], options["names"])
+        run_command_arms(persistent, options, engine=engine)
+        if persistent
+        else arms_in_question_options(options["file"], options["names"])
     )
     options["cases"] = question_cases(options["cases"])
     if elsewhere and command and "/" in command[0] and not command[0].startswith("/"):
         say(f"{command[0]} is resolved in the folders of the cluster's workers; give an absolute path")
     evaluate: Command | PersistentEvaluator
     if persistent:
-        refuse_run_placeholders(command, arms)
+        refuse_run_command_placeholders(command, arms)
         evaluate = persistent
     else:
-        reward = check_reader(options["reward"])
-        argv = check_command(command, arms, options["cases"], elsewhere=elsewhere)
-        codes = check_exits(reward, options["passing"], options["failing"])
+        reward = check_run_reader(options["reward"])
+        argv = check_run_command(command, arms, options["cases"], elsewhere=elsewhere)
+        codes = check_run_exits(reward, options["passing"], options["failing"])
         evaluate = Command(argv, reward, options["timeout"], *codes)
-    failure, here = question_failure_reward(options["failure"]), not elsewhere and files.are_here
-    spec = question_specification(arms, options, evaluator=resumable_evaluator(evaluate, failure=failure, here=here))
+    failure, here = failure_in_question_options(options["failure"]), not elsewhere and files.are_here
+    spec = specification_of_question_options(
+        arms, options, evaluator=resumable_evaluator(evaluate, failure=failure, here=here)
+    )
     evaluate = evaluate.for_study(spec)
     files.fill_in(spec)
-    refuse_run_requirements(options["require"], arms=spec.contenders)
+    refuse_run_command_requirements(options["require"], arms=spec.contenders)
     resumable = ResumableStudy(
         options["name"],
         store_of_option(options["storage"]),
@@ -354,15 +358,15 @@ def run(command: tuple[str, ...], **options: Any) -> int:
         fresh=options["fresh"],
         same_code=options["same_code"],
         is_measured=options["reward"] in MEASURED,
-        results=imported_baseline_results(options, spec),
+        results=import_of_baseline_results(options, spec),
     )
-    cautions = [] if persistent else list(command_cautions(command, arms, cases=spec.cases is not None))
-    job = Job(resumable, evaluate, options, cautions)
+    cautions = [] if persistent else list(check_run_words(command, arms, cases=spec.cases is not None))
+    job = RunCommandJob(resumable, evaluate, options, cautions)
     try:
-        with naming_engine_options_in_errors(options), suggesting_exit_code_in_errors(options):
+        with wording_engine_options_in_errors(options), suggesting_exit_code_in_errors(options):
             status = until_stop_signal(job.run)
     except CannotGoOn:
-        if job.study and (options["style"] != "table" or peek(job.study, lambda ledger: ledger.told)):
+        if job.study and (options["style"] != "table" or peek_study(job.study, lambda ledger: ledger.told)):
             ran = resumable_pulls(job.study) > resumable.pulls
             print_verdict(job.study.verdict(), options["style"], ran=ran)  # an empty table would not help
             say_run_kept(job.study)
@@ -373,10 +377,10 @@ def run(command: tuple[str, ...], **options: Any) -> int:
         say("stopped before the first pull")
         return status
     with suggesting_exit_code_in_errors(options):
-        return conclude_run(job.study, status, options, pulls=resumable.pulls, seconds=job.seconds)
+        return conclude_run_command(job.study, status, options, pulls=resumable.pulls, seconds=job.seconds)
 
 
-class Job:
+class RunCommandJob:
     """One run. The engine starts before the study is created, so a failed start leaves no empty study behind."""
 
     def __init__(
@@ -395,8 +399,8 @@ class Job:
         options, is_measured = self._options, self._resumable.is_measured
         limits = Limits(seconds=options["seconds"], give_up=options["give_up"], check=self._resumable.files.check)
         workers = options["workers"] or (1 if is_measured else None)
-        workers = run_pulls_at_once(self._evaluate, workers, options["engine"])
-        check_room_for(workers or 0)
+        workers = run_command_pulls_at_once(self._evaluate, workers, options["engine"])
+        check_run_open_files(workers or 0)
         engine = open_engine(
             self._evaluate, workers=workers, executor=options["engine"], resources=options["resources"]
         )
@@ -407,11 +411,11 @@ class Job:
             raise
         for caution in self._cautions:  # a run that cannot begin needs no warning
             say(f"warning: {caution}")
-        if options["seconds"] is None and (hint := peek(study, endless_run)):
+        if options["seconds"] is None and (hint := peek_study(study, endless_run_command)):
             say(hint)
         with watching_live_table(study, quiet=options["quiet"]) as show:
             is_here = ":" not in options["engine"]
-            cautions = Cautions(study, measured=is_measured and is_here, workers=engine.workers)
+            cautions = RunCheckCautions(study, measured=is_measured and is_here, workers=engine.workers)
 
             def on_progress(progress: Progress) -> None:
                 show(progress)
@@ -425,7 +429,7 @@ class Job:
             cautions.at_the_end()
 
 
-def endless_run(ledger: State) -> str | None:
+def endless_run_command(ledger: State) -> str | None:
     """What a run that may never end should hear, once; None: it will end."""
     spec = ledger.spec
     if not ledger.certifies or ledger.done or ledger.budget is not None or spec.cases is not None or spec.tolerance:
@@ -442,14 +446,14 @@ def endless_run(ledger: State) -> str | None:
 # The end of a run: what it required, the verdict, what to do next, and the exit status.
 
 
-def refuse_run_requirements(requirements: Sequence[Requirement], *, arms: int) -> None:
+def refuse_run_command_requirements(requirements: Sequence[Requirement], *, arms: int) -> None:
     """Raise if a requirement names more arms than there are."""
     for side, least in requirements:
         if least.isdigit() and int(least) > arms:
             raise InvalidInput("--require", f"{side}={least}", only_this_many(arms, "arm"), "require fewer, or all")
 
 
-def are_run_requirements_met(verdict: Verdict, requirements: Sequence[Requirement]) -> bool:
+def are_run_command_requirements_met(verdict: Verdict, requirements: Sequence[Requirement]) -> bool:
     """Whether the requirements hold; says on standard error which do not. Nothing is required of the baseline."""
     are_met, arms = True, len(verdict.rows) - (verdict.baseline is not None)
     for side, least in requirements:
@@ -467,7 +471,7 @@ def are_run_requirements_met(verdict: Verdict, requirements: Sequence[Requiremen
     return are_met
 
 
-def conclude_run(study: Study, status: int, options: Mapping[str, Any], *, pulls: int, seconds: float) -> int:
+def conclude_run_command(study: Study, status: int, options: Mapping[str, Any], *, pulls: int, seconds: float) -> int:
     """Print the verdict, say what to do next, and return the exit status.
 
     Earlier runs had made ``pulls`` pulls; this one took so many ``seconds``.
@@ -496,15 +500,15 @@ def conclude_run(study: Study, status: int, options: Mapping[str, Any], *, pulls
         say(f"stopped, because the time of --for is over; {_so_far(study)}")
     elif verdict.cases or verdict.earlier < verdict.told:  # otherwise the first line said where the study is
         say_run_kept(study, cases=bool(verdict.cases))
-    return FINISHED if are_run_requirements_met(verdict, options["require"]) else NOT_MET
+    return FINISHED if are_run_command_requirements_met(verdict, options["require"]) else NOT_MET
 
 
 def say_run_kept(study: Study, *, cases: bool = False) -> None:
     """Say where a stored study is, its name, and which command shows more."""
-    if is_kept(study):
+    if is_kept_by_storage_option(study):
         name = shlex.quote(study.name)
         command = f"cases {name} lists the hardest cases" if cases else f"verdict {name} prints this again"
-        say(f"kept as study {shown(study.name)} in {address_of(study.store)}; thresher {command}")
+        say(f"kept as study {shown(study.name)} in {address_in_storage_option(study.store)}; thresher {command}")
 
 
 def _last_reason(study: Study) -> str:
@@ -515,6 +519,6 @@ def _last_reason(study: Study) -> str:
 
 def _so_far(study: Study) -> str:
     """A sentence about a verdict that comes before the end of its study."""
-    if is_kept(study):
+    if is_kept_by_storage_option(study):
         return f"this is the verdict so far of study {shown(study.name)}, and the same command resumes it"
     return "this is the verdict so far, and nothing was stored: a new run starts over"

@@ -10,26 +10,26 @@ from ..core.sentences import pulls_in_sentence
 from ..create import create_from_spec
 from ..errors import DamagedStudy, InvalidInput, StudyExists, shown
 from ..run.command.reward import MEASURED
-from ..study import Study, peek
+from ..study import Study, peek_study
 from ..text.masking import masked_line
 from ..text.phrasing import plural
 from . import FINISHED, NOT_MET
-from .import_export import imported_baseline_results
+from .import_export import import_of_baseline_results
 from .options import (
     Whole,
-    address_of,
+    address_in_storage_option,
     format_option,
     name_argument,
     option,
     storage_option,
     store_of_option,
     study_of_option,
-    study_or_damage,
+    study_of_option_or_damage,
     with_study_options,
 )
 from .output import print_lines, put_output, say, say_done, standard_output
-from .question_options import arm_options, question_arms, question_cases, question_specification
-from .read_commands import status_summary
+from .question_options import arm_options, arms_in_question_options, question_cases, specification_of_question_options
+from .read_commands import summary_of_status_command
 
 arm_argument = click.argument("arm", metavar="ARM")
 
@@ -49,13 +49,17 @@ def studies(storage: str | None, style: str) -> int:
     store = store_of_option(storage)
     rows: list[dict[str, Any]] = []
     for name in store.studies():
-        study, damage = study_or_damage(name, store)
-        summary = {"study": name, "storage": address_of(store)} if study is None else status_summary(study)
+        study, damage = study_of_option_or_damage(name, store)
+        summary = (
+            {"study": name, "storage": address_in_storage_option(store)}
+            if study is None
+            else summary_of_status_command(study)
+        )
         rows.append({**summary, "damaged": damage or None})
     if style == "json":
         put_output(json.dumps({"format": 1, "studies": rows}, indent=2, ensure_ascii=False))
     elif not rows:
-        say(f"there are no studies in {address_of(store)}")
+        say(f"there are no studies in {address_in_storage_option(store)}")
     for row in rows if style == "text" else ():
         if row["damaged"]:
             put_output(f"{shown(row['study'])[1:-1]}\t{masked_line(row['damaged'])}")
@@ -89,17 +93,17 @@ def create(name: str, storage: str | None, **options: Any) -> None:
     """
     options["cases"] = question_cases(options["cases"])
     spec, store = (
-        question_specification(question_arms(options["file"], options["names"]), options),
+        specification_of_question_options(arms_in_question_options(options["file"], options["names"]), options),
         store_of_option(storage),
     )
-    results = imported_baseline_results(options, spec)
+    results = import_of_baseline_results(options, spec)
     try:
         study = create_from_spec(name, spec, storage=store)
     except StudyExists:
-        rule = f"already exists in {address_of(store)}"
+        rule = f"already exists in {address_in_storage_option(store)}"
         raise StudyExists("study", name, rule, "thresher status shows it, thresher delete removes it") from None
     cases = f" and {plural(spec.case_count, 'case')}" if spec.cases is not None else ""
-    say_done(name, f"created in {address_of(store)}, with {plural(len(spec.arms), 'arm')}{cases}")
+    say_done(name, f"created in {address_in_storage_option(store)}, with {plural(len(spec.arms), 'arm')}{cases}")
     if results is not None:
         results.bring(study)
 
@@ -113,7 +117,7 @@ def extend(study: Study, budget: int) -> None:
     Example:
       thresher extend prompts --budget 4000
     """
-    before = peek(study, lambda ledger: ledger.budget)
+    before = peek_study(study, lambda ledger: ledger.budget)
     study.extend(budget=budget)
     change = f"extended from {before:,} to {plural(budget, 'pull')}"
     say_done(study.name, f"its budget is already {budget:,}" if budget == before else change)
@@ -146,14 +150,14 @@ def restore(study: Study, arm: str) -> None:
     before = _is_retired(study, arm)
     study.restore(arm)
     say_done(study.name, f"arm {shown(arm)} {'is restored' if before else 'was not retired'}")
-    if peek(study, lambda ledger: ledger.spec.arm(arm) in ledger.outside):
+    if peek_study(study, lambda ledger: ledger.spec.arm(arm) in ledger.outside):
         reason = f"arm {shown(arm)} returned a reward outside the bounds"
         never = "no arm can" if arm == study.spec.baseline else "it can never"
         say(f"warning: {reason}, so {never} be certified in this study; create one with the right --bounds")
 
 
 def _is_retired(study: Study, arm: str) -> bool:
-    return peek(study, lambda ledger: ledger.spec.arm(arm) in ledger.retired)
+    return peek_study(study, lambda ledger: ledger.spec.arm(arm) in ledger.retired)
 
 
 @click.command()
@@ -169,7 +173,7 @@ def delete(name: str, yes: bool, storage: str | None) -> None:
     store = store_of_option(storage)
     try:
         study = study_of_option(name, store)
-        issued, told, pending = peek(study, lambda ledger: (ledger.issued, ledger.told, ledger.pending))
+        issued, told, pending = peek_study(study, lambda ledger: (ledger.issued, ledger.told, ledger.pending))
         still = f", {pending:,} of them pending," if pending else ""
         description = f"study {shown(name)} with {plural(issued, 'pull')}{still} and {plural(told, 'reward')}"
     except DamagedStudy:

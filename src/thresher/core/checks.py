@@ -137,17 +137,17 @@ def checked_finite(number: float) -> float:
     return min(max(number, -LARGEST), LARGEST) + 0.0
 
 
-def unknown_arm(name: object, arms: Sequence[str]) -> UnknownArm:
+def arm_check_error(name: object, arms: Sequence[str]) -> UnknownArm:
     """The error for a name that no arm has.
 
-    >>> str(unknown_arm("terze", ["terse", "long"]))
+    >>> str(arm_check_error("terze", ["terse", "long"]))
     "arm 'terze': is not an arm of this study; did you mean 'terse'?"
     """
-    remedy = similar_name_remedy(name, arms) or f"its arms are {listed_phrase(list(arms), show=shown)}"
+    remedy = name_check_remedy(name, arms) or f"its arms are {listed_phrase(list(arms), show=shown)}"
     return UnknownArm("arm", name, "is not an arm of this study", remedy)
 
 
-def similar_name_remedy(name: object, known: Iterable[str]) -> str:
+def name_check_remedy(name: object, known: Iterable[str]) -> str:
     """A remedy that asks whether a similar name was meant; empty if none is similar."""
     from difflib import get_close_matches  # here: only mistakes need it
 

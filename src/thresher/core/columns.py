@@ -125,5 +125,5 @@ def blank_ranking_columns(arms: int, level: float, zeros: Zeros = column_of_zero
         scratch=zeros("d", 2 * BETS if level else 0),
     )
     if level:
-        error_rate.clear_error_lists(empty)
+        error_rate.clear_error_rate_lists(empty)
     return empty

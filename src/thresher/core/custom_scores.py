@@ -131,7 +131,7 @@ def registered_score(formula: str, digest: str | None) -> Known:
     raise NoScore("policy", formula, rule, Naming("pass the function with {scores=[function]}"))
 
 
-def why_unavailable(formula: str, digest: str) -> str | None:
+def why_custom_score_unavailable(formula: str, digest: str) -> str | None:
     """Why a stored study cannot have this function; None if it can."""
     if not digest.startswith(IN_MEMORY):
         return None
@@ -139,7 +139,7 @@ def why_unavailable(formula: str, digest: str) -> str | None:
     return known.obstacle if known is not None else _NO_NAME
 
 
-class Refused(Exception):
+class CustomScoreRefused(Exception):
     """A function returned something that is not a score."""
 
     def __init__(self, problem: str, arguments: tuple[float, ...]) -> None:
@@ -162,9 +162,9 @@ def with_score_checks(function: Callable[..., object]) -> Formula:
             value = function(*arguments)
             number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
         except Exception as error:
-            raise Refused(f"raised {error_line(error)}", arguments) from error
+            raise CustomScoreRefused(f"raised {error_line(error)}", arguments) from error
         if number >= 0.0:
             return number
-        raise Refused(f"returned {shown(value, 60)}", arguments)
+        raise CustomScoreRefused(f"returned {shown(value, 60)}", arguments)
 
     return scored

@@ -8,8 +8,8 @@ could be entirely wrong.
 1. For e, an arm's pending pulls count as charged. What is left is below the true capital over all issued pulls, whose
    number is a stopping time. The committed capital as it stands would let a slow bad reward choose the moment.
 2. A settled arm keeps its rank in its list and leaves the others; one that counting has settled has rank 1. So k* falls
-   only if a reward outside the bounds disproves an arm (`leave_error_lists`): what was settled on its strength is open
-   again.
+   only if a reward outside the bounds disproves an arm (`leave_error_rate_lists`): what was settled on its strength is
+   open again.
 
 The rules of this file are those of `board.py`. A reward costs O(log K): the tree of each list holds, for every k, how
 many arms have a rank of at most k, less k.
@@ -44,7 +44,7 @@ class Ranking(NamedTuple):
     scratch: MutableSequence[float]  # a copy of one arm's capitals
 
 
-def clear_error_lists(ranking: Ranking) -> None:
+def clear_error_rate_lists(ranking: Ranking) -> None:
     """Empty the lists."""
     nodes = len(ranking.peak) // LISTS
     for at in range(len(ranking.rank)):
@@ -101,7 +101,7 @@ def error_rank_of(ranking: Ranking, capital: float) -> int:
     return rank
 
 
-def enter_error_list(ranking: Ranking, which: int, arm: int, rank: int) -> bool:
+def enter_error_rate_list(ranking: Ranking, which: int, arm: int, rank: int) -> bool:
     """Give an arm its rank in a list; 0 takes it out. Returns whether it rose: otherwise k* stays what it is."""
     at, heads = which * ranking.arms + arm, which * ranking.arms - 1
     old = ranking.rank[at]
@@ -133,10 +133,10 @@ def has_error_rank(ranking: Ranking, arm: int) -> bool:
     return any(ranking.rank[which * ranking.arms + arm] > 0 for which in range(LISTS))
 
 
-def leave_error_lists(ranking: Ranking, arm: int) -> None:
+def leave_error_rate_lists(ranking: Ranking, arm: int) -> None:
     """Take an arm out of all lists: its rewards prove the bounds wrong, so its capitals are evidence of nothing."""
     for which in range(LISTS):
-        enter_error_list(ranking, which, arm, 0)
+        enter_error_rate_list(ranking, which, arm, 0)
 
 
 def settle_by_error_rate(ranking: Ranking, docket: Docket, which: int, arm: int, count: int) -> int:
@@ -147,7 +147,7 @@ def settle_by_error_rate(ranking: Ranking, docket: Docket, which: int, arm: int,
     ranking.newly_settled[count] = arm
     for other in range(LISTS):
         if other != which:
-            enter_error_list(ranking, other, arm, 0)
+            enter_error_rate_list(ranking, other, arm, 0)
     return count + 1
 
 
@@ -200,7 +200,7 @@ def update_error_rank(
         rank = 1 if which + 1 == docket.settled[arm] else 0
         if not counted:
             rank = error_rank_of(ranking, mean_capital(scratch, which * BETS) * weight)
-        risen |= int(enter_error_list(ranking, which, arm, rank)) << which
+        risen |= int(enter_error_rate_list(ranking, which, arm, rank)) << which
     return settle_all_by_error_rate(ranking, docket, arm, risen, 0 if board.mean[arm] >= stakes.bar else 1)
 
 

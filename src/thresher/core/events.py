@@ -39,7 +39,7 @@ class Event(NamedTuple):
     arm: int | None = None
     reward: float | None = None  # as told, in the user's units
     reason: str | None = None  # of an imported pull: its case, if there are cases; of a chosen pull: its case, if the
-    # host chose that too; of a reward: see `Remarks`
+    # host chose that too; of a reward: see `EventRemarks`
     cause: EventCause | None = None  # of a drop: one of CAUSES; of a reward: "imported", "repeatable" or "failed";
     # of an ask: "imported", or "chosen", where the caller named the arm; of a retirement: "failures", by rule, or
     # "bounds", by a pull whose reward lies outside them; of a revision: "fresh" if it takes nothing over, "vouched" if
@@ -62,13 +62,13 @@ def event_to_json(event: Event) -> dict[str, Any]:
     return {**event._asdict(), "digest": None if event.digest is None else event.digest.hex()}
 
 
-class Remarks(NamedTuple):
+class EventRemarks(NamedTuple):
     """What a reward was told with, which is the ``reason`` of its event.
 
     The baseline's reward of a pair is written as `repr` writes it. With a note or a cost, the reason is a JSON object
     instead, with sorted keys. Nothing but the baseline's reward has an effect on the state.
 
-    >>> Remarks(note="cut off", cost=0.02).text()
+    >>> EventRemarks(note="cut off", cost=0.02).text()
     '{"cost": 0.02, "note": "cut off"}'
     """
 
@@ -83,8 +83,8 @@ class Remarks(NamedTuple):
         return json.dumps({key: value for key, value in self._asdict().items() if value is not None}, sort_keys=True)
 
 
-def event_remarks(event: Event) -> Remarks | None:
-    """What a reward was told with; None if the reason is not written as `Remarks.text` writes it.
+def event_remarks(event: Event) -> EventRemarks | None:
+    """What a reward was told with; None if the reason is not written as `EventRemarks.text` writes it.
 
     >>> event_remarks(Event(5, "told", 1, 0, 0.5, reason="0.25")).baseline
     0.25
@@ -93,16 +93,16 @@ def event_remarks(event: Event) -> Remarks | None:
     """
     text = event.reason
     if text is None or event.cause == "failed":  # then it is why the pull failed
-        return Remarks()
+        return EventRemarks()
     try:
-        remarks = Remarks(**json.loads(text)) if text.startswith("{") else Remarks(baseline=float(text))
+        remarks = EventRemarks(**json.loads(text)) if text.startswith("{") else EventRemarks(baseline=float(text))
         proper = remarks.text() == text and _are_proper(remarks)
     except NO_EVENT:
         return None
     return remarks if proper else None
 
 
-def _are_proper(remarks: Remarks) -> bool:
+def _are_proper(remarks: EventRemarks) -> bool:
     baseline, note, cost = remarks
     numbers = [number for number in (baseline, cost) if number is not None]
     if not all(type(number) is float and math.isfinite(number) for number in numbers):

@@ -102,7 +102,7 @@ def cheapest_formula(gap: float, scatter: float, seen: int, weight: float, explo
 
 
 def apply_formula(rule: Rule, gap: float, scatter: float, seen: int, weight: float) -> float:
-    """The value of the rule's formula. Compiled code has another function of that name: see `lab/scores.py`."""
+    """The value of the rule's formula. Compiled code has another one of that name: see `lab/compiled_scores.py`."""
     return rule.formula(gap, scatter, seen, weight, rule.exploration)
 
 

@@ -16,7 +16,7 @@ from .evidence import commit_next_evidence
 from .intervals import interval
 from .places import are_places_used_up
 from .question import is_above
-from .sentences import wording_of
+from .sentences import sentence_wording
 from .state import State
 
 SIDE = "an answer only says on which side of the bar the {} is"
@@ -61,7 +61,7 @@ def guarantee(ledger: State, words: Words = USUAL) -> str:
 
 def _promise(ledger: State, words: Words, sure: str, risk: str) -> str:
     """How sure the certified answers are."""
-    wording, count = wording_of(ledger.spec), ledger.certified
+    wording, count = sentence_wording(ledger.spec), ledger.certified
     low, high = (wording.estimate(edge, exact=True) for edge in wording.edges)
     too_bad, too_good = f"under {low}", f"over {high}"
     if wording.lower_is_better and wording.asks != "share":
@@ -113,7 +113,7 @@ def _caveats(ledger: State) -> str:
             "Some evaluations were, or may have been, repeated: what is certified is the mean of what the evaluator"
             " finally returns."
         )
-    if (again := retried_count(ledger)) or ledger.spec.tries > 1:
+    if (again := retried_in_guarantee(ledger)) or ledger.spec.tries > 1:
         sentences.append(_of_retried(ledger, again))
     if ledger.hosted:
         sentences.append("It also assumes that the host which chose the order of the cases had shuffled them.")
@@ -171,7 +171,7 @@ def _of_retried(ledger: State, count: int) -> str:
     came = f"{plural(count, 'reward')} came after a failed try: answers are about what the evaluator finally returns"
     if not ledger.certified:
         return f"{came}."
-    weak = resting_on_retries(ledger)
+    weak = guaranteed_on_retries(ledger)
     its, at = ("it", "its") if count == 1 else ("these", "their")
     if not weak:
         return f"{came}. Every certified answer stands also with {its} at {at} worst."
@@ -185,12 +185,12 @@ def _of_retried(ledger: State, count: int) -> str:
 # again with each of these rewards at its worst, as if its case had failed for good. This decides nothing.
 
 
-def retried_count(ledger: State) -> int:
+def retried_in_guarantee(ledger: State) -> int:
     """How many rewards came after a failed try."""
     return sum(map(len, ledger.cases.retried.values())) if ledger.cases else 0
 
 
-def resting_on_retries(ledger: State) -> list[int]:
+def guaranteed_on_retries(ledger: State) -> list[int]:
     """The arms whose certified label would not be certified with these rewards at their worst."""
     certified = [arm for arm in range(len(ledger.spec.arms)) if ledger.is_certified(arm)]
     level, labels = ledger.ranking.level, ledger.docket.settled
@@ -314,7 +314,7 @@ def _lacks_cases(ledger: State, arm: int) -> bool:
 
 def _settling_tolerance(ledger: State, left: list[int]) -> str | None:
     """About which tolerance would have settled these arms, from the ends of their intervals; None: one of no use."""
-    spec, wording = ledger.spec, wording_of(ledger.spec)
+    spec, wording = ledger.spec, sentence_wording(ledger.spec)
     needed = 0.0
     for arm in left:
         ends = interval(ledger, arm, None)

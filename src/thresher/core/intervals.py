@@ -15,10 +15,10 @@ from .evidence import CHARGED, TOLD
 from .state import State
 
 
-class Side:
+class IntervalSide:
     """One end of an interval, fed one scaled reward at a time; ``sign`` is +1 for the lower end, −1 for the upper.
 
-    >>> side = Side(risk=0.05, sign=+1)
+    >>> side = IntervalSide(risk=0.05, sign=+1)
     >>> for _ in range(100): side.feed(0.9)
     >>> 0.8 < side.end < 0.9
     True
@@ -58,7 +58,7 @@ class Interval:
     __slots__ = ("fed", "high", "low", "sums")
 
     def __init__(self, risk: float) -> None:
-        self.low, self.high = Side(risk, +1), Side(risk, -1)
+        self.low, self.high = IntervalSide(risk, +1), IntervalSide(risk, -1)
         self.fed = 0  # the last pull that was fed in
         self.sums = Sums()
 

@@ -67,7 +67,7 @@ def apply_to_ledger(state: State, event: Event) -> None:
     """
     seq, kind = event.seq, event.kind
     if seq != state.seq + 1 or state.due is not None or state.cases is not None or kind not in _FOLDS:
-        validity.check_event_order(state, event)
+        validity.check_validity_of_order(state, event)
     validity.RULES[kind](state, event)
     state.last = event
     _FOLDS[kind](state, event)
@@ -651,15 +651,14 @@ def _weigh(state: State, arm: int) -> None:
     """Commit every pull of the arm that can be committed."""
     if state.unweighed:
         return
-    capital, pending = state.capitals.get(arm), state.board.pending[arm]
-    if capital is None and state.docket.first[arm] != 0 and evidence.is_evidence_ready(state.docket, arm, pending):
+    docket, board, capital = state.docket, state.board, state.capitals.get(arm)
+    if capital is None and docket.first[arm] != 0 and evidence.is_evidence_ready(docket, arm, board.pending[arm]):
         capital = _capital(state, arm)  # capitals are made at the first commit
-    if capital is not None and evidence.weigh_evidence(
-        state.docket, state.board, state.sheet, arm, capital, state.stakes_of(arm)
-    ):
-        _settle(state, arm)
-    if capital is not None and state.finds:
-        evidence.note_evidence_lead(state.board, arm, capital)
+    if capital is not None:
+        if evidence.weigh_evidence(docket, board, state.sheet, arm, capital, state.stakes_of(arm)):
+            _settle(state, arm)
+        if state.finds:
+            evidence.note_evidence_lead(board, arm, capital)
     if state.ranking.level:
         _rank(state, arm)
 
@@ -695,7 +694,7 @@ def _rank(state: State, arm: int, *, counted: bool = False) -> None:
 def _leave(state: State, arm: int) -> None:
     """The arm proved the bounds wrong: it counts in no list, and what was settled on its strength is open again."""
     ranking = state.ranking
-    error_rate.leave_error_lists(ranking, arm)
+    error_rate.leave_error_rate_lists(ranking, arm)
     for which in range(error_rate.LISTS):
         ranking.reached[which] = error_rate.largest_error_rank(ranking, which)
     for other, label in enumerate(state.docket.settled):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
 
 from ..errors import UnknownArgument
-from .checks import similar_name_remedy
+from .checks import name_check_remedy
 
 LINE = 120  # characters of a docstring's lines
 Arguments = ParamSpec("Arguments")
@@ -42,7 +42,7 @@ name; help(create) lists the names
     def check(args: Sequence[object], names: Iterable[str]) -> None:
         for name in names:
             if name not in signature.parameters:
-                remedy = similar_name_remedy(name, signature.parameters) or f"help({whose}) lists them"
+                remedy = name_check_remedy(name, signature.parameters) or f"help({whose}) lists them"
                 raise UnknownArgument("argument", name, f"{whose} has no such argument", remedy)
         for extra in args[len(by_position) :]:
             some = " and ".join(name for name in by_position if name != "self") or "nothing"

@@ -1,7 +1,7 @@
 """Arms and cases as people give them: names, or rows with parameters, in Python, in a table or in the text of a file.
 
-A row is a dict. Its name is in one of the keys of its `Kind`; all other keys are parameters. If no row has a name, they
-are numbered from 1.
+A row is a dict. Its name is in one of the keys of its `ItemKind`; all other keys are parameters. If no row has a name,
+they are numbered from 1.
 """
 
 import json
@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, shown
 from ..text.escapes import unescaped_csv_cell
-from ..text.files import read_csv
+from ..text.files import read_csv, read_json
 from ..text.phrasing import either_phrase
-from ..text.quantities import read_json
 from . import checks
 
 SHAPES = 'write ["a", "b"], [{"name": "a", "depth": 1}] or {"a": {"depth": 1}}'
@@ -27,7 +26,7 @@ NO_PARAMS: Params = {}
 Rows = Iterable[tuple[str, Any, Params]]  # location, name, parameters
 
 
-class Kind(NamedTuple):
+class ItemKind(NamedTuple):
     """Arms or cases: what has names."""
 
     noun: str
@@ -40,8 +39,8 @@ class Kind(NamedTuple):
         return f"{self.noun}s file"
 
 
-ARMS = Kind("arm", ("name", "arm", "id"))  # thresher's own tables call it arm
-CASES = Kind("case", ("case", "name", "id"))
+ARMS = ItemKind("arm", ("name", "arm", "id"))  # thresher's own tables call it arm
+CASES = ItemKind("case", ("case", "name", "id"))
 
 
 MOST_CASES = 10**9
@@ -73,7 +72,7 @@ def named_cases(items: object, stored: object) -> tuple[tuple[str, ...] | int | 
     return names, _params_or_none(CASES, named, stored, len(names))
 
 
-def _names(kind: Kind, values: Iterable[object], *, empty: str) -> tuple[str, ...]:
+def _names(kind: ItemKind, values: Iterable[object], *, empty: str) -> tuple[str, ...]:
     """Names that are all different."""
     names: dict[str, None] = {}
     for value in values:
@@ -86,7 +85,7 @@ def _names(kind: Kind, values: Iterable[object], *, empty: str) -> tuple[str, ..
     return tuple(names)
 
 
-def _params_or_none(kind: Kind, named: object, stored: object, count: int) -> tuple[Params, ...] | None:
+def _params_or_none(kind: ItemKind, named: object, stored: object, count: int) -> tuple[Params, ...] | None:
     """The parameters of each arm or case: a user gives them with the names, and a log has them by themselves."""
     if isinstance(named, Mapping):
         return tuple(_params(f"{kind.noun} {shown(name)}", params) for name, params in named.items())
@@ -120,7 +119,7 @@ def _plain_number(value: object) -> object:
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
-def items_from_python(data: object, kind: Kind) -> Mapping[str, Params] | list[Any]:
+def items_from_python(data: object, kind: ItemKind) -> Mapping[str, Params] | list[Any]:
     """The names, or the parameters by name, in a dict, a list of names or of rows, or a pandas DataFrame.
 
     >>> items_from_python([{"id": 7, "text": "one"}, {"id": 9, "text": "two"}], CASES)
@@ -141,18 +140,18 @@ def items_from_python(data: object, kind: Kind) -> Mapping[str, Params] | list[A
     return items_from_list(items, f"{kind.noun}s", kind)
 
 
-def items_from_list(items: Iterable[object], where: str, kind: Kind) -> dict[str, Params]:
+def items_from_list(items: Iterable[object], where: str, kind: ItemKind) -> dict[str, Params]:
     """The parameters by name in a list of names or of rows."""
     located = [(f"row {number} of {where}", item) for number, item in enumerate(items, start=1)]
     return _by_name(_rows(located, kind), kind)
 
 
-def _by_name(rows: Rows, kind: Kind) -> dict[str, Params]:
+def _by_name(rows: Rows, kind: ItemKind) -> dict[str, Params]:
     """Parameters by name. An error begins with the location of the first wrong row."""
     return checked_item_names(((f"{location}: {kind.noun}", name, params) for location, name, params in rows), kind)
 
 
-def checked_item_names(named: Iterable[tuple[str, Any, Params]], kind: Kind) -> dict[str, Params]:
+def checked_item_names(named: Iterable[tuple[str, Any, Params]], kind: ItemKind) -> dict[str, Params]:
     """Parameters by name, if no name is wrong or given twice. Each comes with the words that errors begin with."""
     params_by_name: dict[str, Params] = {}
     for label, name, params in named:
@@ -167,7 +166,7 @@ def checked_item_names(named: Iterable[tuple[str, Any, Params]], kind: Kind) -> 
     return params_by_name
 
 
-def _not_names(data: object, kind: Kind) -> InvalidInput:
+def _not_names(data: object, kind: ItemKind) -> InvalidInput:
     """The error for data without names, or with names in no order."""
     number = ", a Path or a number" if kind.noun == "case" else " or a Path"
     rule = f"must be a list of names or of dicts, {{name: parameters}}, a pandas DataFrame{number}"
@@ -183,7 +182,7 @@ def _not_names(data: object, kind: Kind) -> InvalidInput:
     return InvalidInput(f"{kind.noun}s", data, rule, remedy)
 
 
-def _from_table(table: Any, kind: Kind) -> Rows:
+def _from_table(table: Any, kind: ItemKind) -> Rows:
     """The rows of a DataFrame. Their names are in a column, or else in its index."""
     columns = list(table.columns)
     twice = next((column for column, count in Counter(columns).items() if count > 1), None)
@@ -201,7 +200,7 @@ def _is_missing(value: object) -> bool:
     return isinstance(value, float) and value != value
 
 
-def _rows(located: Sequence[tuple[str, object]], kind: Kind) -> Rows:
+def _rows(located: Sequence[tuple[str, object]], kind: ItemKind) -> Rows:
     """Names and rows. Without a name in any of the rows, they are numbered."""
     named = any(not isinstance(item, Mapping) or _key(item, kind) for _, item in located)
     for number, (location, item) in enumerate(located, start=1):
@@ -218,7 +217,7 @@ def _rows(located: Sequence[tuple[str, object]], kind: Kind) -> Rows:
         yield location, str(number) if key is None else _name(params.pop(key)), params
 
 
-def _key(row: Mapping[Any, object], kind: Kind) -> str | None:
+def _key(row: Mapping[Any, object], kind: ItemKind) -> str | None:
     """The key that holds a row's name."""
     return next((key for key in kind.keys if key in row), None)
 
@@ -232,7 +231,7 @@ def _name(value: object) -> object:
 # -- in the text of a file ---------------------------------------------------------------------------------------
 
 
-def items_from_text(text: str, file: str, kind: Kind) -> dict[str, Params]:
+def items_from_text(text: str, file: str, kind: ItemKind) -> dict[str, Params]:
     r"""The parameters by name in the text of a file: a name per line, CSV, JSON or JSON lines. An error names the row.
 
     >>> items_from_text("# models\nsmall\nlarge\n", "arms.txt", ARMS)
@@ -248,7 +247,7 @@ def items_from_text(text: str, file: str, kind: Kind) -> dict[str, Params]:
     return params_by_name
 
 
-def _style(file: str, text: str, kind: Kind) -> str:
+def _style(file: str, text: str, kind: ItemKind) -> str:
     """How a file is written, by its suffix, otherwise by how the text begins."""
     suffix = re.search(r"\.\w+\Z", file.lower())
     ending = suffix[0] if suffix else ""
@@ -266,14 +265,14 @@ def _style(file: str, text: str, kind: Kind) -> str:
     return "csv" if best in header or any(key in header[:-1] for key in others) else "lines"
 
 
-def _from_lines(text: str, where: str, kind: Kind) -> Rows:
+def _from_lines(text: str, where: str, kind: ItemKind) -> Rows:
     for number, line in enumerate(text.split("\n"), start=1):
         name = line.strip()
         if name and not name.startswith("#"):  # such a line is a comment
             yield f"line {number} of {where}", name, {}
 
 
-def _from_csv(text: str, where: str, kind: Kind) -> Rows:
+def _from_csv(text: str, where: str, kind: ItemKind) -> Rows:
     if not text.strip():
         return
     columns, lines = read_csv(text, where)
@@ -290,7 +289,7 @@ def _from_csv(text: str, where: str, kind: Kind) -> Rows:
         yield location, str(number) if key is None else unescaped_csv_cell(row.pop(key)), row
 
 
-def _is_header(columns: Sequence[str], kind: Kind) -> bool:
+def _is_header(columns: Sequence[str], kind: ItemKind) -> bool:
     """Whether the first line is a header although no column holds the names: otherwise it is the first case.
 
     It has several columns, all with names like those of variables. No cell below may repeat the name of its column.
@@ -299,13 +298,13 @@ def _is_header(columns: Sequence[str], kind: Kind) -> bool:
     return len(columns) > 1 and not is_near and all(column.replace("-", "_").isidentifier() for column in columns)
 
 
-def _no_column(columns: list[str], where: str, kind: Kind) -> InvalidInput:
+def _no_column(columns: list[str], where: str, kind: ItemKind) -> InvalidInput:
     """The error for a first line in which no column holds the names."""
     rule = f"has no column {either_phrase(kind.keys)}"
     return InvalidInput(f"line 1 of {where}:", ",".join(columns), rule, _how_to_head(columns, kind))
 
 
-def _how_to_head(columns: list[str], kind: Kind) -> str:
+def _how_to_head(columns: list[str], kind: ItemKind) -> str:
     """The remedy for a header in which no column holds the name."""
     for separator, called in SEPARATORS.items():
         if len(columns) == 1 and any(cell.strip().lower() in kind.keys for cell in columns[0].split(separator)[:-1]):
@@ -318,7 +317,7 @@ def _how_to_head(columns: list[str], kind: Kind) -> str:
     return f"{named}, or rename the file to .txt if it has one {kind.noun} per line and no header"
 
 
-def _how_to_name(kind: Kind, style: str) -> str:
+def _how_to_name(kind: ItemKind, style: str) -> str:
     """The remedy for a file that names nothing."""
     return {
         "json": SHAPES,
@@ -328,7 +327,7 @@ def _how_to_name(kind: Kind, style: str) -> str:
     }[style]
 
 
-def _from_json(text: str, where: str, kind: Kind) -> Rows:
+def _from_json(text: str, where: str, kind: ItemKind) -> Rows:
     data = _json(text, kind.file, where, kind)
     if isinstance(data, Mapping):
         for number, (name, params) in enumerate(data.items(), start=1):
@@ -342,7 +341,7 @@ def _from_json(text: str, where: str, kind: Kind) -> Rows:
         raise InvalidInput(kind.file, where, "holds neither a list nor an object", SHAPES)
 
 
-def _from_json_lines(text: str, where: str, kind: Kind) -> Iterator[tuple[str, Any, Params]]:
+def _from_json_lines(text: str, where: str, kind: ItemKind) -> Iterator[tuple[str, Any, Params]]:
     located = [
         (f"line {number} of {where}", _json(line, f"{kind.file}: line {number} of {where}:", line.strip(), kind))
         for number, line in enumerate(text.split("\n"), start=1)
@@ -351,7 +350,7 @@ def _from_json_lines(text: str, where: str, kind: Kind) -> Iterator[tuple[str, A
     yield from _rows(located, kind)
 
 
-def _json(text: str, label: str, value: str, kind: Kind) -> Any:
+def _json(text: str, label: str, value: str, kind: ItemKind) -> Any:
     try:
         return read_json(text, object_pairs_hook=lambda pairs: _unique(pairs, value, kind))
     except InvalidInput:
@@ -360,7 +359,7 @@ def _json(text: str, label: str, value: str, kind: Kind) -> Any:
         raise InvalidInput(label, value, f"cannot be read as JSON ({error})", SHAPES) from None
 
 
-def _unique(pairs: list[tuple[str, Any]], where: str, kind: Kind) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, Any]], where: str, kind: ItemKind) -> dict[str, Any]:
     """A JSON object; Python alone would silently keep the last of two equal keys."""
     values = dict(pairs)
     if len(values) < len(pairs):

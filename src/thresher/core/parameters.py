@@ -77,14 +77,14 @@ MAX_REWARD = 1e100  # without bounds: beyond it, squares of rewards leave the ra
 LONGEST_UNIT = 16  # characters
 
 
-def check_flag_parameter(name: str, value: object) -> bool:
+def flag_parameter(name: str, value: object) -> bool:
     """A bool."""
     if value not in (False, True):
         raise InvalidInput(name, value, "must be True or False")
     return bool(value)
 
 
-def check_bounds_parameter(name: str, value: object) -> Bounds:
+def bounds_parameter(name: str, value: object) -> Bounds:
     """The range of rewards."""
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise InvalidInput(name, value, "must be a pair (low, high), or None")
@@ -97,7 +97,7 @@ def check_bounds_parameter(name: str, value: object) -> Bounds:
     return low, high
 
 
-def check_ratio_parameter(name: str, value: object) -> float:
+def ratio_parameter(name: str, value: object) -> float:
     """How many times the baseline's reward."""
     ratio = checks.checked_number(name, value)
     if not 0.0 < ratio <= MAX_REWARD:
@@ -105,7 +105,7 @@ def check_ratio_parameter(name: str, value: object) -> float:
     return ratio
 
 
-def check_unit_parameter(name: str, value: object) -> str:
+def unit_parameter(name: str, value: object) -> str:
     """The unit of rewards, for people."""
     is_text = isinstance(value, str) and value.isprintable() and value == value.strip()
     if not is_text or not 0 < len(str(value)) <= LONGEST_UNIT:
@@ -113,7 +113,7 @@ def check_unit_parameter(name: str, value: object) -> str:
     return str(value)
 
 
-def check_guarantee_parameter(name: str, value: object) -> Guarantee:
+def guarantee_parameter(name: str, value: object) -> Guarantee:
     """What certificates promise."""
     if value not in ("all", "rate"):
         rule = "must be 'all' (no certified answer is wrong) or 'rate' (few of them are, on average)"
@@ -121,7 +121,7 @@ def check_guarantee_parameter(name: str, value: object) -> Guarantee:
     return value
 
 
-def check_depends(name: str, value: object) -> dict[str, Any]:
+def depends_parameter(name: str, value: object) -> dict[str, Any]:
     """The files on which results depend: those of all results, and by name those of arms and of cases."""
     data: dict[str, Any] = dict(value) if isinstance(value, Mapping) else {"": value}
     groups = [data.get("files", {}), *data.get("arms", {}).values(), *data.get("cases", {}).values()]
@@ -131,7 +131,7 @@ def check_depends(name: str, value: object) -> dict[str, Any]:
     return {key: group for key, group in data.items() if group}
 
 
-def check_evaluator_parameter(value: object) -> str:
+def evaluator_parameter(value: object) -> str:
     """What identifies an evaluator: any text that a log can keep."""
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_EVALUATOR:
         rule = f"must be a text of 1 to {MAX_EVALUATOR:,} characters"
@@ -139,9 +139,9 @@ def check_evaluator_parameter(value: object) -> str:
     return value
 
 
-def masked_evaluator_parameter(name: str, value: object) -> str:
+def masked_parameter(name: str, value: object) -> str:
     """The same without secrets."""
-    return masked(check_evaluator_parameter(value))[:MAX_EVALUATOR]
+    return masked(evaluator_parameter(value))[:MAX_EVALUATOR]
 
 
 _sure = partial(
@@ -215,18 +215,18 @@ class SpecArguments(TypedDict, total=False):
         float | None,
         Parameter(
             "How many times the baseline's reward to reach, or stay within, in half of the pairs or a {share} of them.",
-            check=check_ratio_parameter,
+            check=ratio_parameter,
             metavar="R",
         ),
     ]
     lower_is_better: Annotated[
-        bool, Parameter("With a baseline: lower rewards are better.", check=check_flag_parameter, default=False)
+        bool, Parameter("With a baseline: lower rewards are better.", check=flag_parameter, default=False)
     ]
     unit: Annotated[
         str | None,
         Parameter(
             "The unit of rewards, for people; times in s are shown in ms where that reads better.",
-            check=check_unit_parameter,
+            check=unit_parameter,
         ),
     ]
     bounds: Annotated[
@@ -234,7 +234,7 @@ class SpecArguments(TypedDict, total=False):
         Parameter(
             "The range of rewards; {bounds=None} takes them as they are.",
             "Then nothing is certified unless a {share} is asked about.",
-            check=check_bounds_parameter,
+            check=bounds_parameter,
             default=(0.0, 1.0),
             metavar="LO:HI",
             none="none",
@@ -322,7 +322,7 @@ class SpecArguments(TypedDict, total=False):
         Parameter(
             "Count a reward outside the bounds as the nearest bound. Without this, it retires its arm.",
             "Such a reward proves the bounds wrong, so its arm is not certified.",
-            check=check_flag_parameter,
+            check=flag_parameter,
             default=False,
         ),
     ]
@@ -331,7 +331,7 @@ class SpecArguments(TypedDict, total=False):
         Parameter(
             "A text that identifies what measures the rewards, such as a command or a version.",
             "Once a study has rewards, it can only be joined with an evaluator that it knows.",
-            check=masked_evaluator_parameter,
+            check=masked_parameter,
         ),
     ]
     cases: Annotated[
@@ -359,7 +359,7 @@ class SpecArguments(TypedDict, total=False):
             "Certify that no answer is wrong, or that few are on average, which takes far fewer pulls for many arms.",
             "all: with probability {confidence}, no certified answer is wrong. rate: of the arms certified to reach the"
             " bar, at most 1 − {confidence} are wrong on average, and likewise of those certified to miss it.",
-            check=check_guarantee_parameter,
+            check=guarantee_parameter,
             default="all",
             metavar="[all|rate]",
         ),
@@ -382,7 +382,7 @@ class StoredArguments(SpecArguments, total=False):
     case_params: Annotated[list[Params] | tuple[Params, ...] | None, Parameter("Of each case.")]
     depends: Annotated[
         Mapping[str, Any] | None,
-        Parameter("The files on which results depend, with digests; see `revisions.Depends`.", check=check_depends),
+        Parameter("The files on which results depend, with digests; see `revisions.Depends`.", check=depends_parameter),
     ]
     identity: Annotated[
         str | None,

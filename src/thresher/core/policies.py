@@ -78,7 +78,7 @@ class Policy:
     @property
     def obstacle(self) -> str | None:
         """Why a stored study cannot have this policy; None if it can."""
-        return None if self.digest is None else custom_scores.why_unavailable(self.formula, self.digest)
+        return None if self.digest is None else custom_scores.why_custom_score_unavailable(self.formula, self.digest)
 
     @property
     def _explores(self) -> bool:
@@ -186,7 +186,7 @@ def second_policy_rule(first: formulas.Rule, constant: float, cases: int) -> for
     )
 
 
-def settling_constant(arms: int, confidence: float | None) -> float:
+def settling_policy_constant(arms: int, confidence: float | None) -> float:
     """The constant c = 2 ln(16K/risk) of ``cheapest``. Computed once and stored in the specification."""
     risk = 0.05 if confidence is None else 1 - confidence
     return 2.0 * math.log(16.0 * arms / risk)

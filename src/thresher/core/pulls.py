@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, overload
 from ..errors import UnknownPull
 from ..text.phrasing import plural
 from . import ledger as ledgers
-from .events import Event, Remarks, event_baseline_reward, event_date, event_remarks
+from .events import Event, EventRemarks, event_baseline_reward, event_date, event_remarks
 from .named_items import NO_PARAMS, Params
 from .places import mixed_place_word, seed_of_place
 from .row_text import rows_as_frame
@@ -82,7 +82,7 @@ def pull_of(ledger: State, pull: int) -> Pull:
     return plain
 
 
-def pull_json(pull: Pull) -> dict[str, Any]:
+def pull_row_json(pull: Pull) -> dict[str, Any]:
     """A pull as JSON-ready data, for an agent that tells its ticket."""
     data = {"pull": pull.ticket, "id": pull.id, "arm": pull.arm, "number": pull.number, "seed": pull.seed}
     data["params"] = dict(pull.params)
@@ -211,7 +211,7 @@ def pull_rows(events: Iterable[Event]) -> Pulls:
 def _changed(row: PullRow, event: Event, pairs: bool, *, of_baseline: bool) -> PullRow:
     if event.kind == "told":
         state = "late" if event.late else "told"
-        remarks = event_remarks(event) or Remarks()
+        remarks = event_remarks(event) or EventRemarks()
         told = row._replace(state=state, reward=event.reward, ended=event_date(event.time))
         return told._replace(
             baseline=event_baseline_reward(event) if pairs else None, note=remarks.note, cost=remarks.cost

@@ -36,12 +36,12 @@ class Measure(NamedTuple):
 PLAIN = Measure()
 
 
-def count_for_question(measure: Measure, reward: float, other: float) -> float:
+def reward_for_question(measure: Measure, reward: float, other: float) -> float:
     """What a reward counts as; ``other`` is the baseline's, where there is one.
 
-    >>> count_for_question(Measure(sign=-1.0, within=True, limit=-0.2), 0.2, 0.0)
+    >>> reward_for_question(Measure(sign=-1.0, within=True, limit=-0.2), 0.2, 0.0)
     1.0
-    >>> count_for_question(Measure(paired=True), 0.75, 0.5)
+    >>> reward_for_question(Measure(paired=True), 0.75, 0.5)
     0.25
     """
     reward = min(max(reward, measure.low), measure.high)

@@ -22,7 +22,7 @@ from .state import State
 Column = tuple[str, MutableSequence[int] | MutableSequence[float]]
 
 
-class Report(NamedTuple):
+class ReplayReport(NamedTuple):
     """The result of verifying a log."""
 
     events: int  # how many are right, from the first on
@@ -39,7 +39,7 @@ class Report(NamedTuple):
         return self.wrong is None
 
 
-def verify(events: Iterable[Event], *, scores: Iterable[Formula] = ()) -> Report:
+def verify(events: Iterable[Event], *, scores: Iterable[Formula] = ()) -> ReplayReport:
     """Fold a log and derive each of its decisions again; ``scores`` are those of `open_study`.
 
     >>> import thresher
@@ -74,17 +74,17 @@ def verify(events: Iterable[Event], *, scores: Iterable[Formula] = ()) -> Report
     return _report(ledger, None)
 
 
-def _report(ledger: State | None, wrong: str | None) -> Report:
+def _report(ledger: State | None, wrong: str | None) -> ReplayReport:
     """The report on the event after those in the ledger; ``wrong`` says what is wrong with it, if anything is."""
     if ledger is None:
-        return Report(0, 1, wrong, None, None, True, "")
+        return ReplayReport(0, 1, wrong, None, None, True, "")
     policy = ledger.spec.policy
     last = (policy.is_exact, str(policy))
     if wrong is None:
         policy.scored_by()  # raises if decisions depend on a function that was not passed in
-        return Report(ledger.seq, None, None, state_digest(ledger), ledger.head, *last)
+        return ReplayReport(ledger.seq, None, None, replayed_state_digest(ledger), ledger.head, *last)
     seq = ledger.seq + 1
-    return Report(ledger.seq, seq, wrong.removeprefix(f"is damaged, event {seq}: "), None, ledger.head, *last)
+    return ReplayReport(ledger.seq, seq, wrong.removeprefix(f"is damaged, event {seq}: "), None, ledger.head, *last)
 
 
 def _wrongly_decided(ledger: State, event: Event) -> str | None:
@@ -107,7 +107,7 @@ def _wrongly_decided(ledger: State, event: Event) -> str | None:
     return None
 
 
-def state_digest(ledger: State) -> str:
+def replayed_state_digest(ledger: State) -> str:
     """A digest of the state, the same on every machine: exactly rounded columns, without time, agent and key."""
     total = hashlib.sha256(b"thresher state 1\n")
     for name, values in _columns(ledger):

@@ -1,13 +1,14 @@
-"""Results in files: rows of CSV or JSON as people or `thresher export NAME csv` write them, with their locations."""
+"""Results that are known already: in files, as rows of CSV or JSON with their locations, or one by one."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, shown
-from ..text import quantities
+from ..text import files
 from ..text.escapes import unescaped_csv_cell
 from ..text.files import read_csv
 from .events import FAILED, ONCE, REPEATABLE, STATES
+from .spec import Spec
 
 CANCELLED = "cancelled"  # a pull that its own study's certificate leaves out, as long as no later one is told
 SPARE = "spare"  # a pull whose case had a reward before, from another try: it does not count
@@ -37,7 +38,7 @@ class Row(NamedTuple):
 def read_json_results(text: str, file: str) -> Any:
     """The list or object that a text holds; None: it is not JSON, so it should be CSV."""
     try:
-        return quantities.read_json(text) if text.lstrip()[:1] in ("[", "{") else None
+        return files.read_json(text) if text.lstrip()[:1] in ("[", "{") else None
     except ValueError as error:
         raise InvalidInput("file", file, f"cannot be read as JSON ({error})", SHAPES) from None
 
@@ -137,3 +138,49 @@ def number_in_result(value: object) -> object:
         return value if "_" in value else float(value)
     except ValueError:
         return value
+
+
+# Results that a caller gives one by one, and the rewards of a pair.
+
+
+def rewards_of_result(reward: object) -> tuple[object, object]:
+    """The rewards of the arm and of the baseline."""
+    if not isinstance(reward, tuple | list) or len(reward) != 2:
+        rule = "must be a pair: with a baseline and without cases, every pull evaluates both"
+        raise InvalidInput("reward", reward, rule, "tell the arm's reward and the baseline's, as (0.8, 0.7)")
+    return reward[0], reward[1]
+
+
+class Result(NamedTuple):
+    """A result that is already known."""
+
+    arm: str
+    reward: object  # None: the pull has no reward
+    late: bool = False  # the reward came after its pull was dropped
+    case: object = None  # its name or number, where the study has cases
+    origin: int = ONCE  # how the reward came about
+
+
+def result_from_row(row: object) -> Result:
+    """A result, from a pair of arm and reward, or with its case."""
+    if not isinstance(row, tuple | list) or len(row) not in (2, 3):
+        raise InvalidInput("result", row, "must be a pair of arm and reward, or with the case as third")
+    return Result(row[0], row[1], case=row[2] if len(row) == 3 else None)
+
+
+Checked = tuple[int, float | None, bool, int | None, int]  # arm, reward (None: there is none), late, case, origin
+
+
+def checked_result(spec: Spec, row: Result) -> Checked:
+    """A result as numbers. A failure that counted as a reward is one here only if it counts as the same number."""
+    if spec.pairs:
+        rule = "with a baseline and without cases, results come in pairs, which cannot be imported"
+        raise InvalidInput("result", row.reward, rule, "start without them")
+    if row.case is None and spec.cases is not None:
+        rule = "is missing: every result of this study needs its case"
+        raise InvalidInput("case", rule=rule, remedy="name the case of each result")
+    case = None if row.case is None else spec.case(row.case)
+    value = None if row.reward is None else spec.reward(row.reward)
+    if row.origin & FAILED and value != spec.failure:
+        return spec.arm(row.arm), None, False, case, ONCE
+    return spec.arm(row.arm), value, row.late, case, row.origin

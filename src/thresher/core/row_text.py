@@ -14,9 +14,10 @@ from ..errors import CannotGoOn
 from ..text.escapes import escaped_csv_cell, escaped_csv_line, escaped_csv_remark, escaped_visible
 from ..text.escapes import escaped_markdown as marked
 from ..text.masking import masked_line
-from ..text.phrasing import folded_name, plural
+from ..text.naming import folded_name
+from ..text.phrasing import plural
 from .rows import Row, ranked_rows
-from .sentences import SIGNS, Wording, standing_in_sentence
+from .sentences import SIGNS, SentenceWording, standing_in_sentence
 
 MOST_ROWS, MOST_REASONS = 300, 20  # in a table for people; the other formats have all
 NARROWEST = 10  # characters of a name on a line, however narrow the screen is
@@ -27,20 +28,20 @@ Line = tuple[Piece, ...]
 class Column(NamedTuple):
     """One column of a table of arms. Each surface shows some of them."""
 
-    head: Callable[[Wording], str]
-    text: Callable[[Row, Wording], str | None]  # None: the row has no value
+    head: Callable[[SentenceWording], str]
+    text: Callable[[Row, SentenceWording], str | None]  # None: the row has no value
     style: Callable[[Row], str] = lambda row: ""
 
 
 def row_text_cells(
-    rows: Sequence[Row], wording: Wording, names: Iterable[str], *, keep: Iterable[str], none: str = "–"
+    rows: Sequence[Row], wording: SentenceWording, names: Iterable[str], *, keep: Iterable[str], none: str = "–"
 ) -> dict[str, list[Piece]]:
     """The cells of some columns by their headings; those without any text are left out unless they are to be kept.
 
     ``none`` stands where a row has no value. Columns that another question has are left out.
 
     >>> row = Row("a", True, True, 0.75, 0.5, 1.0, 8, 0, 0, 1, 0, None, standing="reaches")
-    >>> row_text_cells([row], Wording(0.5), ("arm", "standing", "estimate", "median", "pending"), keep=())
+    >>> row_text_cells([row], SentenceWording(0.5), ("arm", "standing", "estimate", "median", "pending"), keep=())
     {'arm': [('a', '')], '': [('✓ reaches', 'reaches')], 'mean': [('0.75', '')]}
     """
     table, kept = dict[str, list[Piece]](), {*keep}
@@ -55,38 +56,38 @@ def row_text_cells(
     return table
 
 
-def has_row_detail(name: str, wording: Wording) -> bool:
+def has_row_detail(name: str, wording: SentenceWording) -> bool:
     """Whether the question has this one of `DETAILS`: with a share two quantiles, with a baseline two means."""
     if name in ("mean", "baseline"):
         return wording.baseline is not None
     return wording.share is not None and (name == "median" or wording.quantile() != "p50")  # that is the median again
 
 
-def row_detail_headings(wording: Wording) -> dict[str, str]:
+def row_detail_headings(wording: SentenceWording) -> dict[str, str]:
     """The headings of the question's `DETAILS`."""
     return {name: COLUMNS[name].head(wording) for name in DETAILS if has_row_detail(name, wording)}
 
 
-def _head_of_estimate(wording: Wording) -> str:
+def _head_of_estimate(wording: SentenceWording) -> str:
     return "within" if wording.asks == "share" and wording.lower_is_better else wording.asks
 
 
-def _estimate(row: Row, wording: Wording) -> str | None:
+def _estimate(row: Row, wording: SentenceWording) -> str | None:
     """What is compared with the bar; None for the baseline, which is compared with nothing."""
     value = row.estimate if wording.asks == "mean" or row.standing != "baseline" else None
     return None if value is None else wording.estimate(value)
 
 
-def _left(row: Row, wording: Wording) -> str:
+def _left(row: Row, wording: SentenceWording) -> str:
     """About how many pulls will settle the arm."""
     return f"~ {float(f'{row.left:.2g}'):,.0f}" if row.left and row.standing == "open" else ""
 
 
-def _baseline(row: Row, wording: Wording) -> str:
+def _baseline(row: Row, wording: SentenceWording) -> str:
     return "" if row.baseline is None else wording.amount(row.baseline)
 
 
-def _seen(row: Row, wording: Wording) -> str:
+def _seen(row: Row, wording: SentenceWording) -> str:
     """How many rewards an arm has, and of how many cases."""
     return f"{row.seen:,} of {wording.cases:,}" if wording.cases else f"{row.seen:,}"
 
@@ -96,7 +97,7 @@ def _number(name: str) -> Column:
     return Column(lambda wording: COUNTS[name], lambda row, wording: f"{getattr(row, name) or ''}")
 
 
-def _value(name: str, head: Callable[[Wording], str]) -> Column:
+def _value(name: str, head: Callable[[SentenceWording], str]) -> Column:
     """A column of a median or quantile."""
     return Column(head, lambda row, wording: "" if getattr(row, name) is None else wording.value(getattr(row, name)))
 
@@ -122,7 +123,7 @@ COLUMNS = {
         lambda wording: "between", lambda row, wording: wording.span(row.low, row.high), lambda row: "quiet"
     ),
     "median": _value("median", lambda wording: "median"),
-    "quantile": _value("quantile", Wording.quantile),
+    "quantile": _value("quantile", SentenceWording.quantile),
     "mean": Column(lambda wording: "mean", lambda row, wording: wording.amount(row.mean)),
     "baseline": Column(lambda wording: "baseline", _baseline),
     "seen": Column(lambda wording: wording.draws, _seen),
@@ -132,12 +133,12 @@ COLUMNS = {
 TABLE = ("arm", "standing", "estimate", "between", *DETAILS, "seen", "left", *COUNTS)
 
 
-def row_text_columns(rows: Sequence[Row], wording: Wording) -> dict[str, list[Piece]]:
+def row_text_columns(rows: Sequence[Row], wording: SentenceWording) -> dict[str, list[Piece]]:
     """The cells of the table that people read."""
     return row_text_cells(rows, wording, TABLE, keep=("arm", "estimate", "seen"))
 
 
-def rows_as_table(rows: Iterable[Row], wording: Wording, width: int | None = None) -> Iterator[Line]:
+def rows_as_table(rows: Iterable[Row], wording: SentenceWording, width: int | None = None) -> Iterator[Line]:
     """The table, line by line. With a width, names are folded, and counts and details left out, so that lines fit."""
     from rich.cells import cell_len  # here: only people need it
 
@@ -205,7 +206,7 @@ def rows_as_csv(rows: Iterable[Row]) -> str:
     )
 
 
-def rows_as_markdown(rows: Iterable[Row], wording: Wording, first: str, remarks: Iterable[str]) -> str:
+def rows_as_markdown(rows: Iterable[Row], wording: SentenceWording, first: str, remarks: Iterable[str]) -> str:
     """A sentence, the rows as a Markdown table, and remarks."""
     arms = list(rows)
     names = ("estimate", "low", "high", *DETAILS, "seen")
@@ -221,7 +222,9 @@ def rows_as_markdown(rows: Iterable[Row], wording: Wording, first: str, remarks:
     return "\n".join([*lines, "", *map(marked, remarks)]) + "\n"
 
 
-def rows_as_html(rows: Iterable[Row], wording: Wording, headline: str, spent: str, remarks: Sequence[str]) -> str:
+def rows_as_html(
+    rows: Iterable[Row], wording: SentenceWording, headline: str, spent: str, remarks: Sequence[str]
+) -> str:
     """The answer, what it took and the table as HTML for a notebook, without scripts or styles."""
     arms = ranked_rows(rows, lower_is_better=wording.lower_is_better)
     table_cells = row_text_columns(arms[:MOST_ROWS], wording)

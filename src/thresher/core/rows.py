@@ -76,7 +76,7 @@ def row_reaches(ledger: State, arm: int) -> bool | None:
     return question.is_above(board.total[arm] + board.residue[arm], seen, ledger.spec.reach) if seen else None
 
 
-def row_standing(ledger: State, arm: int) -> Standing:
+def standing_in_row(ledger: State, arm: int) -> Standing:
     """Where an arm stands."""
     if arm == ledger.base:
         return "baseline"
@@ -112,7 +112,7 @@ def row_of(ledger: State, arm: int) -> Row:
         exact=ledger.is_exact(arm),
         missing=ledger.cases.missing[arm] if ledger.cases else 0,
         interval_disagrees=disagrees,
-        standing=row_standing(ledger, arm),
+        standing=standing_in_row(ledger, arm),
     )
     return replace(row, **_values(ledger, arm, counted)) if ledger.values and seen else row
 

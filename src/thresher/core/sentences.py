@@ -6,7 +6,15 @@ from typing import Any, Literal, NamedTuple
 from ..errors import shown
 from ..text.escapes import escaped_visible
 from ..text.phrasing import listed_phrase, plural
-from ..text.quantities import PERCENT, amount_text, duration_text, edges_text, number_text, percent_text, points_text
+from ..text.quantities import (
+    PERCENT,
+    amount_text,
+    duration_text,
+    edges_quantity_text,
+    number_text,
+    percent_text,
+    points_quantity_text,
+)
 from .parameters import BARS
 from .question import HALF
 from .revisions import Changes
@@ -19,7 +27,7 @@ Asks = Literal["mean", "share", "difference"]
 SIGNS = {"reaches": "✓", "misses": "✗", "open": "·", "retired": "✕", "baseline": "="}
 
 
-class Wording(NamedTuple):
+class SentenceWording(NamedTuple):
     """What a study asks, as far as sentences, tables and pictures say it, and how they write its numbers."""
 
     stated_bar: float  # at_least, at_most or the margin
@@ -50,16 +58,17 @@ class Wording(NamedTuple):
     def edges(self) -> tuple[float, float]:
         """The bar less and plus the tolerance, on the scale of `Row.estimate`.
 
-        >>> Wording(0.95, tolerance=0.02).edges
+        >>> SentenceWording(0.95, tolerance=0.02).edges
         (0.93, 0.97)
         """
-        return edges_text(self.bar, self.tolerance)
+        return edges_quantity_text(self.bar, self.tolerance)
 
     @property
     def asked(self) -> dict[str, Any]:
         """The question as data: the stated bar by the name that users give it, and None by the other names; the rest.
 
-        >>> Wording(0.05, lower_is_better=True).asked["at_most"], Wording(0.0, baseline="a").asked["at_least"]
+        >>> (SentenceWording(0.05, lower_is_better=True).asked["at_most"],
+        ...  SentenceWording(0.0, baseline="a").asked["at_least"])
         (0.05, None)
         """
         name = "margin" if self.baseline is not None else "at_most" if self.lower_is_better else "at_least"
@@ -75,15 +84,16 @@ class Wording(NamedTuple):
     def amount(self, value: float | None, *, exact: bool = False) -> str:
         """A reward, or a mean of rewards; ``exact`` for what the user wrote, such as the bar.
 
-        >>> Wording(0.05, unit="s").amount(0.0123), Wording(0.5).amount(0.0123), Wording(5, unit="points").amount(12)
-        ('12.3 ms', '0.0123', '12 points')
+        >>> SentenceWording(0.05, unit="s").amount(0.0123), SentenceWording(5, unit="points").amount(12)
+        ('12.3 ms', '12 points')
         """
         return amount_text(value, self.unit, exact=exact)
 
     def estimate(self, value: float | None, *, exact: bool = False) -> str:
         """A mean, a share in percent, or a difference with its sign, whichever the question is about.
 
-        >>> Wording(0.2, share=0.95).estimate(0.975), Wording(0.0, baseline="a", unit="%").estimate(0.03)
+        >>> (SentenceWording(0.2, share=0.95).estimate(0.975),
+        ...  SentenceWording(0.0, baseline="a", unit="%").estimate(0.03))
         ('97.5 %', '+3 points')
         """
         if value is None or self.asks == "mean":
@@ -94,20 +104,20 @@ class Wording(NamedTuple):
 
     def difference(self, value: float, *, exact: bool = False) -> str:
         """A difference between rewards: of percentages, in points."""
-        return points_text(value, exact=exact) if self.unit == PERCENT else self.amount(value, exact=exact)
+        return points_quantity_text(value, exact=exact) if self.unit == PERCENT else self.amount(value, exact=exact)
 
     def distance(self, value: float) -> str:
         """How far something is from the bar.
 
-        >>> Wording(0.9, unit="%").distance(0.02), Wording(0.2, unit="s").distance(0.002)
+        >>> SentenceWording(0.9, unit="%").distance(0.02), SentenceWording(0.2, unit="s").distance(0.002)
         ('2 points', '2 ms')
         """
-        return points_text(value, exact=True) if self.asks == "share" else self.difference(value, exact=True)
+        return points_quantity_text(value, exact=True) if self.asks == "share" else self.difference(value, exact=True)
 
     def span(self, low: float | None, high: float | None) -> str:
         """An interval of what is asked about.
 
-        >>> Wording(0.5).span(0.25, 0.75), Wording(0.0, baseline="a", unit="%").span(0.01, 0.03)
+        >>> SentenceWording(0.5).span(0.25, 0.75), SentenceWording(0.0, baseline="a", unit="%").span(0.01, 0.03)
         ('0.25 – 0.75', '+1 – +3 points')
         """
         if low is None or high is None:
@@ -121,7 +131,8 @@ class Wording(NamedTuple):
     def quantile(self) -> str:
         """The name of the quantile that a share asks about: p95, or p5 where higher is better.
 
-        >>> Wording(0.2, lower_is_better=True, share=0.95).quantile(), Wording(0.2, share=0.95).quantile()
+        >>> (SentenceWording(0.2, lower_is_better=True, share=0.95).quantile(),
+        ...  SentenceWording(0.2, share=0.95).quantile())
         ('p95', 'p5')
         """
         share = self.share or 0.0
@@ -132,10 +143,10 @@ class Wording(NamedTuple):
         return amount_text(value, None if self.ratio is not None else self.unit) + ("×" if self.ratio and value else "")
 
 
-def wording_of(spec: Spec) -> Wording:
+def sentence_wording(spec: Spec) -> SentenceWording:
     """The wording of a study's question."""
     asked = (spec.stated_bar, spec.lower_is_better, spec.share, spec.baseline, spec.ratio, spec.unit)
-    return Wording(*asked, spec.case_count or None, spec.find, spec.tolerance)
+    return SentenceWording(*asked, spec.case_count or None, spec.find, spec.tolerance)
 
 
 def short_in_sentence(name: str) -> str:
@@ -144,10 +155,10 @@ def short_in_sentence(name: str) -> str:
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
 
 
-def quoted_in_sentence(name: str) -> str:
+def quoted_name_in_sentence(name: str) -> str:
     """A name in a sentence: in quotes if it has several words.
 
-    >>> quoted_in_sentence("current"), quoted_in_sentence("sleep 0.03")
+    >>> quoted_name_in_sentence("current"), quoted_name_in_sentence("sleep 0.03")
     ('current', "'sleep 0.03'")
     """
     return f"'{short_in_sentence(name)}'" if " " in name else short_in_sentence(name)
@@ -161,16 +172,16 @@ class Claim(NamedTuple):
     rest: str
 
 
-def claim_sentence(wording: Wording) -> Claim:
+def claim_sentence(wording: SentenceWording) -> Claim:
     """What an arm that reaches the bar does.
 
-    >>> " ".join(claim_sentence(Wording(0.2, lower_is_better=True, share=0.95, unit="s"))[1:])
+    >>> " ".join(claim_sentence(SentenceWording(0.2, lower_is_better=True, share=0.95, unit="s"))[1:])
     'stays within 200 ms in at least 95 % of pulls'
-    >>> " ".join(claim_sentence(Wording(0.0, True, 0.5, "before", 1.05, "s"))[1:])
+    >>> " ".join(claim_sentence(SentenceWording(0.0, True, 0.5, "before", 1.05, "s"))[1:])
     'is at most 5 % slower than before in at least half of the pairs'
     """
     lower, bar = wording.lower_is_better, wording.difference(abs(wording.stated_bar), exact=True)
-    base = None if wording.baseline is None else quoted_in_sentence(wording.baseline)
+    base = None if wording.baseline is None else quoted_name_in_sentence(wording.baseline)
     if base is None:
         bar = wording.amount(wording.stated_bar, exact=True)
         verbs, rest = (("stay within", "stays within") if lower else ("reach", "reaches")), bar
@@ -189,7 +200,7 @@ def claim_sentence(wording: Wording) -> Claim:
     return Claim(*verbs, rest)
 
 
-def _times(wording: Wording, ratio: float, base: str) -> str:
+def _times(wording: SentenceWording, ratio: float, base: str) -> str:
     """How an arm compares with the baseline by a ratio: for times, how much slower or faster."""
     if wording.unit == "s" and wording.lower_is_better and ratio != 1.0:
         change = percent_text(round(abs(ratio - 1.0), 12), exact=True)
@@ -198,14 +209,14 @@ def _times(wording: Wording, ratio: float, base: str) -> str:
     return f"{limit} {'as much as' if ratio == 1.0 else f'{number_text(ratio, exact=True)} times'} {base}"
 
 
-def question_sentence(wording: Wording, arms: int) -> str:
+def question_sentence(wording: SentenceWording, arms: int) -> str:
     """The question about this number of arms.
 
-    >>> question_sentence(Wording(0.9), 3), question_sentence(Wording(0.9), 1)
+    >>> question_sentence(SentenceWording(0.9), 3), question_sentence(SentenceWording(0.9), 1)
     ('Which of 3 arms reach 0.9?', 'Does the arm reach 0.9?')
-    >>> question_sentence(Wording(0.9, cases=500), 40), question_sentence(Wording(0.9, find=2), 40)
+    >>> question_sentence(SentenceWording(0.9, cases=500), 40), question_sentence(SentenceWording(0.9, find=2), 40)
     ('Which of 40 arms reach 0.9 on 500 cases?', 'Which 2 of 40 arms reach 0.9?')
-    >>> question_sentence(Wording(0.9, find=1, unit="%", tolerance=0.02), 40)
+    >>> question_sentence(SentenceWording(0.9, find=1, unit="%", tolerance=0.02), 40)
     'Does any of 40 arms reach 90 %, give or take 2 points?'
     """
     does, one, rest = claim_sentence(wording)
@@ -218,10 +229,11 @@ def question_sentence(wording: Wording, arms: int) -> str:
     return f"Which {f'{wording.find:,} ' if wording.find else ''}of {arms:,} arms {does} {rest}"
 
 
-def tolerance_in_sentence(wording: Wording) -> str:
+def tolerance_in_sentence(wording: SentenceWording) -> str:
     """The tolerance, after the bar in a sentence.
 
-    >>> tolerance_in_sentence(Wording(0.9, unit="%", tolerance=0.02)), tolerance_in_sentence(Wording(0.9))
+    >>> (tolerance_in_sentence(SentenceWording(0.9, unit="%", tolerance=0.02)),
+    ...  tolerance_in_sentence(SentenceWording(0.9)))
     (', give or take 2 points', '')
     """
     return f", give or take {wording.distance(wording.tolerance)}" if wording.tolerance else ""
@@ -229,17 +241,18 @@ def tolerance_in_sentence(wording: Wording) -> str:
 
 def question_sentence_of(spec: Spec) -> str:
     """The question of a study with this specification."""
-    return question_sentence(wording_of(spec), spec.contenders)
+    return question_sentence(sentence_wording(spec), spec.contenders)
 
 
-def answer_sentence(wording: Wording, reached: int, missed: int, others: int, *, certifies: bool = True) -> str:
+def answer_sentence(wording: SentenceWording, reached: int, missed: int, others: int, *, certifies: bool = True) -> str:
     """How many arms reach the bar, miss it and are open, in a sentence.
 
-    >>> answer_sentence(Wording(0.9, unit="%"), 7, 5, 0), answer_sentence(Wording(0.9, unit="%"), 4, 1, 7)
+    >>> (answer_sentence(SentenceWording(0.9, unit="%"), 7, 5, 0),
+    ...  answer_sentence(SentenceWording(0.9, unit="%"), 4, 1, 7))
     ('7 of 12 reach 90 %, 5 miss it.', '4 reach it, 1 misses it, 7 open.')
-    >>> answer_sentence(Wording(0.9), 1, 0, 0), answer_sentence(Wording(0.9), 0, 0, 1)
+    >>> answer_sentence(SentenceWording(0.9), 1, 0, 0), answer_sentence(SentenceWording(0.9), 0, 0, 1)
     ('It reaches 0.9.', 'It is open.')
-    >>> answer_sentence(Wording(0.9), 2, 1, 0, certifies=False)
+    >>> answer_sentence(SentenceWording(0.9), 2, 1, 0, certifies=False)
     'By their means, 2 of 3 reach 0.9, 1 misses it; nothing is certified.'
     """
     many, one, rest = claim_sentence(wording)
@@ -449,6 +462,6 @@ def results_hold_phrase(changes: Changes) -> str:
 def _changed(noun: str, names: Sequence[str], one: str, many: str) -> str:
     if len(names) > MOST_CHANGED:
         return plural(len(names), noun or "file") + many
-    shown_names = " and ".join(map(quoted_in_sentence, names))
+    shown_names = " and ".join(map(quoted_name_in_sentence, names))
     plural_noun = f"{noun}{'s' if len(names) > 1 else ''} " if noun else ""
     return f"{plural_noun}{shown_names}{one if len(names) == 1 else many}"

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, NoReturn, Unpack
 from ..errors import InvalidInput, OutsideBounds, shown
 from ..text.naming import Naming
 from ..text.phrasing import MOST_NAMED, listed_phrase, only_this_many, plural
-from ..text.quantities import PERCENT, amount_text, edges_text
+from ..text.quantities import PERCENT, amount_text, edges_quantity_text
 from . import checks, named_items, parameters, policies, question
 from .named_arguments import named_arguments
 from .named_items import NO_PARAMS, Params
@@ -23,7 +23,7 @@ from .parameters import (
     Bounds,
     Guarantee,
     StoredArguments,
-    check_evaluator_parameter,
+    evaluator_parameter,
 )
 from .policies import Policy
 from .question import HALF, ROUNDING
@@ -110,7 +110,7 @@ class Spec:
     def with_depends(self, depends: Mapping[str, Any]) -> "Spec":
         """The same specification with what its results depend on; without, if that is nothing."""
         spec = copy(self)
-        vars(spec).update(depends=parameters.check_depends("depends", depends) or None)
+        vars(spec).update(depends=parameters.depends_parameter("depends", depends) or None)
         return spec
 
     def with_cases(self, order: Sequence[int]) -> "Spec":
@@ -184,7 +184,7 @@ class Spec:
 
     def counted(self, reward: float, other: float = 0.0) -> float:
         """What a reward counts as; ``other`` is the baseline's reward."""
-        return question.count_for_question(self.measure, reward, other)
+        return question.reward_for_question(self.measure, reward, other)
 
     def clipped(self, reward: float) -> float:
         """A reward, or with ``clip`` the nearest number within the bounds."""
@@ -224,7 +224,7 @@ class Spec:
     def arm(self, name: object) -> int:
         """The number of the arm of that name."""
         if not isinstance(name, str) or name not in self.index:
-            raise checks.unknown_arm(name, self.arms)
+            raise checks.arm_check_error(name, self.arms)
         return self.index[name]
 
     def reward(self, value: object) -> float:
@@ -344,7 +344,7 @@ def _edges(spec: Spec, raw: object) -> dict[str, float]:
             needed = "{bounds}" if spec.bounds is None and spec.share is None else "a {confidence}"
             remedy = f"leave it out, or give {needed}; if a slack of the scores is meant, use a policy, apt(slack=…)"
             raise InvalidInput("tolerance", raw, "belongs to certificates", Naming(remedy))
-        low, high = edges_text(bar, spec.tolerance)
+        low, high = edges_quantity_text(bar, spec.tolerance)
         if spec.limits is not None and not _lies_inside(spec.limits, low, high):
             _refuse_tolerance(spec, raw, spec.limits)
     rounding = 0.0
@@ -469,7 +469,7 @@ def _check_end(spec: Spec) -> None:
 
 def _constant(spec: Spec) -> float:
     """The settling constant. One from a log is kept: a logarithm's last digit may differ elsewhere."""
-    stored, computed = spec.settling_constant, policies.settling_constant(spec.contenders, spec.confidence)
+    stored, computed = spec.settling_constant, policies.settling_policy_constant(spec.contenders, spec.confidence)
     if stored is not None and not math.isclose(stored, computed, rel_tol=1e-9):
         raise InvalidInput("settling_constant", stored, f"must be about {computed!r}")
     return computed if stored is None else stored
@@ -540,7 +540,7 @@ def spec_from_json(data: object) -> Spec:
     evaluator = kept.pop("evaluator", None)
     spec = Spec(**kept)
     if evaluator is not None:  # it was masked when it was written
-        vars(spec)["evaluator"] = check_evaluator_parameter(evaluator)
+        vars(spec)["evaluator"] = evaluator_parameter(evaluator)
     return spec
 
 

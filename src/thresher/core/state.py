@@ -303,7 +303,7 @@ class State:
         for arm in sorted(stale):
             try:
                 rescore_arm_on_boards(self.board, self.second, arm, rule, self.second_rule)
-            except custom_scores.Refused as refused:
+            except custom_scores.CustomScoreRefused as refused:
                 raise refused.of_arm(self.spec.policy.formula, self.spec.arms[arm]) from refused.__cause__
         self.stale = set()
 

@@ -19,13 +19,13 @@ from .events import (
 from .state import State
 
 
-def check_event(study: State, event: Event) -> None:
+def check_event_validity(study: State, event: Event) -> None:
     """Raise, and change nothing, unless the event may follow those before it."""
-    check_event_order(study, event)
+    check_validity_of_order(study, event)
     RULES[event.kind](study, event)
 
 
-def check_event_order(study: State, event: Event) -> None:
+def check_validity_of_order(study: State, event: Event) -> None:
     """Raise unless an event of this kind may come next, whatever else it says."""
     if event.seq != study.seq + 1:
         raise InvalidInput("event", event.seq, f"must have the number {study.seq + 1}")
@@ -45,16 +45,16 @@ def check_event_order(study: State, event: Event) -> None:
 def _asked(study: State, event: Event) -> None:
     if event.pull != study.last_pull + 1:
         raise InvalidInput("pull", event.pull, f"the next pull is {study.last_pull + 1}")
-    arm = event.arm
+    arm, cause = event.arm, event.cause
     if arm is None or not 0 <= arm < len(study.asked):
         arm = _arm_of(study, event)
-    if event.cause != "imported" and study.unweighed:
+    if cause != "imported" and study.unweighed:
         raise InvalidInput("event", event.kind, "the imported results must be weighed first")
-    if event.cause is not None:
+    if cause is not None:
         _check_cause(study, event, arm)
     if study.budget is not None and study.issued >= study.budget:
         raise InvalidInput("budget", study.budget, "is issued", "extend the study")
-    if study.board.shut[arm] == SHUT and event.cause != "imported":
+    if study.board.shut[arm] == SHUT and cause != "imported":
         raise InvalidInput("arm", study.spec.arms[arm], "takes no further pulls")
 
 

@@ -11,7 +11,7 @@ from .capital import OPEN
 from .forecast import forecast_left
 from .guarantee import USUAL, Words, guarantee, guarantee_hints
 from .rows import Row, Standing, row_of
-from .sentences import Wording, wording_of
+from .sentences import SentenceWording, sentence_wording
 from .state import State
 
 FORMAT = 1  # of the JSON
@@ -82,7 +82,7 @@ class Verdict:
     def __getitem__(self, arm: str) -> Row:
         """The row of an arm."""
         if not isinstance(arm, str) or arm not in self._rows:
-            raise checks.unknown_arm(arm, list(self._rows))
+            raise checks.arm_check_error(arm, list(self._rows))
         return self._rows[arm]
 
     @cached_property
@@ -113,11 +113,11 @@ class Verdict:
         return self._standing("retired")
 
     @cached_property
-    def wording(self) -> Wording:
+    def wording(self) -> SentenceWording:
         """What the study asks, for sentences, tables and pictures."""
         bars = (self.at_least, self.at_most, self.margin)
         stated_bar = next((bar for bar in bars if bar is not None), 0.0)
-        return Wording(stated_bar, *(getattr(self, name) for name in Wording._fields[1:]))
+        return SentenceWording(stated_bar, *(getattr(self, name) for name in SentenceWording._fields[1:]))
 
     @property
     def question(self) -> str:
@@ -221,7 +221,7 @@ def verdict_full_run(ledger: State) -> int | None:
 def verdict_of(study: str, ledger: State, words: Words = USUAL) -> Verdict:
     """The verdict of a ledger, its guarantee in these words."""
     spec = ledger.spec
-    wording = wording_of(spec)
+    wording = sentence_wording(spec)
     return Verdict(
         study=study,
         bounds=spec.bounds,

@@ -9,7 +9,7 @@ from ..core.policies import policy as make_policy
 from ..errors import UNSAID, InvalidInput
 from .families import Reals
 from .parallel_compile import compile_in_parallel
-from .result import Measure, Result, known_result, standard_error
+from .result import Measure, Result, number_in_result, standard_error_of_result
 from .setup import Setup
 from .simulator import checked_simulation, simulate, simulated_kind
 
@@ -51,7 +51,7 @@ class Comparison:
     def difference(self, policy: str, measure: Measure) -> Difference:
         """How much better a policy is than the first; the error is that of paired repetitions."""
         apart = self.results[policy].by_repetition(measure) - self.first.by_repetition(measure)
-        return Difference(apart.mean(axis=0), standard_error(apart))
+        return Difference(apart.mean(axis=0), standard_error_of_result(apart))
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """A row for each policy and checkpoint."""
@@ -63,8 +63,8 @@ class Comparison:
                 own_row = result.rows()[index]
                 for measure in measures:
                     row |= {measure: own_row[measure], f"{measure}_se": own_row[f"{measure}_se"]}
-                    row[f"{measure}_difference"] = known_result(apart[measure].mean[index])
-                    row[f"{measure}_difference_se"] = known_result(apart[measure].error[index])
+                    row[f"{measure}_difference"] = number_in_result(apart[measure].mean[index])
+                    row[f"{measure}_difference_se"] = number_in_result(apart[measure].error[index])
                 yield row
 
 

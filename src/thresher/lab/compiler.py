@@ -2,8 +2,8 @@
 
 Every function of the modules below is rebuilt with the same bytecode, in a namespace where the names it calls are
 compiled functions, and passed to numba. A loop is compiled once for all policies and families, apart from a user's
-score (see `scores.py`). Machine code is cached in the user's cache directory, in a folder named after a hash of all its
-sources. If that folder cannot be written, the code is compiled every time.
+score (see `compiled_scores.py`). Machine code is cached in the user's cache directory, in a folder named after a hash
+of all its sources. If that folder cannot be written, the code is compiled every time.
 """
 
 import gc
@@ -21,11 +21,11 @@ import numba
 from numba.core.types import unliteral
 
 from ..core import board, capital, custom_scores, error_rate, evidence, formulas, places, question
-from . import delays, families, loops, repetition, scores, streams
+from . import compiled_scores, delays, families, loops, repetition, streams
 
 CORE = (formulas, board, places, capital, evidence, error_rate, question)
-SHARED = (*CORE, streams, families, delays, repetition, scores)  # `apply_formula` is that of the last
-SCORED = (board, scores)  # these call a user's score
+SHARED = (*CORE, streams, families, delays, repetition, compiled_scores)  # `apply_formula` is that of the last
+SCORED = (board, compiled_scores)  # these call a user's score
 LOOPS = (loops,)
 CALLED = frozenset(
     ("draw_from_rarer_family", "family_moments", "chance_within_family")
@@ -49,7 +49,7 @@ def functions_to_compile(module: ModuleType) -> dict[str, FunctionType]:
 def _compiled(function: FunctionType, namespace: Namespace, name: str, *, caches: bool) -> Any:
     """A function that loops call, compiled when a loop needs it."""
     options = {**INNER, "forceinline": function.__name__ not in CALLED}
-    compiled = njit(**options)(scores.rebuilt(function, namespace, name))
+    compiled = njit(**options)(compiled_scores.rebuilt_to_compile(function, namespace, name))
     typed = compiled.get_call_template
     is_new = caches
 
@@ -111,7 +111,7 @@ def can_cache_compiled() -> bool:
     return _cache_folder() is not None
 
 
-class Kind(NamedTuple):
+class CompilerChoices(NamedTuple):
     """The choices that are compiled into a loop."""
 
     certifies: bool = False
@@ -133,17 +133,19 @@ class Kind(NamedTuple):
         return "run_loop_delayed" if self.delayed else "run_loop_at_once"
 
 
-def is_compiled(kind: Kind) -> bool:
+def is_compiled(kind: CompilerChoices) -> bool:
     """Whether the machine code of a loop seems to be in the cache."""
     folder = _cache_folder()
     return folder is not None and any(Path(folder).glob(f"*/*.{kind.function}{kind.variant}-[0-9]*.nbi"))
 
 
 @cache
-def compiled_loop(kind: Kind) -> Callable[..., None]:
+def compiled_loop(kind: CompilerChoices) -> Callable[..., None]:
     """The compiled loop; it releases the interpreter's lock while it runs."""
     namespace = _namespace(kind._replace(delayed=False))
-    rebuilt = scores.rebuilt(functions_to_compile(loops)[kind.function], namespace, kind.function + kind.variant)
+    rebuilt = compiled_scores.rebuilt_to_compile(
+        functions_to_compile(loops)[kind.function], namespace, kind.function + kind.variant
+    )
     has_source = kind.digest is None or not kind.digest.startswith(custom_scores.IN_MEMORY)
     return compiled_outermost(rebuilt, caches=has_source)
 
@@ -172,24 +174,24 @@ def compiled_instance_drawer() -> Callable[..., None]:
     """The compiled function that draws the arms of one repetition."""
     function = functions_to_compile(loops)["draw_loop_instance"]
     drawer: Callable[..., None] = njit(**OPTIONS)(
-        scores.rebuilt(function, _namespace(Kind()), "draw_loop_instance-alone")
+        compiled_scores.rebuilt_to_compile(function, _namespace(CompilerChoices()), "draw_loop_instance-alone")
     )
     return drawer
 
 
-def compiled_constants(kind: Kind) -> Namespace:
+def compiled_constants(kind: CompilerChoices) -> Namespace:
     """The values of the names in capitals in `loops.py`."""
     flags = {"CERTIFIES": kind.certifies, "RANKS": kind.ranks, "COUNTS": kind.counts}
     return {**flags, "IS_CUSTOM": kind.digest is not None}
 
 
 @cache
-def _namespace(kind: Kind) -> Namespace:
+def _namespace(kind: CompilerChoices) -> Namespace:
     namespace = {**compiled_namespace(), **compiled_constants(kind)}
     if kind.formula is None or kind.digest is None:
         return _extended(namespace, LOOPS, kind.variant, caches=True)
     _extended(namespace, (*SCORED, *LOOPS), kind.variant)
-    namespace["custom_score"] = scores.compiled_score(kind.formula, kind.digest)
+    namespace["score_to_compile"] = compiled_scores.compiled_score(kind.formula, kind.digest)
     return namespace
 
 
@@ -198,8 +200,8 @@ def compiled_other_loop(function: FunctionType) -> Callable[..., None]:
     """A loop of another room, compiled with everything in its module, whose constants come before our own."""
     module = sys.modules[function.__module__]
     own = {name: value for name, value in vars(module).items() if name.isupper()}
-    namespace = _extended({**_namespace(Kind()), **own}, (module,))
-    return compiled_outermost(scores.rebuilt(function, namespace, function.__name__))
+    namespace = _extended({**_namespace(CompilerChoices()), **own}, (module,))
+    return compiled_outermost(compiled_scores.rebuilt_to_compile(function, namespace, function.__name__))
 
 
 def compiled_outermost(rebuilt: FunctionType, *, caches: bool = True) -> Callable[..., None]:

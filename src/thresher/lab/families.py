@@ -188,10 +188,10 @@ give a smaller spread, or means further from the bounds
 # The chance that a reward of an arm is within a limit: the true value where a question asks about a share.
 
 
-def fits_limit(sign: float, limit: float, reward: float) -> float:
+def fits_limit_in_family(sign: float, limit: float, reward: float) -> float:
     """1 if the reward is within the limit, else 0.
 
-    >>> fits_limit(1.0, 0.5, 0.5), fits_limit(-1.0, -0.5, 0.6)
+    >>> fits_limit_in_family(1.0, 0.5, 0.5), fits_limit_in_family(-1.0, -0.5, 0.6)
     (1.0, 0.0)
     """
     return 1.0 if sign * reward >= limit else 0.0
@@ -212,13 +212,15 @@ def chance_within_family(
         return math.nan
     if family in (BERNOULLI, PILOT_CHANCES):
         chance = first if family == BERNOULLI else float(samples[int(first)])
-        return chance * fits_limit(sign, limit, high) + (1.0 - chance) * fits_limit(sign, limit, low)
+        return chance * fits_limit_in_family(sign, limit, high) + (1.0 - chance) * fits_limit_in_family(
+            sign, limit, low
+        )
     if family == CLIPPED:
         worst, best = (low, high) if sign > 0.0 else (high, low)
-        if fits_limit(sign, limit, worst) > 0.0 or fits_limit(sign, limit, best) == 0.0:
-            return fits_limit(sign, limit, best)
+        if fits_limit_in_family(sign, limit, worst) > 0.0 or fits_limit_in_family(sign, limit, best) == 0.0:
+            return fits_limit_in_family(sign, limit, best)
     if family == CONSTANT or second <= 0.0:
-        return fits_limit(sign, limit, first)
+        return fits_limit_in_family(sign, limit, first)
     if family == UNIFORM:  # the part of [first, first + second)
         below = min(max((sign * limit - first) / second, 0.0), 1.0)
         return 1.0 - below if sign > 0.0 else below
@@ -226,5 +228,5 @@ def chance_within_family(
         return 0.5 * math.erfc((limit - sign * first) / (second * math.sqrt(2.0)))
     count = 0.0  # of the recorded rewards, or those drawn from a posterior
     for index in range(int(first) + 1, int(first) + 1 + int(second)):
-        count += fits_limit(sign, limit, samples[index])
+        count += fits_limit_in_family(sign, limit, samples[index])
     return count / second

@@ -18,7 +18,7 @@ from ..core.board import (
 )
 from ..core.capital import OPEN
 from ..core.places import case_at_place
-from ..core.question import count_for_question, is_above
+from ..core.question import is_above, reward_for_question
 from .delays import (
     WORKERS,
     Slots,
@@ -110,12 +110,12 @@ def truth_in_loop(arms: Arms, arm: int, other: float) -> float:
         )
     base = arms.first[arms.base]
     if arms.family == CONSTANT:
-        return count_for_question(measure, first, base)
+        return reward_for_question(measure, first, base)
     # only passes and failures are simulated besides constants
-    chance = first * base * count_for_question(measure, arms.high, arms.high)
-    chance += first * (1.0 - base) * count_for_question(measure, arms.high, arms.low)
-    chance += (1.0 - first) * base * count_for_question(measure, arms.low, arms.high)
-    return float(chance + (1.0 - first) * (1.0 - base) * count_for_question(measure, arms.low, arms.low))
+    chance = first * base * reward_for_question(measure, arms.high, arms.high)
+    chance += first * (1.0 - base) * reward_for_question(measure, arms.high, arms.low)
+    chance += (1.0 - first) * base * reward_for_question(measure, arms.low, arms.high)
+    return float(chance + (1.0 - first) * (1.0 - base) * reward_for_question(measure, arms.low, arms.low))
 
 
 def loop_mean_over_cases(total: float, cases: int, bar: float) -> float:
@@ -185,7 +185,7 @@ def draw_counted_in_loop(arms: Arms, arm: int, state: Words) -> float:
         other = drawn_in_loop(arms, base, state)
     arms.drawn[0] = reward
     arms.drawn[1] = other
-    return count_for_question(arms.measure, reward, other)
+    return reward_for_question(arms.measure, reward, other)
 
 
 def observed_in_loop(board: Board, arms: Arms, arm: int, reward: float) -> None:

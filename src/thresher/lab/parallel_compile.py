@@ -13,13 +13,13 @@ from contextlib import nullcontext, suppress
 from ..core.policies import Policy
 from ..text.machine import available_cores
 from . import compiler
-from .compiler import Kind
+from .compiler import CompilerChoices
 from .result import progress_bar
 from .setup import Setup
 from .simulator import prepared_simulation
 
 
-def compile_in_parallel(loops: Iterable[Kind], *, shows: bool = False) -> None:
+def compile_in_parallel(loops: Iterable[CompilerChoices], *, shows: bool = False) -> None:
     """Compile the loops on all cores; ``shows`` draws a progress bar on a terminal."""
     needed = [loop for loop in dict.fromkeys(loops) if not compiler.is_compiled(loop)]
     plain = [loop for loop in needed if loop.digest is None]
@@ -40,14 +40,14 @@ def compile_in_parallel(loops: Iterable[Kind], *, shows: bool = False) -> None:
 
 
 def _wait_for(child: "subprocess.Popen[bytes]") -> None:
-    """Wait until the process ends, in short waits, so that Ctrl-C works: see `simulator.share_out_simulation`."""
+    """Wait until the process ends, in short waits, so that Ctrl-C works: see `simulator.run_simulator_threads`."""
     while True:
         with suppress(subprocess.TimeoutExpired):
             child.wait(0.5)
             return
 
 
-def compile_parallel_share(loops: Sequence[Kind], progress: Callable[[int], None] | None = None) -> None:
+def compile_parallel_share(loops: Sequence[CompilerChoices], progress: Callable[[int], None] | None = None) -> None:
     """Compile some loops; ``progress`` is called after every loop."""
     for loop in loops:
         prepared_simulation(_smallest_game(loop), loop)
@@ -55,7 +55,7 @@ def compile_parallel_share(loops: Sequence[Kind], progress: Callable[[int], None
             progress(1)
 
 
-def _smallest_game(loop: Kind) -> Setup:
+def _smallest_game(loop: CompilerChoices) -> Setup:
     return Setup(
         None if loop.formula is None else Policy(loop.formula, digest=loop.digest),
         family="bernoulli",
@@ -68,10 +68,10 @@ def _smallest_game(loop: Kind) -> Setup:
     )
 
 
-def child_that_compiles(loops: Sequence[Kind]) -> "subprocess.Popen[bytes]":
+def child_that_compiles(loops: Sequence[CompilerChoices]) -> "subprocess.Popen[bytes]":
     command = [sys.executable, "-m", "thresher.lab.parallel_compile", json.dumps(loops)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":
-    compile_parallel_share([Kind(*flags) for flags in json.loads(sys.argv[1])])
+    compile_parallel_share([CompilerChoices(*flags) for flags in json.loads(sys.argv[1])])

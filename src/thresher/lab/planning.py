@@ -12,13 +12,22 @@ from ..core import checks, policies
 from ..core.parameters import Guarantee
 from ..errors import InvalidInput
 from . import delays
-from .compiler import Kind
+from .compiler import CompilerChoices
 from .families import Reals
 from .parallel_compile import compile_in_parallel
 from .recorded import Recorded
-from .result import RANGE, Result, Rows, first_columns, first_reached, known_result, resampled, standard_error
+from .result import (
+    RANGE,
+    Result,
+    Rows,
+    first_columns,
+    first_reached,
+    number_in_result,
+    resampled,
+    standard_error_of_result,
+)
 from .setup import Setup
-from .simulator import check_simulated_setup, checked_simulation, simulate, simulated_kind
+from .simulator import check_setup_of_simulator, checked_simulation, simulate, simulated_kind
 
 # A pilot: a few rewards of each arm, from which each repetition of a plan draws the arms anew.
 #
@@ -37,10 +46,10 @@ PRIOR = 0.5  # the weight of a reward of the prior; with 1, plans were too long 
 
 
 @dataclass(frozen=True)
-class Pilot(Recorded):
+class PlanningPilot(Recorded):
     """Draws of every arm from its posterior.
 
-    >>> pilot = Pilot(("a", "b"), ((1.0, 1.0, 1.0), (0.0, 1.0)))
+    >>> pilot = PlanningPilot(("a", "b"), ((1.0, 1.0, 1.0), (0.0, 1.0)))
     >>> [round(float(chances.mean()), 1) for chances in pilot.samples.reshape(2, -1)]
     [0.9, 0.5]
     """
@@ -125,7 +134,7 @@ def pilot_setup(data: Recorded, **settings: Any) -> Setup:
     if data.lost:
         share = (data.lost + 0.5) / (data.pulls + 1)
         settings = {**settings, "lost": (share, share), "delay": "workers:1"}  # pulls can be lost only with workers
-    pilot = Pilot(data.names, data.rewards, data.pulls, data.lost, data.unseen, low, high)
+    pilot = PlanningPilot(data.names, data.rewards, data.pulls, data.lost, data.unseen, low, high)
     return Setup(family=pilot.family, recorded=pilot, **settings)
 
 
@@ -135,7 +144,7 @@ SAVING = 0.05  # less than this is not worth the trouble
 
 
 @dataclass(frozen=True)
-class FullRun:
+class PlannedFullRun:
     """The pulls of a full run, and those that settle every arm: their mean, and a range for nine of ten studies."""
 
     pulls: int
@@ -157,10 +166,10 @@ class FullRun:
     def sentence(self) -> str:
         """For people.
 
-        >>> print(FullRun(20_000, 8_700.0, 12.0, 7_900, 9_600).sentence())
+        >>> print(PlannedFullRun(20_000, 8_700.0, 12.0, 7_900, 9_600).sentence())
         A full run takes 20,000 pulls and is exact. thresher settles every arm after about 8,700 (44 %), in nine of \
 ten studies after 7,900 to 9,600.
-        >>> print(FullRun(40, 39.2, 0.1, 38, 40).sentence())
+        >>> print(PlannedFullRun(40, 39.2, 0.1, 38, 40).sentence())
         A full run takes 40 pulls and is exact. thresher would save less than 5 % of them: run every case of every arm.
         """
         full = f"A full run takes {self.pulls:,} pulls and is exact."
@@ -177,12 +186,12 @@ ten studies after 7,900 to 9,600.
         return {**vars(self), "share": self.share, "saves": self.saves}
 
 
-def planned_full_run(result: Result) -> FullRun:
+def planned_full_run(result: Result) -> PlannedFullRun:
     """The pulls of a full run and of the result's repetitions."""
     used = result.measures.used[:, 0]
     low, high = np.quantile(used, RANGE, method="inverted_cdf")
-    error = known_result(standard_error(result.measures.used)[0])
-    return FullRun(result.setup.arms * result.setup.cases, float(used.mean()), error, int(low), int(high))
+    error = number_in_result(standard_error_of_result(result.measures.used)[0])
+    return PlannedFullRun(result.setup.arms * result.setup.cases, float(used.mean()), error, int(low), int(high))
 
 
 # What a study takes until every arm is certified, by how exact the answer has to be.
@@ -239,7 +248,7 @@ def _fits(setup: Setup, tolerance: float) -> bool:
     return True
 
 
-def planned_choices(asked: Result, loop: Kind, **shared: Any) -> list[Choice]:
+def planned_choices(asked: Result, loop: CompilerChoices, **shared: Any) -> list[Choice]:
     """What a question takes with each tolerance and guarantee; ``asked`` has been played already, as it was asked."""
     setup, is_finished = asked.setup, (asked.measures.settled[:, -1] == asked.setup.contenders).all()
     *_, (most, _) = _stages(setup)
@@ -327,7 +336,7 @@ class Curve(NamedTuple):
     settled: list[float]  # empty without certificates
 
 
-class Line(NamedTuple):
+class PlannedLine(NamedTuple):
     """A policy in the plan, with or without certificates."""
 
     name: str
@@ -348,7 +357,7 @@ class Plan:
     needs: tuple[Need, ...]
     curves: dict[str, Curve]  # by policy
     choices: tuple[Choice, ...] = ()  # by tolerance and guarantee, with certificates
-    full_run: FullRun | None = None  # with cases
+    full_run: PlannedFullRun | None = None  # with cases
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per target and policy."""
@@ -375,7 +384,7 @@ def plan(
     >>> [need.policy for need in plan(problem, workers=2).needs[:3]]
     ['balanced', 'uniform', 'uniform, skips settled']
     """
-    check_simulated_setup(setup)
+    check_setup_of_simulator(setup)
     if setup.rules.needs_budget:
         remedy = "choose balanced, anytime-evt, ap-evt-pf, lsa, apt or uniform"
         raise InvalidInput("policy", str(setup.rules), "needs a budget, which is what a plan finds", remedy)
@@ -409,7 +418,7 @@ def _delay(workers: int, service: str, seconds: float) -> delays.Delay:
         raise InvalidInput("service", service, "is not a service time that thresher knows", remedy) from None
 
 
-def planned_lines(setup: Setup) -> list[Line]:
+def planned_lines(setup: Setup) -> list[PlannedLine]:
     """The setup's policy and equal allocation; with certificates, also uniform that skips settled arms.
 
     >>> problem = Setup(family="bernoulli", arms=5, means=(0.1, 0.9), at_least=0.5, budget=10, confidence=0.95)
@@ -418,14 +427,14 @@ def planned_lines(setup: Setup) -> list[Line]:
     """
     certifies, uniform = setup.certifies, policies.uniform()
     equal = setup.but(policy=uniform)
-    own = Line(SKIPS if certifies and setup.rules == uniform else str(setup.rules), setup)
+    own = PlannedLine(SKIPS if certifies and setup.rules == uniform else str(setup.rules), setup)
     uncertified = {"confidence": None, "tolerance": 0.0, "guarantee": "all", "within": setup.within}
-    plain = [] if setup.cases else [Line(str(uniform), equal.but(**uncertified))]
-    skipping = [Line(SKIPS, equal)] if certifies else []
+    plain = [] if setup.cases else [PlannedLine(str(uniform), equal.but(**uncertified))]
+    skipping = [PlannedLine(SKIPS, equal)] if certifies else []
     return list({line.name: line for line in (own, *plain, *skipping)}.values())
 
 
-def _needs(line: Line, loop: Kind, **shared: Any) -> tuple[dict[str, Need], Curve, Result]:
+def _needs(line: PlannedLine, loop: CompilerChoices, **shared: Any) -> tuple[dict[str, Need], Curve, Result]:
     """The needs of the line, its curve, and the result of the last stage."""
     setup, result = line.setup, None
     left = list(line.targets)
@@ -467,7 +476,7 @@ def _extend(curve: Curve, result: Result, points: Sequence[int]) -> None:
     curve.pulls.extend(points[index] for index in new)
     columns = [
         (curve.accuracy, result.accuracy_within),
-        (curve.accuracy_se, standard_error(result.by_repetition("accuracy_within"))),
+        (curve.accuracy_se, standard_error_of_result(result.by_repetition("accuracy_within"))),
         (curve.success, result.success_within),
     ]
     if result.certificates is not None:

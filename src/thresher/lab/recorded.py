@@ -112,7 +112,7 @@ def gather_recorded(rows: Iterable[results.Row], file: str) -> Recorded:
         pulls, lost = pulls + 1, lost + (state in results.LOST)
         rewards = by_arm.setdefault(name, [])
         if reward is not None:
-            rewards.append(recorded_number(reward, f"{location}: reward"))
+            rewards.append(number_in_recorded(reward, f"{location}: reward"))
     seen = {name: tuple(rewards) for name, rewards in by_arm.items() if rewards}
     if not seen:
         raise InvalidInput("file", file, "has no rewards", "record at least one reward of each arm")
@@ -120,7 +120,7 @@ def gather_recorded(rows: Iterable[results.Row], file: str) -> Recorded:
     return Recorded(tuple(seen), tuple(seen.values()), pulls, lost, unseen)
 
 
-def recorded_number(reward: object, where: str) -> float:
+def number_in_recorded(reward: object, where: str) -> float:
     """The reward as a number, or an error that says where it is."""
     value = checks.as_float(reward)
     if value is None or not math.isfinite(value):
@@ -190,7 +190,7 @@ def gather_recorded_matrix(cells: Iterable[Cell], file: str) -> Recorded:
     cases: dict[str, None] = {}
     for cell in cells:
         in_time, too_late = by_arm.setdefault(cell.arm, {}), late.setdefault(cell.arm, {})
-        reward = recorded_number(cell.reward, f"{cell.location}: reward")
+        reward = number_in_recorded(cell.reward, f"{cell.location}: reward")
         cases[cell.case] = None
         if cell.case in in_time and not cell.late:
             rule = f"the result on case {cell.case!r} occurs twice"

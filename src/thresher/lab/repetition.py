@@ -8,7 +8,7 @@ import numpy as np
 from ..core import columns
 from ..core.board import SHUT, Board, observe_on_board, shut_on_board, stays_shut_on_board
 from ..core.capital import ABOVE, BELOW, BETS, OPEN, Stakes, reset_capital
-from ..core.error_rate import LISTS, Ranking, clear_error_lists, closed_by_error_rate, update_error_rank
+from ..core.error_rate import LISTS, Ranking, clear_error_rate_lists, closed_by_error_rate, update_error_rank
 from ..core.evidence import (
     FREED,
     PENDING,
@@ -34,7 +34,7 @@ from ..core.places import (
     place_key,
     take_place,
 )
-from ..core.question import Measure, count_for_question, is_above
+from ..core.question import Measure, is_above, reward_for_question
 from .families import Reals
 from .streams import PULLS, Words, start_stream
 
@@ -142,7 +142,7 @@ def repetition_zeros(code: str, size: int) -> Any:
     return np.zeros(size, code)
 
 
-def repetition_table(code: str, rows: int, columns: int) -> Any:
+def table_of_repetition(code: str, rows: int, columns: int) -> Any:
     """Rows of the laboratory."""
     return np.zeros((rows, columns), code)
 
@@ -277,7 +277,7 @@ def blank_repetition_proof(
         awaited=np.zeros(1, np.int64),
         find=find,
         lost=lost,
-        sheet=columns.blank_sheet_columns(arms, cases, budget, repetition_zeros, repetition_table),
+        sheet=columns.blank_sheet_columns(arms, cases, budget, repetition_zeros, table_of_repetition),
         ranking=columns.blank_ranking_columns(arms, stakes.level if ranks else 0.0, repetition_zeros),
         values=np.zeros((arms if cases else 0, cases)),
     )
@@ -302,7 +302,7 @@ def open_repetition_proof(board: Board, proof: Proof) -> None:
             sheet.state[arm][place] = FREE
             sheet.entry[arm][place] = 0
     if proof.ranking.level > 0.0:
-        clear_error_lists(proof.ranking)
+        clear_error_rate_lists(proof.ranking)
     proof.open[0] = len(docket.first)
     proof.above[0] = 0
     if proof.base >= 0:
@@ -446,13 +446,13 @@ def case_value_of_repetition(arms: Arms, proof: Proof, arm: int, case: int) -> f
         other = float(proof.values[arms.base, case])
     arms.drawn[0] = reward
     arms.drawn[1] = other
-    return reward if arm == arms.base else count_for_question(arms.measure, reward, other)
+    return reward if arm == arms.base else reward_for_question(arms.measure, reward, other)
 
 
 def mean_counted_in_repetition(arms: Arms, mean: float, other: float) -> float:
     """The true mean of what counts, unless that is a share, from the means of the arm and of the baseline."""
     measure = arms.measure
-    value = count_for_question(measure, mean, other)
+    value = reward_for_question(measure, mean, other)
     if measure.paired and measure.sign * mean >= measure.sign * other + arms.bar:  # on the bar, up to rounding
         return max(value, arms.bar)
     return value

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..core.sentences import question_sentence_of, wording_of
+from ..core.sentences import question_sentence_of, sentence_wording
 from ..text.escapes import escaped_csv_line
 from .families import Reals
 from .repetition import Measures
@@ -85,7 +85,7 @@ LISTS = ("reached", "missed")  # arms that are certified to reach the bar, and t
 
 
 @dataclass(frozen=True)
-class Certificates:
+class ResultCertificates:
     """Certificates at the checkpoints, and at the ends of the repetitions."""
 
     arms: int
@@ -128,13 +128,13 @@ class Certificates:
     def false_shares(self) -> dict[str, tuple[float, float | None]]:
         """By list: the share of wrong labels at the end, averaged over repetitions, and its standard error."""
         shares = self.measures.false / np.maximum(self.measures.listed, 1)
-        means, errors = shares.mean(axis=0), standard_error(shares)
-        return {name: (float(means[at]), known_result(errors[at])) for at, name in enumerate(self.lists)}
+        means, errors = shares.mean(axis=0), standard_error_of_result(shares)
+        return {name: (float(means[at]), number_in_result(errors[at])) for at, name in enumerate(self.lists)}
 
     @property
     def used(self) -> tuple[float, float | None]:
         """Pulls until the end or until the budget was issued: the mean and its standard error."""
-        return float(self.measures.used.mean()), known_result(standard_error(self.measures.used)[0])
+        return float(self.measures.used.mean()), number_in_result(standard_error_of_result(self.measures.used)[0])
 
     @property
     def pulls_to_settle(self) -> tuple[float, float | None] | tuple[None, None]:
@@ -143,13 +143,16 @@ class Certificates:
 
     def row(self, point: int) -> dict[str, Any]:
         """The figures of a checkpoint. Lists are known only at the end, so they are in the row of the last one."""
-        errors = [standard_error(table) for table in (self.measures.settled / self.arms, self.measures.mislabelled > 0)]
+        errors = [
+            standard_error_of_result(table)
+            for table in (self.measures.settled / self.arms, self.measures.mislabelled > 0)
+        ]
         row = {
             "settled": float(self.share[point]),
-            "settled_se": known_result(errors[0][point]),
+            "settled_se": number_in_result(errors[0][point]),
             "wrong_settled": float(self.measures.mislabelled[:, point].mean()),
             "any_wrong_settled": float(self.any_wrong[point]),
-            "any_wrong_settled_se": known_result(errors[1][point]),
+            "any_wrong_settled_se": number_in_result(errors[1][point]),
         }
         if self.full_run:
             pulls = np.minimum(self.measures.used, self.measures.checkpoints[point])
@@ -177,7 +180,7 @@ class Certificates:
         }
 
 
-def standard_error(values: np.ndarray[Any, Any]) -> Reals:
+def standard_error_of_result(values: np.ndarray[Any, Any]) -> Reals:
     """The standard errors of the columns' means; NaN for a single row."""
     if len(values) < 2:
         return np.full(values.shape[1], np.nan)
@@ -185,7 +188,7 @@ def standard_error(values: np.ndarray[Any, Any]) -> Reals:
     return error
 
 
-def known_result(value: float) -> float | None:
+def number_in_result(value: float) -> float | None:
     """The number, or None for NaN."""
     return None if math.isnan(value) else float(value)
 
@@ -232,7 +235,7 @@ class Result:
     @property
     def accuracy_se(self) -> Reals:
         """Its standard error over repetitions."""
-        return standard_error(self.shares)
+        return standard_error_of_result(self.shares)
 
     @property
     def success(self) -> Reals:
@@ -243,7 +246,7 @@ class Result:
     @property
     def success_se(self) -> Reals:
         """Its standard error over repetitions."""
-        return standard_error(self.by_repetition("success"))
+        return standard_error_of_result(self.by_repetition("success"))
 
     @property
     def accuracy_within(self) -> Reals:
@@ -281,24 +284,27 @@ class Result:
         return float(self.measures.used.sum()) / self.seconds
 
     @property
-    def certificates(self) -> Certificates | None:
+    def certificates(self) -> ResultCertificates | None:
         """The figures about settled arms, if the setup has a confidence."""
         setup = self.setup
         if not setup.certifies:
             return None
         lists = LISTS if setup.ranks else ()
-        return Certificates(setup.contenders, self.measures, setup.find, setup.arms * setup.cases, lists)
+        return ResultCertificates(setup.contenders, self.measures, setup.find, setup.arms * setup.cases, lists)
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per checkpoint, for a table, CSV or JSON; the error of a single repetition is None."""
         clock, rows = self.clock, []
         names: list[Measure] = ["accuracy", "success"]
         names += ["accuracy_within", "success_within"] if self.setup.within else []
-        errors = {name: standard_error(self.by_repetition(name)) for name in names}
+        errors = {name: standard_error_of_result(self.by_repetition(name)) for name in names}
         for index, pulls in enumerate(self.setup.checkpoints):
             row: dict[str, Any] = {"pulls": pulls}
             for name in names:
-                row |= {name: known_result(getattr(self, name)[index]), f"{name}_se": known_result(errors[name][index])}
+                row |= {
+                    name: number_in_result(getattr(self, name)[index]),
+                    f"{name}_se": number_in_result(errors[name][index]),
+                }
             if self.certificates is not None:
                 row |= self.certificates.row(index)
             rows.append(row if clock is None else {**row, "seconds": float(clock[index])})
@@ -314,7 +320,7 @@ class Result:
             "family": setup.family,
             "arms": setup.arms,
             "question": question_sentence_of(setup.spec),
-            **{name: value for name, value in wording_of(setup.spec).asked.items() if name != "unit"},
+            **{name: value for name, value in sentence_wording(setup.spec).asked.items() if name != "unit"},
             "baseline": setup.baseline,
             "bounds": list(setup.bounds),
             "delay": str(setup.timing),

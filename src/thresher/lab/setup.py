@@ -12,7 +12,7 @@ import numpy as np
 from ..core import checks, policies, state
 from ..core.capital import Stakes
 from ..core.named_items import MOST_CASES
-from ..core.parameters import BARS, DEFAULTS, PARAMETERS, Bounds, Guarantee, check_bounds_parameter
+from ..core.parameters import BARS, DEFAULTS, PARAMETERS, Bounds, Guarantee, bounds_parameter
 from ..core.policies import Policy
 from ..core.question import PLAIN
 from ..core.spec import CONFIDENCE, Spec
@@ -122,7 +122,7 @@ bernoulli, beta, normal, clipped, constant
                 remedy = "give bounds, or ask about a share"
                 raise InvalidInput("bounds", None, "the laboratory draws rewards within bounds", remedy)
             put(self, "bounds", DEFAULTS["bounds"])
-        put(self, "bounds", check_bounds_parameter("bounds", self.bounds))
+        put(self, "bounds", bounds_parameter("bounds", self.bounds))
         if self.at_least is None and self.at_most is None and self.baseline is None:
             put(self, "at_least", BAR)
         put(self, "spec", self._specified())

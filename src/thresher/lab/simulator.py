@@ -17,8 +17,9 @@ from ..core.formulas import Rule
 from ..core.policies import second_policy_rule
 from ..errors import InvalidInput
 from ..text.machine import available_cores
-from ..text.quantities import edges_text
-from . import compiler, families, scores
+from ..text.quantities import edges_quantity_text
+from . import compiled_scores, compiler, families
+from .compiled_scores import InvalidScore, compiled_score_failed, invalid_compiled_score
 from .delays import NONE, Timing, blank_delay_slots
 from .families import Reals
 from .repetition import (
@@ -32,7 +33,6 @@ from .repetition import (
     repetition_zeros,
 )
 from .result import Result
-from .scores import InvalidScore, invalid_score_in, score_failed
 from .setup import Setup
 
 # Work divided among threads.
@@ -40,14 +40,14 @@ from .setup import Setup
 Item = TypeVar("Item")
 
 
-def share_out_simulation(work: Callable[[Item], None], items: Sequence[Item], threads: int) -> None:
+def run_simulator_threads(work: Callable[[Item], None], items: Sequence[Item], threads: int) -> None:
     """Do the work for every item in this many threads; raise the first error.
 
     Ctrl-C works at once: a thread inside machine code cannot be stopped, so nothing waits for it, here or at the end of
     the program. That is why even a single item is worked on in another thread.
 
     >>> doubles = []
-    >>> share_out_simulation(lambda number: doubles.append(2 * number), [1, 2, 3], threads=2)
+    >>> run_simulator_threads(lambda number: doubles.append(2 * number), [1, 2, 3], threads=2)
     >>> sorted(doubles)
     [2, 4, 6]
     """
@@ -88,12 +88,12 @@ def _wait_for(ended: "SimpleQueue[BaseException | None]") -> BaseException | Non
             continue
 
 
-def simulate_aside(work: Callable[[], None]) -> None:
+def run_simulator_aside(work: Callable[[], None]) -> None:
     """Work in another thread, while the calling thread waits and can be interrupted.
 
     A compiler calls back into Python, where an exception raised by a signal would only be printed.
     """
-    share_out_simulation(lambda _: work(), [None], threads=1)
+    run_simulator_threads(lambda _: work(), [None], threads=1)
 
 
 Progress = Callable[[int], None]  # called with the number of pulls since the last call
@@ -110,7 +110,7 @@ def simulate(
     threads: int | None = None,
     progress: Progress | None = None,
     per_arm: bool = True,
-    played_as: compiler.Kind | None = None,
+    played_as: compiler.CompilerChoices | None = None,
 ) -> Result:
     """Play a setup ``repetitions`` times. The result depends only on the setup, the repetitions and the seed.
 
@@ -123,7 +123,7 @@ def simulate(
     >>> float(result.accuracy[-1]), result.pulls_per_arm[-1].tolist()
     (1.0, [10.0, 10.0, 10.0, 10.0])
     """
-    check_simulated_setup(setup)
+    check_setup_of_simulator(setup)
     repetitions, seed, threads = checked_simulation(repetitions, seed, threads)
     if setup.certifies and (34 + setup.cases) * setup.arms + setup.budget > MOST_CELLS // 4:
         rule = f"with certificates for {setup.arms:,} arms is more than memory should hold"
@@ -151,7 +151,7 @@ def simulate(
                 progress((chunk[1] - chunk[0]) * setup.budget)
 
     before = time.perf_counter()
-    share_out_simulation(play, chunks, threads)
+    run_simulator_threads(play, chunks, threads)
     _check_scores(setup, seed, measures, run, certifies)
     return Result(setup, repetitions, seed, threads, measures, time.perf_counter() - before)
 
@@ -168,7 +168,7 @@ def checked_simulation(repetitions: int, seed: int, threads: int | None = None) 
     return repetitions, checks.checked_whole("seed", seed, least=0), threads
 
 
-def prepared_simulation(setup: Setup, played_as: compiler.Kind) -> Callable[..., None]:
+def prepared_simulation(setup: Setup, played_as: compiler.CompilerChoices) -> Callable[..., None]:
     """The loop of this kind, compiled. Nothing is played; the setup is one that it can play."""
     run = compiler.compiled_loop(played_as)
     measures = blank_repetition_measures(setup.checkpoints, setup.arms, 0, per_arm=False)
@@ -195,7 +195,7 @@ def trace(setup: Setup, *, repetition: int = 0, seed: int = 0) -> Played:
     >>> played.pull, played.arm
     ([1, -1, 2, -2, 3, -3, 4, -4], [0, 0, 1, 1, 0, 0, 1, 1])
     """
-    check_simulated_setup(setup)
+    check_setup_of_simulator(setup)
     repetition = checks.checked_whole("repetition", repetition, least=0, most=MOST_REPETITIONS - 1)
     seed = checks.checked_whole("seed", seed, least=0)
     certifies, size = setup.certifies, 2 * setup.budget
@@ -228,7 +228,7 @@ def instances(setup: Setup, *, repetitions: int, seed: int = 0) -> list[tuple[Re
     >>> [round(float(value), 4) for value in (mean[0], spread[0])]
     [0.6, 0.1732]
     """
-    check_simulated_setup(setup)
+    check_setup_of_simulator(setup)
     repetitions, seed, _ = checked_simulation(repetitions, seed)
     draw = compiler.compiled_instance_drawer()
     arms, random_state, moments = simulated_blank_arms(setup), np.zeros(4, np.uint64), []
@@ -260,7 +260,10 @@ def _arguments(
     other = board if setup.rules.second is None else columns.second_board_columns(board, repetition_zeros)
     random_state, delay = np.zeros(4, np.uint64), setup.timing
     mine, other_rule = simulated_rules(setup)
-    numbered = scores.numbered_score(mine, is_custom=setup.rules.is_custom), scores.numbered_score(other_rule)
+    numbered = (
+        compiled_scores.numbered_score(mine, is_custom=setup.rules.is_custom),
+        compiled_scores.numbered_score(other_rule),
+    )
     fixed = (numbered, simulated_blank_arms(setup), measures, written, random_state, _proof(setup, certifies))
     shared = (seed, begin, end, (board, other), *fixed)
     if delay.model == NONE:
@@ -273,10 +276,10 @@ def _arguments(
     return (*shared, np.zeros(4, np.uint64), blank_delay_slots(min(delay.capacity, setup.budget + 1)), timing)
 
 
-def simulated_kind(setup: Setup) -> compiler.Kind:
+def simulated_kind(setup: Setup) -> compiler.CompilerChoices:
     """The kind of loop that a setup needs."""
     users = (setup.rules.formula, setup.rules.digest) if setup.rules.is_custom else ()
-    return compiler.Kind(setup.certifies, setup.ranks, setup.counts, setup.timing.model != NONE, *users)
+    return compiler.CompilerChoices(setup.certifies, setup.ranks, setup.counts, setup.timing.model != NONE, *users)
 
 
 def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]) -> None:
@@ -286,7 +289,7 @@ def _compiled(setup: Setup, run: Callable[..., None], arguments: tuple[Any, ...]
         with compiler.compiling(delayed=setup.timing.model != NONE):
             run(*arguments)
 
-    simulate_aside(work)
+    run_simulator_aside(work)
 
 
 def _proof(setup: Setup, certifies: bool) -> Proof:
@@ -309,7 +312,7 @@ def simulated_blank_arms(setup: Setup) -> Arms:
     ranges = (*setup.mean_ranges, *setup.spread_ranges, families.NAMES.index(setup.family), samples)
     low_edge, high_edge = (spec.low_reach, spec.high_reach)
     if not setup.certifies:
-        low_edge, high_edge = edges_text(spec.reach, setup.within)
+        low_edge, high_edge = edges_quantity_text(spec.reach, setup.within)
     scalars = map(float, (*setup.bounds, spec.reach, *spec.span, low_edge, high_edge))
     last = (spec.measure, spec.base, np.zeros(3), np.zeros(3, np.int64), setup.common, np.zeros(setup.arms, np.int64))
     return Arms._make((*ranges, *blank, *scalars, *last))
@@ -317,10 +320,10 @@ def simulated_blank_arms(setup: Setup) -> Arms:
 
 def _check_scores(setup: Setup, seed: int, measures: Measures, run: Callable[..., None], certifies: bool) -> None:
     """Raise if a repetition ended because of an invalid score. It is played again, for the arguments of the score."""
-    if invalid := invalid_score_in(measures):
+    if invalid := invalid_compiled_score(measures):
         again = _arguments(setup, seed, invalid.row, invalid.row + 1, measures, blank_repetition_trace(), certifies)
         run(*again)
-        raise score_failed(setup.rules, invalid, measures, again[3][0], simulated_rules(setup)[0])
+        raise compiled_score_failed(setup.rules, invalid, measures, again[3][0], simulated_rules(setup)[0])
 
 
 def _explain_division(
@@ -333,10 +336,12 @@ def _explain_division(
             run(*again)
         except ZeroDivisionError:
             invalid = InvalidScore(row, None)
-            raise score_failed(setup.rules, invalid, measures, again[3][0], simulated_rules(setup)[0]) from None
+            raise compiled_score_failed(
+                setup.rules, invalid, measures, again[3][0], simulated_rules(setup)[0]
+            ) from None
 
 
-def check_simulated_setup(setup: object) -> None:
+def check_setup_of_simulator(setup: object) -> None:
     """Raise unless it is a setup."""
     if not isinstance(setup, Setup):
         raise InvalidInput("setup", setup, "must be a Setup", "write lab.Setup(…)")

@@ -28,8 +28,8 @@ from ..errors import (
     UnknownStudy,
 )
 from ..text.masking import masked
-from .locks import renewed_after_fork
-from .reader import damaged_log, read_event_at, read_has_event, read_log_pages, unknown_study
+from .locks import locks_renewed_after_fork
+from .reader import damaged_log, no_log_to_read, read_event_at, read_has_event, read_log_pages
 from .store import Store, store_chain_digest
 
 Answer = TypeVar("Answer")
@@ -52,7 +52,7 @@ def acting_in_journal(agent: str | None) -> Iterator[None]:
         _ACTING.reset(before)
 
 
-class Draft:
+class JournalDraft:
     """The events of one call, folded into the ledger as they are written; appended together or not at all."""
 
     ledger: State
@@ -83,7 +83,7 @@ class Draft:
         try:
             event = _tuple(Event, (*fields, store_chain_digest(last.digest, (*fields, None))))  # type: ignore[arg-type]  # it has one
         except ValueError:  # such as a number that is too large: the validity check has a better message
-            validity.check_event(self.ledger, Event._make((*fields, None)))
+            validity.check_event_validity(self.ledger, Event._make((*fields, None)))
             raise
         ledgers.apply_to_ledger(self.ledger, event)
         self.events.append(event)
@@ -135,7 +135,7 @@ class Journal:
         with self._lock:
             return reader(self._newest())
 
-    def commit(self, plan: Callable[[Draft, *Arguments], Answer], *args: *Arguments) -> Answer:
+    def commit(self, plan: Callable[[JournalDraft, *Arguments], Answer], *args: *Arguments) -> Answer:
         """Let ``plan(draft, …)`` write events on the newest state, and append them.
 
         Losing a race means deciding again. If the connection is lost before the reply comes, the key of the events
@@ -155,7 +155,7 @@ class Journal:
                         written = self._found_again(doubtful) if doubtful else None
                         if written is None:
                             self._calls += 1
-                            draft = Draft()
+                            draft = JournalDraft()
                             draft.ledger, draft.events, draft.lease = ledger, [], self.lease
                             draft.key, draft.agent = f"{self._nonce}-{self._calls}", _ACTING.get() or self.agent
                             self._ledger, self._basis, told = None, ledger.last, ledger.own_told
@@ -237,7 +237,7 @@ class Journal:
             events = chain.from_iterable(read_log_pages(self._store, self.study))
             first = next(events, None)
             if first is None or (self._birth is not None and first.key != self._birth):
-                raise unknown_study(self.study)
+                raise no_log_to_read(self.study)
             mine = self._acknowledged
             if mine is not None and not read_has_event(self._store, self.study, mine):
                 rule = f"was set back while this agent worked on it: event {mine.seq}, which was acknowledged, is gone"
@@ -265,7 +265,7 @@ class Journal:
         self._begin()
 
 
-_JOURNALS = renewed_after_fork(Journal._forked)
+_JOURNALS = locks_renewed_after_fork(Journal._forked)
 
 
 def storable_journal_reason(text: str) -> str:

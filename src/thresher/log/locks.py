@@ -28,7 +28,7 @@ _waited: dict[str, float] = {}  # what was waited for long enough to log it, and
 _PARENTS: list[object] = []
 
 
-def renewed_after_fork(renew: Callable[[Thing], object]) -> "weakref.WeakSet[Thing]":
+def locks_renewed_after_fork(renew: Callable[[Thing], object]) -> "weakref.WeakSet[Thing]":
     """A set of objects, empty at first: a forked child calls ``renew`` with each object that is still in use."""
     things: weakref.WeakSet[Thing] = weakref.WeakSet()
 
@@ -40,7 +40,7 @@ def renewed_after_fork(renew: Callable[[Thing], object]) -> "weakref.WeakSet[Thi
     return things
 
 
-def leave_to_parent(connection: object) -> None:
+def leave_locks_to_parent(connection: object) -> None:
     """In a forked child: never close this connection, not even as garbage; that would end the parent's session."""
     _PARENTS.append(connection)
 
@@ -162,7 +162,7 @@ class FileLock:
         return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-_LOCKS = renewed_after_fork(FileLock._begin_in_child)
+_LOCKS = locks_renewed_after_fork(FileLock._begin_in_child)
 
 
 def _acquired_soon(handle: int) -> bool:
@@ -192,8 +192,8 @@ class LockQueue:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._idle: list[_Waiter] = []
-        self._given_up: _Waiter | None = None
+        self._idle: list[_LockWaiter] = []
+        self._given_up: _LockWaiter | None = None
         self._impatient_until = 0.0
 
     def wait(self, handle: int, patience: float) -> bool:
@@ -219,13 +219,13 @@ class LockQueue:
         while self._idle:
             self._idle.pop().end()
 
-    def _waiter(self) -> "_Waiter":
+    def _waiter(self) -> "_LockWaiter":
         with contextlib.suppress(IndexError):  # there is none, or another thread took the last
             return self._idle.pop()
-        return _Waiter()
+        return _LockWaiter()
 
 
-class _Waiter(threading.Thread):
+class _LockWaiter(threading.Thread):
     """A thread that waits for one lock after the other, on its own copies of handles: a lock belongs to both."""
 
     def __init__(self) -> None:

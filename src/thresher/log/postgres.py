@@ -29,11 +29,18 @@ from .locks import (
     TURN,
     LockPatience,
     are_locks_in_a_hurry,
-    leave_to_parent,
-    renewed_after_fork,
+    leave_locks_to_parent,
+    locks_renewed_after_fork,
 )
 from .reader import unreadable_log
-from .store import Head, from_store_row, pulls_begun_and_over, store_name_taken, store_race_lost, to_store_row
+from .store import (
+    Head,
+    event_from_store_row,
+    event_to_store_row,
+    pulls_changed_in_store,
+    store_name_taken,
+    store_race_lost,
+)
 
 Answer = TypeVar("Answer")
 PATIENCE = 60.0  # seconds to wait for a server to come up, or for a lock on its tables
@@ -90,7 +97,7 @@ class PostgresStore:
     leased = True
 
     def __init__(self, url: str) -> None:
-        self._server = Server(url)
+        self._server = PostgresServer(url)
         self._impatient_until = 0.0
 
     def close(self) -> None:
@@ -99,7 +106,7 @@ class PostgresStore:
     # -- the log ------------------------------------------------------------------------------------------------
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
-        return [from_store_row(row) for row in self._rows(schema.READ, study, after, limit)]
+        return [event_from_store_row(row) for row in self._rows(schema.READ, study, after, limit)]
 
     def head(self, study: str) -> Head | None:
         rows = self._rows(schema.HEAD, study)
@@ -114,8 +121,12 @@ class PostgresStore:
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none; in one statement, so in one message."""
         first = events[0].seq
-        is_single, (begun, over) = len(events) == 1, pulls_begun_and_over(events)
-        new = to_store_row(events[0]) if is_single else map(list, zip(*map(to_store_row, events), strict=True))
+        is_single, (begun, over) = len(events) == 1, pulls_changed_in_store(events)
+        new = (
+            event_to_store_row(events[0])
+            if is_single
+            else map(list, zip(*map(event_to_store_row, events), strict=True))
+        )
         values = dict(zip(Event._fields, new, strict=True))
         values |= {"study": study, "before": first - 1, "lease": lease, "begun": begun, "over": over}
         values |= {"end": events[-1].seq, "last": events[-1].digest}
@@ -207,14 +218,14 @@ class PostgresStore:
         return dict(self._rows(query, study))
 
     def describe(self) -> Mapping[str, str]:
-        return {"store": f"PostgreSQL at {self._server.url}", **self._server.do(schema.examine_server)}
+        return {"store": f"PostgreSQL at {self._server.url}", **self._server.do(schema.examine_postgres_schema)}
 
 
-class Server:
+class PostgresServer:
     """A server: holds one session, and connects again when it is lost."""
 
     def __init__(self, url: str) -> None:
-        self._settings = schema.connection_settings(url)
+        self._settings = schema.postgres_schema_settings(url)
         self.url = masked(url)
         self.lock = threading.RLock()
         self.session: psycopg.Connection[Any] | None = None
@@ -357,11 +368,11 @@ class Server:
 
     def begin_in_child(self) -> None:
         """In a forked child: the session is the parent's, and a thread of the parent may hold the lock."""
-        leave_to_parent(self.session)
+        leave_locks_to_parent(self.session)
         self.session, self.turn, self.lock = None, None, threading.RLock()
 
 
-_SERVERS = renewed_after_fork(Server.begin_in_child)
+_SERVERS = locks_renewed_after_fork(PostgresServer.begin_in_child)
 
 
 def is_postgres_shutting_down(error: psycopg.Error) -> bool:

@@ -11,7 +11,7 @@ from psycopg import conninfo, sql
 from ..core.events import Event
 from ..errors import InvalidInput
 from ..text.masking import masked
-from .store import COLUMNS, SCHEMA, check_store_schema, store_read_queries
+from .store import COLUMNS, SCHEMA, check_store_version, store_read_queries
 
 KEY = 0x74687273  # the first half of our advisory locks: other programs use other numbers
 TABLES = """
@@ -87,7 +87,7 @@ PATIENT = {
 }
 
 
-def connection_settings(url: str) -> dict[str, Any]:
+def postgres_schema_settings(url: str) -> dict[str, Any]:
     """What psycopg needs to connect. Its own complaints could show parts of a password, so they are not shown."""
     try:
         urlsplit(url)
@@ -124,7 +124,7 @@ def create_tables(connection: "psycopg.Connection[Any]") -> None:
         connection.execute(TABLES)  # IF NOT EXISTS: another agent may have made them while we waited
         query = "INSERT INTO thresher_schema SELECT %s WHERE NOT EXISTS (TABLE thresher_schema)"
         connection.execute(query, (SCHEMA,))
-    check_store_schema(schema_version(connection))
+    check_store_version(schema_version(connection))
 
 
 def schema_version(connection: "psycopg.Connection[Any]") -> int:
@@ -133,7 +133,7 @@ def schema_version(connection: "psycopg.Connection[Any]") -> int:
     return int(row[0]) if row else 0
 
 
-def examine_server(connection: "psycopg.Connection[Any]") -> dict[str, str]:
+def examine_postgres_schema(connection: "psycopg.Connection[Any]") -> dict[str, str]:
     """What ``thresher doctor`` reports about a server."""
     row = connection.execute(
         "SELECT current_setting('server_version'), reset_val, current_setting('fsync'),"

@@ -18,18 +18,18 @@ import apsw
 
 from ..core.events import Event
 from ..errors import StoreFailed
-from .locks import TURN, FileLock, LockPatience, renewed_after_fork
+from .locks import TURN, FileLock, LockPatience, locks_renewed_after_fork
 from .reader import unreadable_log
 from .sqlite_file import DAMAGED, SQLITE, OpenSqliteFile, create_sqlite_file, file_beside_sqlite, is_sqlite_file_missing
 from .store import (
     COLUMNS,
     Head,
-    from_store_row,
-    pulls_begun_and_over,
+    event_from_store_row,
+    event_to_store_row,
+    pulls_changed_in_store,
     store_name_taken,
     store_race_lost,
     store_read_queries,
-    to_store_row,
 )
 
 BUSY = 60.0  # seconds to wait for another writer, who usually holds the file for a millisecond
@@ -84,7 +84,7 @@ class SqliteStore:
     # -- the log ------------------------------------------------------------------------------------------------------
 
     def read(self, study: str, after: int = 0, limit: int | None = None) -> Sequence[Event]:
-        return [from_store_row(row) for row in self._rows(_READ, study, after, -1 if limit is None else limit)]
+        return [event_from_store_row(row) for row in self._rows(_READ, study, after, -1 if limit is None else limit)]
 
     def head(self, study: str) -> Head | None:
         rows = self._rows(_HEAD, study)
@@ -92,8 +92,8 @@ class SqliteStore:
 
     def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none: only if the log's head is the event before the first."""
-        rows, first, last = [(study, *to_store_row(event)) for event in events], events[0].seq, events[-1]
-        begun, over = pulls_begun_and_over(events)
+        rows, first, last = [(study, *event_to_store_row(event)) for event in events], events[0].seq, events[-1]
+        begun, over = pulls_changed_in_store(events)
         with self._write(study) as connection:
             head = (study, last.seq, last.digest)
             if first == 1:
@@ -282,7 +282,7 @@ class SqliteStore:
             raise self._fail(*problem)
 
 
-_STORES = renewed_after_fork(SqliteStore._begin)
+_STORES = locks_renewed_after_fork(SqliteStore._begin)
 
 
 def _waiting(path: Path) -> Callable[[int], bool]:

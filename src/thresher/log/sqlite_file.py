@@ -23,7 +23,7 @@ import apsw
 from ..errors import StoreFailed
 from ..text.files import sync_to_disk
 from .locks import BUSY_WITHOUT_TURN, FileLock
-from .store import SCHEMA, check_store_schema
+from .store import SCHEMA, check_store_version
 
 APPLICATION = 0x74687273  # "thrs", in the file's header
 PAGE = 4096  # bytes
@@ -163,7 +163,7 @@ class OpenSqliteFile:
         has_log = not connection.readonly("main") or _identity(self._log) is not None
         if has_log and connection.pragma("journal_mode", "wal") != "wal":  # another program may have changed it
             raise StoreFailed("storage", self._path, "cannot have a write-ahead log", "move it to a local disk")
-        check_store_schema(connection.pragma("user_version"), self._path)
+        check_store_version(connection.pragma("user_version"), self._path)
         connection.execute("PRAGMA synchronous = NORMAL")  # consistent always; `flush` makes it durable
         self.identity = _identity(self._path)
         if not has_log:

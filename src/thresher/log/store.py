@@ -333,17 +333,18 @@ def store_read_queries(prefix: str, mark: str) -> tuple[str, str, str]:
     return read, head, _NAMES.format(events=events, heads=heads)
 
 
-def check_store_schema(version: int, location: object = UNSAID) -> None:
+def check_store_version(version: int, location: object = UNSAID) -> None:
     """Raise unless tables of that version can be read."""
     if version != SCHEMA:
         rule = f"has schema {version}, but this thresher knows only schema {SCHEMA}"
         raise StoreFailed("storage", location, rule, "update thresher, or restore the store from a copy")
 
 
-def to_store_row(event: Event) -> tuple[Any, ...]:
+def event_to_store_row(event: Event) -> tuple[Any, ...]:
     """An event as values of a database.
 
-    >>> to_store_row(Event(1, "created", spec={"a": 1}))[:3], to_store_row(Event(1, "created", spec={"a": 1}))[SPEC]
+    >>> row = event_to_store_row(Event(1, "created", spec={"a": 1}))
+    >>> row[:3], row[SPEC]
     ((1, 'created', None), '{"a": 1}')
     """
     if event.spec is None and event.late is None:
@@ -352,10 +353,10 @@ def to_store_row(event: Event) -> tuple[Any, ...]:
     return event._replace(spec=spec, late=None if event.late is None else int(event.late))  # type: ignore[arg-type]
 
 
-def from_store_row(row: Sequence[Any]) -> Event:
-    """The event that `to_store_row` wrote.
+def event_from_store_row(row: Sequence[Any]) -> Event:
+    """The event that `event_to_store_row` wrote.
 
-    >>> from_store_row(to_store_row(Event(2, "told", late=True)))
+    >>> event_from_store_row(event_to_store_row(Event(2, "told", late=True)))
     Event(seq=2, kind='told', pull=None, arm=None, reward=None, reason=None, cause=None, late=True, ...)
     """
     event = _tuple(Event, row)  # as Event._make does, in a third of the time
@@ -383,10 +384,10 @@ def store_race_lost(seq: int) -> Conflict:
     return Conflict("event", seq, "another agent wrote it first", "read, and decide again")
 
 
-def pulls_begun_and_over(events: Sequence[Event]) -> tuple[list[int], list[int]]:
+def pulls_changed_in_store(events: Sequence[Event]) -> tuple[list[int], list[int]]:
     """The pulls that the events leave pending, and those that they end.
 
-    >>> pulls_begun_and_over([Event(2, "asked", 1), Event(3, "asked", 2), Event(4, "told", 1)])
+    >>> pulls_changed_in_store([Event(2, "asked", 1), Event(3, "asked", 2), Event(4, "told", 1)])
     ([2], [1])
     """
     goes_on = ("asked", "repeated")

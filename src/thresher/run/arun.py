@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 from ..core.named_arguments import named_arguments
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
-from ..study import Study, peek
+from ..study import Study, peek_study
 from .engines import check_engine_evaluator
 from .engines.coroutines import WIND_UP, Coroutines, log_left_coroutines
-from .evaluators import Sharing, WrappedCoroutine, is_coroutine_evaluator, read_shared, shared_argument_async
-from .loop import Limits, Progress, Runner, check_study
+from .evaluators import Sharing, WrappedCoroutine, is_coroutine_evaluator, shared_argument_async, shared_by_evaluators
+from .loop import Limits, Progress, Runner, check_run_loop_study
 
 OnProgress = Callable[[Progress], object]
 Result = TypeVar("Result")
@@ -67,10 +67,10 @@ async def arun(
     ['d8']
     """
     limits = Limits(in_flight=in_flight, timeout=timeout, seconds=seconds, give_up=give_up)
-    check_study(study, "arun")
+    check_run_loop_study(study, "arun")
     _check(evaluate, workers, on_progress)
-    sharing = read_shared(shared, awaits=True)
-    await _until_done(_in_thread(lambda: peek(study, lambda ledger: ledger.seq)))  # before anything is set up
+    sharing = shared_by_evaluators(shared, awaits=True)
+    await _until_done(_in_thread(lambda: peek_study(study, lambda ledger: ledger.seq)))  # before anything is set up
     wrapped = WrappedCoroutine(evaluate)
     async with shared_argument_async(sharing) as wrapped.more:
         return await AsyncRun(

@@ -37,26 +37,26 @@ def error_identity(error: BaseException) -> str:
     return name if frame is None else f"{name} at {frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}"
 
 
-def is_transient_error(error: BaseException) -> bool:
+def is_transient_evaluator_error(error: BaseException) -> bool:
     """Whether an error, or its cause, may be temporary: a timeout, the network, a rate limit.
 
-    >>> is_transient_error(ConnectionRefusedError()), is_transient_error(FileNotFoundError())
+    >>> is_transient_evaluator_error(ConnectionRefusedError()), is_transient_evaluator_error(FileNotFoundError())
     (True, False)
-    >>> is_transient_error(KeyError("depth"))
+    >>> is_transient_evaluator_error(KeyError("depth"))
     False
     """
     return any(map(_is_transient, _chain(error)))
 
 
-def is_refused_error(error: BaseException) -> bool:
+def is_refused_evaluator_error(error: BaseException) -> bool:
     """Whether the evaluation could not begin: no connection was made, or the server turned the request away.
 
     This says nothing about the outcome, so a case may be tried again. A time-out of the answer, a broken connection or
     an error 500 may say something. An exception that was being handled when the error was raised is not its cause.
 
-    >>> is_refused_error(ConnectionRefusedError()), is_refused_error(ConnectionResetError())
+    >>> is_refused_evaluator_error(ConnectionRefusedError()), is_refused_evaluator_error(ConnectionResetError())
     (True, False)
-    >>> is_refused_error(TimeoutError())
+    >>> is_refused_evaluator_error(TimeoutError())
     False
     """
     seen: set[int] = set()
@@ -81,17 +81,17 @@ def _is_refused(error: BaseException) -> bool:
     sources = (error, getattr(error, "response", None)) if isinstance(error, Exception) else ()
     if any(getattr(source, name, None) in REFUSING_STATUS for source in sources for name in ("status_code", "code")):
         return True
-    return any(names_refused_error(kind.__name__) for kind in type(error).__mro__)
+    return any(names_refused_evaluator_error(kind.__name__) for kind in type(error).__mro__)
 
 
-def names_refused_error(name: str) -> bool:
+def names_refused_evaluator_error(name: str) -> bool:
     """Whether the name of an error says that the evaluation could not begin.
 
-    >>> names_refused_error("RateLimitError"), names_refused_error("httpx.ConnectTimeout")
+    >>> names_refused_evaluator_error("RateLimitError"), names_refused_evaluator_error("httpx.ConnectTimeout")
     (True, True)
-    >>> names_refused_error("ReadTimeout")
+    >>> names_refused_evaluator_error("ReadTimeout")
     False
-    >>> names_refused_error("ConnectError"), names_refused_error("DisconnectError")
+    >>> names_refused_evaluator_error("ConnectError"), names_refused_evaluator_error("DisconnectError")
     (True, False)
     """
     words = name.lower().replace("disconnect", "")  # in the middle of an answer
@@ -138,7 +138,7 @@ def _is_ours(frame: TracebackType) -> bool:
     return file.startswith(_OURS) or "concurrent/futures" in file
 
 
-def log_first_traceback(arm: str, error: BaseException, logged: set[str]) -> None:
+def log_first_evaluator_error(arm: str, error: BaseException, logged: set[str]) -> None:
     """Log the traceback of an evaluation of this arm, unless ``logged`` says that the run has met the same error."""
     kind = error_identity(error)
     if kind not in logged and len(logged) < MOST and (text := traceback_text(error)):

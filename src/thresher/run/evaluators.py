@@ -98,10 +98,10 @@ class Shared:
     is_async: bool = False
 
 
-def read_shared(sharing: object, *, awaits: bool) -> Shared | None:
+def shared_by_evaluators(sharing: object, *, awaits: bool) -> Shared | None:
     """Read the argument ``shared``. ``awaits`` says whether the evaluator is a coroutine function.
 
-    >>> shared = read_shared((list, list.clear), awaits=False)
+    >>> shared = shared_by_evaluators((list, list.clear), awaits=False)
     >>> shared.is_pair, shared.is_async
     (True, False)
     """

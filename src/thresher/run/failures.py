@@ -19,7 +19,7 @@ from ..core.events import Cause
 from ..core.places import mixed_place_word
 from ..core.state import State
 from ..errors import AlreadyTold, CannotGoOn, EvaluationFailed, error_line, shown
-from ..study import Pull, Study, give_up, peek
+from ..study import Pull, Study, give_up_in_study, peek_study
 from ..text.logs import log
 from ..text.naming import Naming
 from ..text.quantities import duration_text
@@ -45,7 +45,7 @@ class Failure(NamedTuple):
 
 
 @dataclass
-class SameError:
+class SameFailure:
     """Failures with the same error."""
 
     first: Failure
@@ -69,7 +69,7 @@ class StartFailures:
     over: bool = False  # something has succeeded, or the run is being stopped
     disproved: bool = False  # the run ends because rewards lie outside the bounds
     blamed: bool = False  # failures have counted against an arm, which may be retired for them
-    _failed: dict[str, SameError] = field(default_factory=dict)  # by kind
+    _failed: dict[str, SameFailure] = field(default_factory=dict)  # by kind
 
     def close(self) -> None:
         """The start is over: later failures do not count here."""
@@ -78,7 +78,7 @@ class StartFailures:
 
     def failure(self, failure: Failure) -> None:
         if not self.over and failure.kind is not None:
-            self._failed.setdefault(failure.kind, SameError(failure)).add(failure)
+            self._failed.setdefault(failure.kind, SameFailure(failure)).add(failure)
 
     @property
     def is_for_one_arm(self) -> bool:
@@ -120,12 +120,12 @@ class StartFailures:
         In a study with cases it is how many cases, because a broken case fails for every arm. After earlier rewards,
         all cases that are left may be broken: then they are tried until they have failed for good.
         """
-        measured, arms = peek(self.study, lambda ledger: (ledger.own_told, ledger.spec.contenders))
+        measured, arms = peek_study(self.study, lambda ledger: (ledger.own_told, ledger.spec.contenders))
         if self.has_cases:
             return sys.maxsize if measured > 0 else min(ARMS, self.study.spec.case_count)
         return ARMS if measured > 0 else min(ARMS, arms)
 
-    def _is_enough(self, same: SameError, needed: int) -> bool:
+    def _is_enough(self, same: SameFailure, needed: int) -> bool:
         """Whether enough arms failed this way, and no pull that was handed out before them may still succeed.
 
         If the only arm has failed this often, its first pull may still be waiting for a worker to start.
@@ -271,24 +271,24 @@ class FailureWatch:
             failures, is_new, _, arm = min(ranks)
             return names[arm], not failures and not is_new
 
-        return peek(self.study, least_failed)
+        return peek_study(self.study, least_failed)
 
     def _is_of_last_arm(self, failure: Failure) -> bool:
         """Whether no other arm is left to compare with. The only arm of a study may end the run instead."""
-        if peek(self.study, lambda ledger: ledger.open > 1 or ledger.awaits):
+        if peek_study(self.study, lambda ledger: ledger.open > 1 or ledger.awaits):
             return False
         return failure.kind is None or not self.start.is_for_one_arm
 
     def _may_be_an_outage(self) -> bool:
         """Whether several arms failed. While the baseline goes first through the cases, no other arm can fail."""
-        return len({held.pull.arm for held in self.held}) > 1 or peek(self.study, lambda ledger: ledger.awaits)
+        return len({held.pull.arm for held in self.held}) > 1 or peek_study(self.study, lambda ledger: ledger.awaits)
 
     def _are_broken_cases(self) -> bool:
         """Whether only a few cases failed, again and again, and none of them ever had a reward."""
         cases = {held.pull.case for held in self.held}
         if None in cases or len(cases) > len(self.held) // 2:
             return False
-        return not peek(self.study, lambda ledger: cases & ledger.known_cases())
+        return not peek_study(self.study, lambda ledger: cases & ledger.known_cases())
 
     def check_start(self) -> None:
         """Raise `CannotGoOn` if failures before the first success show that the evaluator is wrong."""
@@ -331,7 +331,7 @@ class FailureWatch:
         for held in [held for held in self.held if only is None or held.pull.id == only.id]:
             self.held.remove(held)
             with contextlib.suppress(AlreadyTold):  # another agent told its reward
-                give_up(self.study, held.pull, reason=held.reason, cause=instead.get(held.cause, held.cause))
+                give_up_in_study(self.study, held.pull, reason=held.reason, cause=instead.get(held.cause, held.cause))
 
 
 # -- Lost workers -----------------------------------------------------------------------------------------------------
@@ -357,7 +357,7 @@ class EvaluatorRefused(CannotGoOn):
     """A persistent evaluator does not fit this study, so no pull can be made. Every engine passes this on."""
 
 
-def wrap_evaluator_error(error: BaseException) -> BaseException:
+def wrapped_failure(error: BaseException) -> BaseException:
     """An exception of the evaluator, wrapped if it could be mistaken for one of the engine's own, or for Ctrl-C."""
     is_meant = isinstance(error, EvaluatorLost | EvaluatorRefused)
     if is_meant or not isinstance(error, WorkerLost | CannotGoOn | CancelledError | KeyboardInterrupt):
@@ -410,8 +410,8 @@ class FailureSuspects:
 
 
 @dataclass
-class NoWorkers:
-    """A time without any worker. It is logged, and after ``give_up`` seconds it ends the run."""
+class NoWorkersFailure:
+    """A time without any worker. It is logged, and after ``give_up_in_study`` seconds it ends the run."""
 
     sought: str  # such as "worker with GPU 1"
     give_up: float  # seconds

@@ -21,8 +21,8 @@ from ..core.named_arguments import named_arguments
 from ..core.state import State
 from ..core.verdict import Verdict
 from ..errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds, error_line, shown
-from ..log.commands import Telling
-from ..study import SWEEP, Pull, Study, count_pulls_of_others, give_up, peek, tell_together
+from ..log.event_writing import Telling
+from ..study import SWEEP, Pull, Study, give_up_in_study, peek_study, study_pulls_of_others, tell_study_together
 from ..text.logs import log
 from ..text.phrasing import listed_phrase, plural
 from . import signals
@@ -30,9 +30,14 @@ from .command.protocol import Noted, protocol_remarks
 from .command.reward import TimedOut
 from .engines import AnyExecutor, open_engine
 from .engines.local import Engine, Evaluate, EvaluateSharing
-from .evaluator_errors import error_identity, is_refused_error, is_transient_error, log_first_traceback
+from .evaluator_errors import (
+    error_identity,
+    is_refused_evaluator_error,
+    is_transient_evaluator_error,
+    log_first_evaluator_error,
+)
 from .evaluators import Sharing
-from .failures import OUTSIDE, WINDOW, Failure, FailureSuspects, FailureWatch, NoWorkers, WorkerLost
+from .failures import OUTSIDE, WINDOW, Failure, FailureSuspects, FailureWatch, NoWorkersFailure, WorkerLost
 from .pairs import check_pair
 
 TICK = 0.1  # seconds between two reports
@@ -88,14 +93,14 @@ def run(
     (['d8'], ['d4'])
     """
     limits = Limits(in_flight=in_flight, timeout=timeout, seconds=seconds, give_up=give_up)
-    check_study(study, "run")
-    peek(study, lambda ledger: ledger.seq)  # fail before an engine is started if the study cannot be read
+    check_run_loop_study(study, "run")
+    peek_study(study, lambda ledger: ledger.seq)  # fail before an engine is started if the study cannot be read
     engine = open_engine(evaluate, workers=workers, executor=executor, resources=resources, shared=shared)
     run_loop_on(engine, study, limits, on_progress)
     return study.verdict()
 
 
-def check_study(study: object, name: str) -> None:
+def check_run_loop_study(study: object, name: str) -> None:
     if not isinstance(study, Study):
         raise InvalidInput("study", study, "must be a Study", f"write {name}(study, evaluate), in this order")
 
@@ -152,7 +157,7 @@ class Progress(NamedTuple):
     paused: bool = False  # everything fails, and one pull is tried from time to time
 
 
-class LoopMeter:
+class RunLoopMeter:
     """Calls ``tell`` at most ten times a second; the rate is measured over the last hundred calls."""
 
     def __init__(
@@ -173,7 +178,7 @@ class LoopMeter:
         now = time.monotonic()
         if last or now - self._told_at >= TICK:
             self._told_at = now
-            self.tell(peek(self._study, lambda ledger: self._progress(ledger, now)))
+            self.tell(peek_study(self._study, lambda ledger: self._progress(ledger, now)))
 
     def _progress(self, ledger: State, now: float) -> Progress:
         self._recent.append((now, ledger.told))
@@ -198,7 +203,7 @@ class Evaluation:
     was_busy: bool = False  # its evaluator raised `Busy` before: its outcome may have been known by then
 
 
-class LoopEvaluations:
+class RunLoopEvaluations:
     """Pulls without an outcome yet. ``when_done`` is called with each finished future, from any thread."""
 
     def __init__(
@@ -285,13 +290,13 @@ class LoopEvaluations:
     def drop(self, evaluation: Evaluation, reason: str, cause: Cause) -> None:
         """Drop a pull. It counts as cancelled only if it never began, also before its evaluator was busy."""
         with contextlib.suppress(AlreadyTold):  # by another agent
-            give_up(self.study, evaluation.pull, reason=reason, cause="lost" if evaluation.was_busy else cause)
+            give_up_in_study(self.study, evaluation.pull, reason=reason, cause="lost" if evaluation.was_busy else cause)
 
 
 # -- Rewards ----------------------------------------------------------------------------------------------------------
 
 
-class LoopRewards:
+class RunLoopRewards:
     """Rewards that wait to be told. They are written before any drop, because failures in a row count."""
 
     def __init__(self, study: Study, watch: FailureWatch) -> None:
@@ -306,7 +311,7 @@ class LoopRewards:
     def write(self) -> None:
         """Tell all of them. Raises `CannotGoOn` if rewards outside the bounds show that the evaluator is wrong."""
         waiting, self._waiting = self._waiting, []
-        outside = tell_together(self._study, [_telling(*ended) for ended in waiting]) if waiting else {}
+        outside = tell_study_together(self._study, [_telling(*ended) for ended in waiting]) if waiting else {}
         for evaluation, _ in waiting:
             if evaluation.pull.id in outside:
                 self._note_retired(evaluation.pull, outside[evaluation.pull.id])
@@ -357,13 +362,13 @@ class Runner:
         self._check_reward = functools.partial(check_pair, study.spec) if study.spec.pairs else study.spec.reward
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()  # finished futures, signals, STOP
         self._suspects = FailureSuspects()
-        self._evaluations = LoopEvaluations(study, engine, self._suspects, self._inbox.put)
+        self._evaluations = RunLoopEvaluations(study, engine, self._suspects, self._inbox.put)
         self._watch = FailureWatch(study, self._evaluations.oldest, give_up=limits.give_up)
-        self._rewards = LoopRewards(study, self._watch)
+        self._rewards = RunLoopRewards(study, self._watch)
         self._logged: set[str] = set()  # errors whose traceback was logged
-        self._no_workers = NoWorkers(engine.sought, limits.give_up)
+        self._no_workers = NoWorkersFailure(engine.sought, limits.give_up)
         self._took_back, self._said_waiting, self._signals, self._next_sweep = False, False, 0, 0.0
-        self._meter = LoopMeter(study, on_progress, self._end, lambda: self._watch.paused)
+        self._meter = RunLoopMeter(study, on_progress, self._end, lambda: self._watch.paused)
 
     # -- the loop -----------------------------------------------------------------------------------------------
 
@@ -394,7 +399,7 @@ class Runner:
 
     def _waits_for_others(self) -> bool:
         """Whether other agents evaluate the last cases. If they lose one, it is tried again here."""
-        count = count_pulls_of_others(self.study) if self.study.store.leased else 0
+        count = study_pulls_of_others(self.study) if self.study.store.leased else 0
         if count and not self._said_waiting:
             log.warning(f"waiting for {plural(count, 'pull')} of other agents: what they lose is tried again here")
             self._said_waiting = True
@@ -506,8 +511,8 @@ class Runner:
             kind = "its worker was lost" if cause == "failed" else None
             self._watch.failure(Failure(pull, str(error), cause, kind), time.monotonic())
         except BaseException as error:
-            log_first_traceback(pull.arm, error, self._logged)
-            kind = None if is_transient_error(error) else error_identity(error)
+            log_first_evaluator_error(pull.arm, error, self._logged)
+            kind = None if is_transient_evaluator_error(error) else error_identity(error)
             failure = Failure(pull, error_line(error), self._cause(error), kind, error, isinstance(error, TimedOut))
             self._watch.failure(failure, time.monotonic())
         else:
@@ -553,7 +558,11 @@ class Runner:
         """The cause of the drop after this error. A case may be tried again if its evaluation never began."""
         spec = self.study.spec
         counts_as_reward = isinstance(spec.failure, float)
-        return "refused" if spec.cases is not None and not counts_as_reward and is_refused_error(error) else "failed"
+        return (
+            "refused"
+            if spec.cases is not None and not counts_as_reward and is_refused_evaluator_error(error)
+            else "failed"
+        )
 
     def _end_overdue(self) -> None:
         if self.limits.timeout is None:

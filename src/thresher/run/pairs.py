@@ -1,11 +1,11 @@
 """Pairs: a pull of a study with a baseline evaluates its arm and the baseline, one after the other in one worker."""
 
+from ..core.results import rewards_of_result
 from ..core.spec import Spec
 from ..errors import Busy, EvaluationFailed, InvalidInput, NoReward, OutsideBounds, error_line
-from ..log.commands import both_rewards
 from ..study import Pull
 from .command.reward import TimedOut
-from .evaluator_errors import error_identity, is_transient_error
+from .evaluator_errors import error_identity, is_transient_evaluator_error
 from .failures import BASELINE, EvaluatorLost, EvaluatorRefused
 
 
@@ -27,7 +27,7 @@ class Pair:
         if isinstance(error, Busy | KeyboardInterrupt | CancelledError | EvaluatorLost | EvaluatorRefused):
             return False  # this says nothing about the evaluation
         if side.arm == self._pull.baseline:
-            raise baseline_error(error) from (None if isinstance(error, EvaluationFailed) else error)
+            raise pair_baseline_error(error) from (None if isinstance(error, EvaluationFailed) else error)
         if isinstance(error, TimedOut):
             self._cut_off = error
         return self._cut_off is error
@@ -38,12 +38,12 @@ class Pair:
         return self.rewards[self._pull.arm] if self._cut_off is None else self._cut_off.reward(other), other
 
 
-def baseline_error(error: BaseException) -> EvaluationFailed:
+def pair_baseline_error(error: BaseException) -> EvaluationFailed:
     """The same exception, saying that it is the baseline's."""
     return (NoReward if isinstance(error, NoReward) else EvaluationFailed)(
         f"{BASELINE}{error_line(error)}",
         kind=f"{BASELINE}{error_identity(error)}",
-        transient=is_transient_error(error),
+        transient=is_transient_evaluator_error(error),
         output=error.output if isinstance(error, EvaluationFailed) else "",
         traceback=error.traceback if isinstance(error, EvaluationFailed) else "",  # else the cause has one
     )
@@ -51,7 +51,7 @@ def baseline_error(error: BaseException) -> EvaluationFailed:
 
 def check_pair(spec: Spec, value: object) -> None:
     """Raise `InvalidInput` if a pair of rewards cannot be told, and `OutsideBounds` if it proves the bounds wrong."""
-    reward, baseline = both_rewards(value)
+    reward, baseline = rewards_of_result(value)
     spec.reward(reward)
     try:
         spec.reward(baseline)

@@ -4,15 +4,17 @@ import contextlib
 import csv
 import errno
 import io
+import json
 import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from ..errors import InvalidInput
 from .naming import Naming
+from .quantities import read_whole_quantity
 
 HEAD = 512  # bytes that tell which kind of file it is
 MOST_BYTES = 1 << 30  # that are read of one file
@@ -38,7 +40,7 @@ def replacing_file(out: str | Path, kind: Kind, *, force: bool = False) -> Itera
         with _explained(out):
             yield Path(out)
         return
-    check_output_file(out, kind, force=force)
+    check_file_to_write(out, kind, force=force)
     target = _target(out)
     partial = target.with_name(f".partial-{os.urandom(6).hex()}{target.suffix}")
     with _explained(out):
@@ -50,7 +52,7 @@ def replacing_file(out: str | Path, kind: Kind, *, force: bool = False) -> Itera
             partial.unlink(missing_ok=True)
 
 
-def check_output_file(out: str | Path, kind: Kind, *, force: bool = False) -> None:
+def check_file_to_write(out: str | Path, kind: Kind, *, force: bool = False) -> None:
     """Raise `InvalidInput` if ``out`` is a file of another kind or cannot be written. An empty file is fine."""
     if _is_stream(out):
         return
@@ -166,3 +168,16 @@ def read_csv(text: str, file: str) -> tuple[list[str], Iterator[tuple[str, list[
             yield location, cells
 
     return columns, rows()
+
+
+def read_json(text: str, object_pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """The value of JSON text. Raises ValueError with a message for people.
+
+    >>> read_json('{"a": 1' + "0" * 5000 + "}")
+    Traceback (most recent call last):
+    ValueError: a whole number in it has 5,001 digits, more than the 4,300 that can be read
+    """
+    try:
+        return json.loads(text, parse_int=read_whole_quantity, object_pairs_hook=object_pairs_hook)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None

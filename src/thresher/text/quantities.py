@@ -1,32 +1,16 @@
 """Numbers with units, as people write them on a command line (90%, 200ms, 1.5s, 2min), and as they read them."""
 
-import json
 import re
 import sys
-from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
 
 # Numbers and JSON from others, with our own error for whole numbers of thousands of digits, which Python refuses.
 
 
-def read_json(text: str, object_pairs_hook: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
-    """The value of JSON text. Raises ValueError with a message for people.
-
-    >>> read_json('{"a": 1' + "0" * 5000 + "}")
-    Traceback (most recent call last):
-    ValueError: a whole number in it has 5,001 digits, more than the 4,300 that can be read
-    """
-    try:
-        return json.loads(text, parse_int=read_whole, object_pairs_hook=object_pairs_hook)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-
-
-def read_whole(text: str) -> int:
+def read_whole_quantity(text: str) -> int:
     """A whole number.
 
-    >>> read_whole("17")
+    >>> read_whole_quantity("17")
     17
     """
     try:
@@ -92,10 +76,10 @@ def read_quantity(text: str) -> float | None:
         return None
 
 
-def read_seconds(text: str, *, most: float) -> float | None:
+def read_quantity_of_seconds(text: str, *, most: float) -> float | None:
     """A length of time in seconds, above 0 and at most ``most``; None if it is not one: then the error is `DURATIONS`.
 
-    >>> [read_seconds(text, most=1e9) for text in ("1.5h", "90", "1e3", "5%")]
+    >>> [read_quantity_of_seconds(text, most=1e9) for text in ("1.5h", "90", "1e3", "5%")]
     [5400.0, 90.0, None, None]
     """
     length = None if "e" in text.lower() else read_quantity(text)  # 1e3 is no length of time
@@ -131,10 +115,10 @@ def amount_text(value: float | None, unit: str | None = None, *, exact: bool = F
     return f"{number_text(value, exact=exact)}{f' {unit}' if unit else ''}"
 
 
-def edges_text(value: float, distance: float) -> tuple[float, float]:
+def edges_quantity_text(value: float, distance: float) -> tuple[float, float]:
     """A number less and plus another, both as they are written in decimal: in floats 0.95 − 0.02 is 0.9299999999999999.
 
-    >>> edges_text(0.95, 0.02)
+    >>> edges_quantity_text(0.95, 0.02)
     (0.93, 0.97)
     """
     exact, far = Decimal(repr(float(value))), Decimal(repr(float(distance)))
@@ -150,10 +134,10 @@ def percent_text(share: float, *, exact: bool = False) -> str:
     return f"{number_text(100 * share, exact=exact)} %"
 
 
-def points_text(share: float, *, exact: bool = False) -> str:
+def points_quantity_text(share: float, *, exact: bool = False) -> str:
     """A difference between two percentages.
 
-    >>> points_text(0.02), points_text(-0.01)
+    >>> points_quantity_text(0.02), points_quantity_text(-0.01)
     ('2 points', '-1 point')
     """
     count = number_text(100 * share, exact=exact)
@@ -183,10 +167,10 @@ def duration_text(seconds: float | None, *, rounded: bool = False) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def speed_text(rate: float) -> str:
+def speed_quantity_text(rate: float) -> str:
     """A rate per second, or in the unit that makes it a number one can picture.
 
-    >>> speed_text(1234.5), speed_text(2.345), speed_text(0.05)
+    >>> speed_quantity_text(1234.5), speed_quantity_text(2.345), speed_quantity_text(0.05)
     ('1,234 a second', '2.3 a second', '3 a minute')
     """
     for unit, seconds in (("second", 1), ("minute", 60), ("hour", 3600)):

@@ -13,28 +13,30 @@ from starlette.concurrency import run_in_threadpool
 
 from ..core import checks
 from ..core.checks import checked_finite
-from ..core.pulls import pull_id_in, pull_json
+from ..core.pulls import pull_id_in, pull_row_json
 from ..create import create_from_spec
 from ..log.reader import read_log_section
-from ..study import ask_for_reply, peek, tell_for_reply
+from ..study import ask_study_for_reply, peek_study, tell_study_for_reply
 from . import models
-from .event_stream import in_stream_pieces
+from .event_stream import event_stream_pieces
 from .json_shapes import event_json_shape
-from .live_study import live_arm_json
-from .refusals import Refusal, refuse_unknown_parameters
-from .request_checks import unescape_slashes
+from .live_study import live_study_arm_json
+from .refusals import Refusal, refusal_of_unknown_parameters
+from .request_checks import unescape_request_slashes
 from .served_studies import ServedStudies
 
 MOST_EVENTS = 10_000  # in one reply
 MOST_CASES = 1000
 LONGEST_NAME = 100  # characters of an agent's name
 Name = Annotated[
-    str, Path(description="The study's name; slashes in it as %2F.", min_length=1), AfterValidator(unescape_slashes)
+    str,
+    Path(description="The study's name; slashes in it as %2F.", min_length=1),
+    AfterValidator(unescape_request_slashes),
 ]
-Arm = Annotated[str, Path(description="The arm's name.", min_length=1), AfterValidator(unescape_slashes)]
+Arm = Annotated[str, Path(description="The arm's name.", min_length=1), AfterValidator(unescape_request_slashes)]
 
 
-class AsciiJson(JSONResponse):
+class ApiJson(JSONResponse):
     """A reply in ASCII, because parameters may have lone surrogates, which JSON can carry and UTF-8 cannot."""
 
     def render(self, content: Any) -> bytes:
@@ -48,7 +50,7 @@ def _problems(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {422: {"model": models.Problem}, **dict.fromkeys((*common, *codes), schema)}
 
 
-def agent_name(
+def api_agent_name(
     thresher_agent: Annotated[
         str | None, Header(description="The agent's name: the log has it as http:NAME.", max_length=4 * LONGEST_NAME)
     ] = None,
@@ -66,11 +68,11 @@ def agent_name(
     return f"http:{name}"
 
 
-Agent = Annotated[str | None, Depends(agent_name)]
+Agent = Annotated[str | None, Depends(api_agent_name)]
 
 
 def api_router(served: ServedStudies) -> APIRouter:
-    api = APIRouter(prefix="/api", responses=_problems(), dependencies=[Depends(refuse_unknown_parameters)])
+    api = APIRouter(prefix="/api", responses=_problems(), dependencies=[Depends(refusal_of_unknown_parameters)])
     _add_readers(api, served)
     _add_writers(api, served)
     return api
@@ -80,17 +82,17 @@ def _add_readers(api: APIRouter, served: ServedStudies) -> None:
     @api.get("/studies", response_model=models.Studies)
     def studies() -> Any:
         """The names of all studies."""
-        return AsciiJson({"format": 1, "studies": served.reader.studies()})
+        return ApiJson({"format": 1, "studies": served.reader.studies()})
 
     @api.get("/studies/{study}", response_model=models.Summary)
     def study(study: Name) -> Any:
         """The question, the answer so far, what it took and what is left."""
-        return AsciiJson(served.live_study(study).head())
+        return ApiJson(served.live_study(study).head())
 
     @api.get("/studies/{study}/verdict")
     def verdict(study: Name) -> Any:
         """The verdict, as the library and the command line write it."""
-        return AsciiJson(served.live_study(study).verdict().to_dict())
+        return ApiJson(served.live_study(study).verdict().to_dict())
 
     @api.get("/studies/{study}/events", response_model=models.Events)
     def events(
@@ -102,19 +104,19 @@ def _add_readers(api: APIRouter, served: ServedStudies) -> None:
         arms = served.live_study(study).arms
         page = read_log_section(served.reader, study, after, limit)
         last = page[-1].seq if page else after
-        return AsciiJson({"format": 1, "events": [event_json_shape(event, arms) for event in page], "next": last})
+        return ApiJson({"format": 1, "events": [event_json_shape(event, arms) for event in page], "next": last})
 
     @api.get("/studies/{study}/arms")
     def arms(study: Name) -> Any:
         """All arms as columns, the history and the last events: what a live page starts with."""
         table = served.live_study(study).table()
         length = {"Content-Length": str(len(table))}
-        return StreamingResponse(in_stream_pieces(table), media_type="application/json", headers=length)
+        return StreamingResponse(event_stream_pieces(table), media_type="application/json", headers=length)
 
     @api.get("/studies/{study}/arms/{arm}")
     def arm(study: Name, arm: Arm) -> Any:
         """One arm: its row, its last rewards, and how its evidence grew."""
-        return AsciiJson(live_arm_json(served.live_study(study), arm))
+        return ApiJson(live_study_arm_json(served.live_study(study), arm))
 
     @api.get("/studies/{study}/cases", response_model=models.CasesOut)
     def cases(study: Name, limit: Annotated[int, Query(ge=1, le=MOST_CASES)] = 100) -> Any:
@@ -153,7 +155,7 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
         await served.write(
             lambda: create_from_spec(new.name, new.spec(), storage=served.store, if_exists=new.if_exists)
         )
-        return AsciiJson(await run_in_threadpool(lambda: served.live_study(new.name).head()), 201)
+        return ApiJson(await run_in_threadpool(lambda: served.live_study(new.name).head()), 201)
 
     @api.post("/studies/{study}/ask", response_model=models.Asked)
     async def ask(
@@ -170,10 +172,10 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
 
         def act() -> Any:
             opened, lease = served.writable_study(study), float(request.lease)
-            asked = ask_for_reply(opened, request.n, lease=lease, key=idempotency_key, arm=request.arm)
-            return {"pulls": list(map(pull_json, asked.pulls)), "done": asked.done, "wait": asked.wait}
+            asked = ask_study_for_reply(opened, request.n, lease=lease, key=idempotency_key, arm=request.arm)
+            return {"pulls": list(map(pull_row_json, asked.pulls)), "done": asked.done, "wait": asked.wait}
 
-        return AsciiJson(await served.write(act, agent))
+        return ApiJson(await served.write(act, agent))
 
     @api.post("/studies/{study}/tell", response_model=models.Told, responses=_problems(409))
     async def tell(study: Name, told: models.Tell, agent: Agent) -> Any:
@@ -187,18 +189,18 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
         def act() -> bool:
             pull, repeatable, note, cost = told.pull, told.repeatable, told.note, told.cost
             writable = served.writable_study(study)
-            return tell_for_reply(writable, pull, told.reward, repeatable=repeatable, note=note, cost=cost)
+            return tell_study_for_reply(writable, pull, told.reward, repeatable=repeatable, note=note, cost=cost)
 
         late = await served.write(act, agent)
         rewards = told.reward if isinstance(told.reward, list) else [told.reward]
         numbers = [checked_finite(checks.as_float(reward) or 0.0) for reward in rewards]  # JSON has no infinity
-        return AsciiJson({"pull": told.pull, "reward": numbers if len(numbers) > 1 else numbers[0], "late": late})
+        return ApiJson({"pull": told.pull, "reward": numbers if len(numbers) > 1 else numbers[0], "late": late})
 
     @api.post("/studies/{study}/renew", response_model=models.Pulls)
     async def renew(study: Name, body: models.Renew, agent: Agent) -> Any:
         """Renew the leases of pulls that are still being worked on."""
         await served.write(lambda: served.writable_study(study).renew(body.pulls, float(body.lease)), agent)
-        return AsciiJson({"pulls": body.pulls})
+        return ApiJson({"pulls": body.pulls})
 
     @api.post("/studies/{study}/drop", response_model=models.Pulls, responses=_problems(409))
     async def drop(study: Name, body: models.Drop, agent: Agent) -> Any:
@@ -207,15 +209,15 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
         def act() -> None:
             opened = served.writable_study(study)
             # drop none unless all are pulls of this study
-            peek(opened, lambda ledger: [ledger.state_of(pull_id_in(ledger, pull)) for pull in body.pulls])
+            peek_study(opened, lambda ledger: [ledger.state_of(pull_id_in(ledger, pull)) for pull in body.pulls])
             for pull in body.pulls:
                 opened.drop(pull, cause=body.cause, reason=body.reason)
 
         await served.write(act, agent)
-        return AsciiJson({"pulls": body.pulls})
+        return ApiJson({"pulls": body.pulls})
 
     @api.post("/studies/{study}/extend", response_model=models.Summary)
     async def extend(study: Name, body: models.Extend, agent: Agent) -> Any:
         """Give the study a larger budget: the new total."""
         await served.write(lambda: served.writable_study(study).extend(budget=body.budget), agent)
-        return AsciiJson(await run_in_threadpool(lambda: served.live_study(study).head()))
+        return ApiJson(await run_in_threadpool(lambda: served.live_study(study).head()))

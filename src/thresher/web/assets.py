@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly
 
-from ..text.phrasing import breakable_name
+from ..text.naming import breakable_name
 
 STATIC = Path(__file__).parent / "static"
 PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"

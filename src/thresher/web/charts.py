@@ -12,9 +12,9 @@ from ..core.rows import ORDER, Row, Standing
 from ..core.verdict import Verdict
 from ..errors import InvalidInput
 from ..study import Study
-from ..text.phrasing import folded_name
+from ..text.naming import folded_name
 from .assets import STATIC
-from .json_shapes import axis_json, bar_lines_json, hover_json, short_json, ticks_json
+from .json_shapes import axis_json_shape, bar_lines_json, hover_json_shape, short_json, ticks_json_shape
 from .log_follower import LogFollower, Point
 
 MANY = 500  # arms; with more, whiskers are thin and points are small
@@ -43,16 +43,16 @@ class Figure(go.Figure):  # type: ignore[misc]
         return f"<Figure {html.unescape(title)!r}>" if title else "<Figure>"
 
 
-def figure(study: Study, kind: str = "arms") -> Figure:
+def chart_of_study(study: Study, kind: str = "arms") -> Figure:
     """A chart of a study: ``"arms"`` against the bar, or the ``"history"`` of the answer."""
     if kind not in ("arms", "history"):
         raise InvalidInput("figure", kind, "is not a figure", 'use "arms" or "history"')
     if kind == "history":
         return history_figure(LogFollower(study.name, study.store).points)
-    return arms_figure(study.verdict())
+    return chart_of_arms(study.verdict())
 
 
-def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
+def chart_of_arms(verdict: Verdict, *, theme: str = "light") -> Figure:
     """Every arm against the bar, the best first, with its interval; underneath, the pulls of each arm.
 
     With a baseline, the chart shows differences from it, against zero and the margin.
@@ -67,7 +67,7 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
     waiting = [(rank, row.estimate) for rank, row in ranked if row.pending and row.estimate is not None]
     ranks, seen = [rank for rank, _ in ranked], [row.seen for row in rows]
     traces = [
-        *(_points_of(standing, ranked, 4 if is_many else 7, hover_json(wording)) for standing in ORDER[1:]),
+        *(_points_of(standing, ranked, 4 if is_many else 7, hover_json_shape(wording)) for standing in ORDER[1:]),
         _styled_part("ring", x=[rank for rank, _ in waiting], y=[value for _, value in waiting]),
         _styled_part("pulls", x=ranks, y=seen, hovertemplate="%{y:,} rewards<extra></extra>"),
         _styled_part("pending", x=ranks, y=[row.seen + row.pending for row in rows]),
@@ -79,7 +79,7 @@ def arms_figure(verdict: Verdict, *, theme: str = "light") -> Figure:
         "margin": {"t": 40},
         "title": title,
         "xaxis": _styled_part("axis", **across, **_ticks([row.arm for row in rows])),
-        "yaxis": _styled_part("axis", domain=[0.3, 1], **axis_json(wording)),
+        "yaxis": _styled_part("axis", domain=[0.3, 1], **axis_json_shape(wording)),
         "yaxis2": _styled_part("axis", domain=[0, 0.2], title={"text": "pulls"}, rangemode="tozero"),
         "shapes": [*filter(None, whiskers), *(_styled_part(kind, **line) for kind, line in bar_lines_json(wording))],
     }
@@ -111,7 +111,7 @@ def history_figure(points: Sequence[Point], *, theme: str = "light") -> Figure:
 
 def _ticks(names: list[str]) -> dict[str, Any]:
     """The axis under the arms: their names if there are few, otherwise their ranks."""
-    ticks = ticks_json(names)
+    ticks = ticks_json_shape(names)
     if ticks is None:
         return {"title": {"text": "rank"}}
     texts = ["<br>".join(html.escape(line, quote=False) for line in tick.split("\n")) for tick in ticks]

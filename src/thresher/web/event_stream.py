@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from ..errors import ThresherError, UnknownStudy
 from ..text.logs import log
-from .json_shapes import encoded_json
+from .json_shapes import encoded_json_shape
 from .live_study import LiveStudy
 
 TICK = 0.15  # seconds between two polls of the store while nothing is new
@@ -38,10 +38,10 @@ def server_sent_event(kind: str, data: object, seq: int | None = None) -> bytes:
     b'id: 7\nevent: change\ndata: {"a":1}\n\n'
     """
     number = b"" if seq is None else b"id: %d\n" % seq
-    return b"%sevent: %s\ndata: %s\n\n" % (number, kind.encode(), encoded_json(data))
+    return b"%sevent: %s\ndata: %s\n\n" % (number, kind.encode(), encoded_json_shape(data))
 
 
-async def in_stream_pieces(text: bytes) -> AsyncGenerator[bytes]:
+async def event_stream_pieces(text: bytes) -> AsyncGenerator[bytes]:
     """A long text in parts, so that others get turns, and a connection does not buffer a copy of the whole text."""
     for at in range(0, len(text), PIECE):
         yield text[at : at + PIECE]
@@ -79,11 +79,11 @@ class EventStream:
                 self._sent_seq = self.live.follower.seq  # `_first_message` brings this viewer up to it
                 self._polling = asyncio.create_task(self._poll())
             known, text = await run_in_threadpool(self._first_message, after)
-            async for piece in in_stream_pieces(text):
+            async for piece in event_stream_pieces(text):
                 yield piece
             while (queued := await queue.get()) is not None:
                 if queued.seq > known or queued.seq == ALWAYS:
-                    async for piece in in_stream_pieces(queued.text):
+                    async for piece in event_stream_pieces(queued.text):
                         yield piece
         finally:
             self._viewers.discard(queue)

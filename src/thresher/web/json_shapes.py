@@ -12,12 +12,12 @@ from ..core.hard_cases import hardest_cases, seen_cases
 from ..core.row_text import COLUMNS as OF_ARMS
 from ..core.row_text import DETAILS, row_detail_headings, row_text_cells
 from ..core.rows import ORDER, Row
-from ..core.sentences import SIGNS, Wording, wording_of
+from ..core.sentences import SIGNS, SentenceWording, sentence_wording
 from ..core.sentences import short_in_sentence as short_name
 from ..core.spec import Spec
 from ..core.state import State
 from ..text.escapes import escaped_visible
-from ..text.phrasing import distinct_names
+from ..text.naming import distinct_names
 from ..text.quantities import PERCENT, number_text, percent_text
 
 LONGEST_NAME = 20  # characters of the baseline's name on an axis
@@ -39,7 +39,7 @@ CODES = {standing: code for code, standing in enumerate(ORDER)}
 TEXTS = ("estimate", *DETAILS)  # columns of the table that go over the wire as people read them
 
 
-def encoded_json(data: object) -> bytes:
+def encoded_json_shape(data: object) -> bytes:
     """Data as JSON without blanks."""
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
@@ -56,7 +56,7 @@ def short_json(value: float | None) -> float | None:
 # -- the question ------------------------------------------------------------------------------------------------
 
 
-def asked_json(wording: Wording) -> dict[str, Any]:
+def asked_json_shape(wording: SentenceWording) -> dict[str, Any]:
     """The question as data, and as pages show it: texts, headings, axes."""
     return {
         **wording.asked,
@@ -67,13 +67,13 @@ def asked_json(wording: Wording) -> dict[str, Any]:
         "estimate_head": OF_ARMS["estimate"].head(wording),
         "details": row_detail_headings(wording),
         "failing": failing_json(wording),
-        "axis": axis_json(wording),
-        "hover": hover_json(wording),
+        "axis": axis_json_shape(wording),
+        "hover": hover_json_shape(wording),
         "lines": bar_lines_json(wording),
     }
 
 
-def failing_json(wording: Wording) -> str:
+def failing_json(wording: SentenceWording) -> str:
     """When an arm failed a case, in a sentence."""
     if wording.asks != "difference":
         return "An arm failed a case if its reward there, by itself, does not reach the bar."
@@ -81,12 +81,12 @@ def failing_json(wording: Wording) -> str:
     return f"An arm failed a case if its reward there is worse than the baseline's{margin}."
 
 
-def title_json(wording: Wording) -> str:
+def title_json_shape(wording: SentenceWording) -> str:
     """What arms are compared by.
 
-    >>> title_json(Wording(0.2, lower_is_better=True, share=0.95, unit="s"))
+    >>> title_json_shape(SentenceWording(0.2, lower_is_better=True, share=0.95, unit="s"))
     'share within 200 ms'
-    >>> title_json(Wording(0.0, baseline="current"))
+    >>> title_json_shape(SentenceWording(0.0, baseline="current"))
     'difference from current'
     """
     if wording.asks == "mean":
@@ -105,18 +105,18 @@ def title_json(wording: Wording) -> str:
     return f"share {'within' if wording.lower_is_better else 'of at least'} {limit}"
 
 
-def axis_json(wording: Wording) -> dict[str, Any]:
+def axis_json_shape(wording: SentenceWording) -> dict[str, Any]:
     """Plotly's axis for what is compared with the bar."""
-    title = html.escape(title_json(wording), quote=False)  # plotly takes < for markup
+    title = html.escape(title_json_shape(wording), quote=False)  # plotly takes < for markup
     if wording.asks == "share":
         return {"title": {"text": title}, "tickformat": "~%"}
     return {"title": {"text": title}, **amounts_json(wording)}
 
 
-def ticks_json(names: Sequence[str]) -> list[str] | None:
+def ticks_json_shape(names: Sequence[str]) -> list[str] | None:
     """The names of the arms as an axis has room for them; None: there are too many.
 
-    >>> ticks_json(["terse", "tests/test_run.py::test_a_reward_is_read"]), ticks_json(["arm"] * 31)
+    >>> ticks_json_shape(["terse", "tests/test_run.py::test_a_reward_is_read"]), ticks_json_shape(["arm"] * 31)
     (['terse', 'tests…ward_is_read'], None)
     """
     if len(names) > NAMED:
@@ -128,7 +128,7 @@ def ticks_json(names: Sequence[str]) -> list[str] | None:
 
 def intervals_json(spec: Spec) -> str:
     """With which probability the intervals that a chart shows are right, and what its band is."""
-    wording = wording_of(spec)
+    wording = sentence_wording(spec)
     low, high = (wording.estimate(edge, exact=True) for edge in wording.edges)
     band = f" In the band, from {low} to {high}, either answer is right." if wording.tolerance else ""
     if spec.confidence is None:
@@ -144,7 +144,7 @@ def intervals_json(spec: Spec) -> str:
     return f"{start}.{band}"
 
 
-def bar_lines_json(wording: Wording) -> list[tuple[str, dict[str, Any]]]:
+def bar_lines_json(wording: SentenceWording) -> list[tuple[str, dict[str, Any]]]:
     """Plotly's shapes at the bar, at the tolerance around it and, where differences are drawn, at the baseline.
 
     Each has the name of its style in figures.json.
@@ -167,7 +167,7 @@ def bar_lines_json(wording: Wording) -> list[tuple[str, dict[str, Any]]]:
     return [line("band", low, high), *lines, *edges, line("bar", wording.bar, wording.bar)]
 
 
-def amounts_json(wording: Wording) -> dict[str, Any]:
+def amounts_json(wording: SentenceWording) -> dict[str, Any]:
     """How plotly's axes write rewards: seconds as ms or µs where they are short."""
     if wording.unit == PERCENT:
         return {"tickformat": "~%"}
@@ -176,7 +176,7 @@ def amounts_json(wording: Wording) -> dict[str, Any]:
     return {"ticksuffix": f" {html.escape(wording.unit, quote=False)}", "automargin": True} if wording.unit else {}
 
 
-def hover_json(wording: Wording) -> str:
+def hover_json_shape(wording: SentenceWording) -> str:
     """How plotly writes what is compared with the bar when the pointer is over it."""
     sign = "+" if wording.asks == "difference" else ""
     if wording.asks == "share" or wording.unit == PERCENT:
@@ -189,7 +189,7 @@ def hover_json(wording: Wording) -> str:
 # -- rows, cases and events --------------------------------------------------------------------------------------
 
 
-def columns_json(row: Row, wording: Wording, *, outside: bool) -> tuple[Any, ...]:
+def columns_json(row: Row, wording: SentenceWording, *, outside: bool) -> tuple[Any, ...]:
     """One arm in the order of COLUMNS; a standing is its index in ORDER. ``outside``: a reward lay outside the bounds.
 
     The texts are what is compared with the bar and the further numbers, as people read them.
@@ -206,7 +206,7 @@ def columns_json(row: Row, wording: Wording, *, outside: bool) -> tuple[Any, ...
 
 def cases_json_shape(ledger: State, limit: int) -> dict[str, Any]:
     """The hardest cases; of each the worst rewards, with the numbers of their arms."""
-    rows, sign, wording = [], -1.0 if ledger.spec.lower_is_better else 1.0, wording_of(ledger.spec)
+    rows, sign, wording = [], -1.0 if ledger.spec.lower_is_better else 1.0, sentence_wording(ledger.spec)
     for row in hardest_cases(ledger, limit):
         failed, index = set(row.failed_by), ledger.spec.index
         worst = heapq.nsmallest(
@@ -233,7 +233,7 @@ def event_json_shape(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
     return data
 
 
-def line_json_shape(event: Event, arms: tuple[str, ...], wording: Wording) -> dict[str, Any]:
+def line_json_shape(event: Event, arms: tuple[str, ...], wording: SentenceWording) -> dict[str, Any]:
     """An event as a page shows it: in words, with the fields it has and the beginning of its reason."""
     data = {name: value for name, value in event_json_shape(event, arms).items() if value is not None}
     for name in ("spec", "agent", "pull", "digest"):
@@ -243,10 +243,10 @@ def line_json_shape(event: Event, arms: tuple[str, ...], wording: Wording) -> di
     return {**data, "text": event_words_json(event, wording)}
 
 
-def event_words_json(event: Event, wording: Wording) -> str:
+def event_words_json(event: Event, wording: SentenceWording) -> str:
     """What happened, in words.
 
-    >>> event_words_json(Event(5, "told", 1, 0, 0.02, reason="0.03"), Wording(0.0, baseline="grep", unit="s"))
+    >>> event_words_json(Event(5, "told", 1, 0, 0.02, reason="0.03"), SentenceWording(0.0, baseline="grep", unit="s"))
     'reward 20 ms, grep 30 ms'
     """
     text, reason = WORDS.get(event.kind, event.kind), event.reason

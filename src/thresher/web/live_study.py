@@ -18,23 +18,23 @@ from ..core.events import BLAMED, DROPPED, LATE, OUTSIDE, PENDING, STATES, Event
 from ..core.intervals import Commit, Interval, committed_for_interval
 from ..core.row_text import DETAILS, row_text_cells
 from ..core.rows import MOST, ORDER, Row, row_of
-from ..core.sentences import Wording
+from ..core.sentences import SentenceWording
 from ..core.spec import Spec
 from ..core.state import State
 from ..core.verdict import Verdict, verdict_full_run, verdict_of
 from ..log.reader import read_log_section
 from ..log.store import Store
-from ..text.quantities import duration_text, speed_text
+from ..text.quantities import duration_text, speed_quantity_text
 from .json_shapes import (
     COLUMNS,
     amounts_json,
-    asked_json,
+    asked_json_shape,
     cases_json_shape,
     columns_json,
-    encoded_json,
+    encoded_json_shape,
     line_json_shape,
     short_json,
-    ticks_json,
+    ticks_json_shape,
     troubles_json,
 )
 from .log_follower import LogFollower
@@ -53,7 +53,7 @@ class LiveStudy:
         self.follower = follower = LogFollower(name, store)
         self.arms = follower.ledger.spec.arms
         self._lock = threading.RLock()
-        self._look = sentences.wording_of(follower.ledger.spec)
+        self._look = sentences.sentence_wording(follower.ledger.spec)
         self._told_times: deque[float] = deque(maxlen=5000)
         self._last_events: deque[dict[str, Any]] = deque(maxlen=LAST)
         self._rows: list[tuple[Any, ...]] = [()] * len(self.arms)
@@ -104,7 +104,7 @@ class LiveStudy:
                 "study": self.follower.name,
                 "question": sentences.question_sentence_of(spec),
                 "arms": len(spec.arms),
-                **asked_json(self._look),
+                **asked_json_shape(self._look),
                 "bounds": spec.bounds,
                 "policy": str(spec.policy),
                 "confidence": spec.confidence,
@@ -148,8 +148,8 @@ class LiveStudy:
             "facts": {
                 "pulls": sentences.pulls_in_sentence(ledger.issued, ledger.budget, full).replace(" pulls", ""),
                 "cost": None if ledger.cost is None else sentences.cost_in_sentence(ledger.cost, ledger.issued, full),
-                "rate": speed_text(rate) if rate else "–",
-                "left": "nothing" if is_over else live_left_text(left, ledger.pending, seconds_left),
+                "rate": speed_quantity_text(rate) if rate else "–",
+                "left": "nothing" if is_over else live_study_left_text(left, ledger.pending, seconds_left),
             },
             "origin": f"Rewards since {sentences.time_in_sentence(self.follower.created)}." if ledger.told else None,
             "head": ledger.head and ledger.head[:SHORT],
@@ -174,10 +174,10 @@ class LiveStudy:
                 columns = dict(zip(COLUMNS, map(list, zip(*self._rows, strict=True)), strict=True))
                 history = {"step": self.follower.history.step, "points": self.follower.points}
                 head = {"format": 1, "seq": seq, "standings": ORDER, "columns": COLUMNS, "names": self.arms}
-                head["ticks"] = ticks_json(self.arms)
+                head["ticks"] = ticks_json_shape(self.arms)
                 self._table = (
                     seq,
-                    encoded_json({**head, **columns, "history": history, "events": list(self._last_events)}),
+                    encoded_json_shape({**head, **columns, "history": history, "events": list(self._last_events)}),
                 )
             return self._table[1]
 
@@ -187,7 +187,7 @@ class LiveStudy:
             began = time.monotonic()
             fresh_until, text = self._cases.get(limit, (0.0, b""))
             if not text or began >= fresh_until:
-                text = encoded_json(self.read(lambda ledger: cases_json_shape(ledger, limit)))
+                text = encoded_json_shape(self.read(lambda ledger: cases_json_shape(ledger, limit)))
                 ended = time.monotonic()
                 self._cases[limit] = (ended + SHARE * (ended - began), text)
             return text
@@ -219,10 +219,10 @@ class LiveStudy:
         self._rows_at = ledger.seq
 
 
-def live_left_text(left: int | None, pending: int, seconds: float | None) -> str:
+def live_study_left_text(left: int | None, pending: int, seconds: float | None) -> str:
     """About what is left, as people read it.
 
-    >>> live_left_text(341, 8, 40.0), live_left_text(0, 8, None), live_left_text(None, 8, None)
+    >>> live_study_left_text(341, 8, 40.0), live_study_left_text(0, 8, None), live_study_left_text(None, 8, None)
     ('about 340 pulls, 40 s', '8 pending', '–')
     """
     if left is None:
@@ -238,7 +238,7 @@ MOST_REPLAYED = 20_000  # commits for which the evidence is computed again
 MOST_POINTS = 400
 
 
-def live_arm_json(live: LiveStudy, name: str) -> dict[str, Any]:
+def live_study_arm_json(live: LiveStudy, name: str) -> dict[str, Any]:
     """The data of an arm's page. The evidence is computed outside the lock."""
     data, commits, stakes, spec = live.read(lambda ledger: _copy_arm(ledger, ledger.spec.arm(name)))
     points = list(_evidence(commits, stakes, spec))
@@ -247,7 +247,7 @@ def live_arm_json(live: LiveStudy, name: str) -> dict[str, Any]:
 
 
 def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, Spec]:
-    spec, wording = ledger.spec, sentences.wording_of(ledger.spec)
+    spec, wording = ledger.spec, sentences.sentence_wording(ledger.spec)
     row = row_of(ledger, arm)
     pulls = [pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm]
     rewards = [_pull_json(ledger, arm, pull, wording) for pull in pulls[-MOST_REWARDS:]]
@@ -259,7 +259,7 @@ def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], St
         "index": arm,
         "question": sentences.question_sentence_of(spec),
         "answer": sentences.standing_sentence(row, outside=ledger.is_outside(arm)),
-        **asked_json(wording),
+        **asked_json_shape(wording),
         "facts": live_arm_facts(row, wording),
         "amounts": {} if wording.ratio is not None else amounts_json(wording),
         "bounds": spec.bounds,
@@ -276,7 +276,7 @@ def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], St
     return data, commits, ledger.stakes, spec
 
 
-def live_arm_facts(row: Row, wording: Wording) -> list[tuple[str, str]]:
+def live_arm_facts(row: Row, wording: SentenceWording) -> list[tuple[str, str]]:
     """The numbers of an arm with their headings, as people read them."""
     if row.standing == "baseline":
         return [("mean", wording.amount(row.mean))]
@@ -290,7 +290,7 @@ def live_arm_facts(row: Row, wording: Wording) -> list[tuple[str, str]]:
     return [*texts.items(), *((head, text or "–") for head, [(text, _)] in further.items())]
 
 
-def _pull_json(ledger: State, arm: int, pull: int, wording: Wording) -> dict[str, Any]:
+def _pull_json(ledger: State, arm: int, pull: int, wording: SentenceWording) -> dict[str, Any]:
     """One pull and its reward. A picture shows ``value`` against the bar or the limit."""
     spec, state, case = ledger.spec, ledger.pull_state[pull - 1], ledger.case_of(pull)
     reward = ledger.pull_reward[pull - 1] if ledger.has_reward(pull) else None

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from ..core import ledger as ledgers
 from ..core.events import NO_EVENT, Event, event_time_text
-from ..core.rows import Standing, row_reaches, row_standing
+from ..core.rows import Standing, row_reaches, standing_in_row
 from ..core.state import State
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy
-from ..log.reader import damaged_log, read_log_pages, read_log_section, unknown_study
+from ..log.reader import damaged_log, no_log_to_read, read_log_pages, read_log_section
 from ..log.store import Store
 
 MOST = 500  # points; when there are more, every other one is removed
@@ -30,7 +30,7 @@ class Point(NamedTuple):
     open: int  # retired arms are among them
 
 
-class LogTally:
+class LogFollowerTally:
     """How many arms stand where, kept up to date one arm at a time."""
 
     def __init__(self, arms: int) -> None:
@@ -38,7 +38,7 @@ class LogTally:
         self._counts = Counter({self._stands[0]: arms})
 
     def update(self, ledger: State, arm: int) -> None:
-        before, now = self._stands[arm], (row_standing(ledger, arm), row_reaches(ledger, arm))
+        before, now = self._stands[arm], (standing_in_row(ledger, arm), row_reaches(ledger, arm))
         if now != before:
             self._counts[before] -= 1
             self._counts[now] += 1
@@ -67,7 +67,7 @@ class LogHistory:
         self.step = 1
         self.points, self._seqs = [start], [1]
 
-    def add_issued(self, count: int, tally: LogTally, seq: int) -> None:
+    def add_issued(self, count: int, tally: LogFollowerTally, seq: int) -> None:
         """Pull number ``count`` has just been issued, by event ``seq``."""
         if count % self.step:
             return
@@ -90,11 +90,11 @@ class LogFollower:
         try:
             first = next(iter(read_log_section(store, name, 0, 1)), None)
             if first is None:
-                raise unknown_study(name)
+                raise no_log_to_read(name)
             self.ledger: State = ledgers.ledger_after_created(first)
         except InvalidInput as error:
             raise damaged_log(self.name, f"event 1: {error}") from None
-        self.tally = LogTally(len(self.ledger.spec.arms))
+        self.tally = LogFollowerTally(len(self.ledger.spec.arms))
         if self.ledger.base >= 0:
             self.tally.update(self.ledger, self.ledger.base)
         self._awaits = self.ledger.awaits

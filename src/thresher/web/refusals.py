@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from starlette.responses import HTMLResponse, Response
 
 from .. import errors
-from ..core.checks import similar_name_remedy
+from ..core.checks import name_check_remedy
 from ..core.events import NO_CAUSE
 from ..errors import ThresherError, shown
 from ..text.masking import masked
@@ -152,7 +152,7 @@ def refusal_of_malformed(request: Request, error: RequestValidationError) -> Ref
     if isinstance(value, bytes):
         return Refusal(415, "Content-Type", None, "must be application/json", "send it with the body")
     if kind == "extra_forbidden":
-        remedy = similar_name_remedy(field, _body_fields(request)) or DOCS
+        remedy = name_check_remedy(field, _body_fields(request)) or DOCS
         return Refusal(422, field, value, "is not a field that this request has", remedy)
     if kind == "missing":
         return Refusal(422, field, None, "is needed", DOCS)
@@ -166,14 +166,12 @@ def refusal_of_malformed(request: Request, error: RequestValidationError) -> Ref
     return Refusal(422, ".".join(map(str, path)) or "body", value, rule[:1].lower() + rule[1:], DOCS)
 
 
-async def refuse_unknown_parameters(request: Request) -> None:
+async def refusal_of_unknown_parameters(request: Request) -> None:
     """Refuse query parameters that the address does not take: a misspelt one must not be ignored."""
     known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
     for name in request.query_params:
         if name not in known:
-            remedy = similar_name_remedy(name, known) or (
-                f"it takes {' and '.join(known)}" if known else "leave it out"
-            )
+            remedy = name_check_remedy(name, known) or (f"it takes {' and '.join(known)}" if known else "leave it out")
             raise Refusal(422, name, request.query_params[name], "is not a parameter of this address", remedy)
 
 

@@ -11,13 +11,14 @@ from ..core import sentences
 from ..core.hard_cases import CaseRow, hardest_cases, seen_cases
 from ..core.row_text import DETAILS, row_text_cells
 from ..core.rows import Row, ranked_rows
-from ..core.sentences import Wording, standing_in_sentence
+from ..core.sentences import SentenceWording, standing_in_sentence
 from ..core.state import State
 from ..core.verdict import verdict_of
 from ..study import Study
-from ..text.phrasing import breakable_name, listed_phrase
+from ..text.naming import breakable_name
+from ..text.phrasing import listed_phrase
 from .assets import PLOTLY, STATIC, fill_asset_template
-from .charts import arms_figure, history_figure
+from .charts import chart_of_arms, history_figure
 from .json_shapes import failing_json, intervals_json
 from .log_follower import LogFollower
 
@@ -35,7 +36,7 @@ def report(study: Study) -> str:
     verdict = replace(verdict_of(study.name, ledger), earlier=known.earlier, since=known.since)
     spec, outside, figures = _specification(ledger), set(verdict.outside), {}
     for theme in ("light", "dark"):
-        both = arms_figure(verdict, theme=theme), history_figure(follower.points, theme=theme)
+        both = chart_of_arms(verdict, theme=theme), history_figure(follower.points, theme=theme)
         figures[theme] = [json.loads(figure.to_json()) for figure in both]
     rows = ranked_rows(verdict.rows, lower_is_better=verdict.lower_is_better)
     markup = {
@@ -68,12 +69,12 @@ def _specification(ledger: State) -> dict[str, Any]:
     return spec
 
 
-def _heads(wording: Wording) -> list[str]:
+def _heads(wording: SentenceWording) -> list[str]:
     """The headings of `FIGURES`; the first is what is compared with the bar."""
     return list(row_text_cells((), wording, FIGURES, keep=FIGURES))
 
 
-def _row(row: Row, outside: bool, wording: Wording) -> str:
+def _row(row: Row, outside: bool, wording: SentenceWording) -> str:
     """One arm: its name, where it stands, a cell for each heading, and the reason."""
     is_base = row.standing == "baseline"  # it is compared with nothing
     none = "" if is_base else "–"
@@ -98,14 +99,14 @@ def _cases(ledger: State) -> str:
     rows, count = hardest_cases(ledger, MOST_CASES), seen_cases(ledger)
     title = f"The {len(rows):,} hardest of {count:,} cases with a reward" if count > len(rows) else "The hardest first"
     head = "<th class='name'>case<th class='n'>failed<th class='n'>passed<th class='n'>mean<th>failed by"
-    wording = sentences.wording_of(ledger.spec)
+    wording = sentences.sentence_wording(ledger.spec)
     body = "\n".join(_case(row, wording) for row in rows)
     table = f"<table class='cards'><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
     note = f"<p class='note'>{title}. {html.escape(failing_json(wording))}</p>"
     return f"<section class='card'><h2>Cases</h2>{note}<div class='scroll'>{table}</div></section>"
 
 
-def _case(row: CaseRow, wording: Wording) -> str:
+def _case(row: CaseRow, wording: SentenceWording) -> str:
     failed = row.failed_by
     letters = accumulate(map(len, failed))
     shown = max(1, sum(count <= MOST_LETTERS for count in islice(letters, MOST_ARMS)))

@@ -125,7 +125,7 @@ def request_caller(text: str) -> str:
     return str(address or text)
 
 
-class RareWarning:
+class RareRequestWarning:
     """A warning that is logged at most once a minute, with the number of those left out since."""
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class RequestThrottle:
 
     def __init__(self) -> None:
         self._wrong, self._window_ends = Counter[str](), 0.0
-        self._warning = RareWarning()
+        self._warning = RareRequestWarning()
 
     def count_wrong(self, address: str) -> int:
         """Count a wrong token. Returns the seconds until this caller may try another; 0 means now.
@@ -181,9 +181,9 @@ class CheckedApp:
         if scope["type"] != "http":  # there are no web sockets here
             await send({"type": "websocket.close", "code": 1008})
             return
-        answer = _Reply(scope, receive, send)
+        answer = _CheckedReply(scope, receive, send)
         try:
-            scope = normalise_request_path(scope)
+            scope = normalise_request_to_check(scope)
             headers = Headers(raw=[(name.lower(), value) for name, value in scope["headers"]])
             _check_headers(headers, self._access)
             if scope["path"] == "/healthz" and scope["method"] in READING:  # neither a store nor a thread is needed
@@ -248,7 +248,7 @@ class CheckedApp:
         raise Refusal(403, "method", method, "this token or session may only read", remedy)
 
 
-class _Reply:
+class _CheckedReply:
     """Sends the application's reply with security headers, and knows whether the reply has begun."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -338,12 +338,13 @@ def _too_large() -> Refusal:
     return Refusal(413, "body", None, f"must not be larger than {MOST_BYTES:,} bytes", "send less at once")
 
 
-def normalise_request_path(scope: Scope) -> Scope:
+def normalise_request_to_check(scope: Scope) -> Scope:
     """The request with its path in one form: a check must see the same path as the routes, or it could be evaded.
 
-    A study's name may contain a slash: an encoded one stays encoded in ``path``, and `unescape_slashes` decodes it.
+    A study's name may contain a slash: an encoded one stays encoded in ``path``, and `unescape_request_slashes`
+    decodes it.
 
-    >>> normalise_request_path({"raw_path": b"/x/../api//studies/a%2Fb", "path": ""})["path"]
+    >>> normalise_request_to_check({"raw_path": b"/x/../api//studies/a%2Fb", "path": ""})["path"]
     '/api/studies/a%2Fb'
     """
     raw_path = scope.get("raw_path") or quote(scope["path"]).encode()
@@ -357,19 +358,19 @@ def normalise_request_path(scope: Scope) -> Scope:
             parts = parts[:-1]
         elif part not in ("", "."):
             parts.append(part)
-    path = "/" + "/".join(map(escape_slashes, parts))
+    path = "/" + "/".join(map(escape_request_slashes, parts))
     return {**scope, "path": path, "raw_path": ("/" + "/".join(quote(part, safe="") for part in parts)).encode()}
 
 
-def escape_slashes(segment: str) -> str:
+def escape_request_slashes(segment: str) -> str:
     """A segment as part of a path in which its own slashes do not separate.
 
-    >>> escape_slashes("50%/x"), unescape_slashes(escape_slashes("50%/x"))
+    >>> escape_request_slashes("50%/x"), unescape_request_slashes(escape_request_slashes("50%/x"))
     ('50%25%2Fx', '50%/x')
     """
     return segment.replace("%", "%25").replace("/", "%2F")
 
 
-def unescape_slashes(segment: str) -> str:
-    """The segment that `escape_slashes` encoded."""
+def unescape_request_slashes(segment: str) -> str:
+    """The segment that `escape_request_slashes` encoded."""
     return segment.replace("%2F", "/").replace("%25", "%")

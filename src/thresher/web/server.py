@@ -34,14 +34,14 @@ from ..log.store import Store
 from ..text.logs import log
 from . import api, pages
 from .refusals import SURPRISE, Refusal, refusal_of, refusal_of_malformed, refusal_reply
-from .request_checks import CheckedApp, RareWarning, RequestAccess, request_ip, unescape_slashes
+from .request_checks import CheckedApp, RareRequestWarning, RequestAccess, request_ip, unescape_request_slashes
 from .served_studies import ServedStudies
 
 MOST = 4096  # connections, even if more descriptors are available
 RESERVED = 100  # the least number of descriptors that is left to stores, logs and files
 HEAD = 10.0  # seconds for the head of a request
 IDLE = 60  # seconds between two requests
-TOO_MANY, NO_DESCRIPTORS = RareWarning(), RareWarning()
+TOO_MANY, NO_DESCRIPTORS = RareRequestWarning(), RareRequestWarning()
 
 
 class ServerConnection(H11Protocol):
@@ -95,7 +95,7 @@ def most_server_connections() -> int:
     return MOST if files == resource.RLIM_INFINITY else max(1, min(MOST, files - max(RESERVED, files // 8)))
 
 
-def log_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+def log_server_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     """Log once a minute that descriptors have run out. asyncio would log a traceback for each of 512 attempts."""
     if isinstance(context.get("exception"), OSError) and "socket" in context:
         NO_DESCRIPTORS.log("out of file descriptors: new connections wait; raise ulimit -n")
@@ -126,7 +126,7 @@ def create_app(served: ServedStudies, access: RequestAccess) -> CheckedApp:
         if isinstance(error, StoreFailed):
             log.warning(str(error))
         if isinstance(error, UnknownStudy):
-            served.forget(unescape_slashes(request.path_params.get("study", "")))
+            served.forget(unescape_request_slashes(request.path_params.get("study", "")))
         return _error_reply(request, refusal_of(error))
 
     app.add_exception_handler(Refusal, _error_reply)  # type: ignore[arg-type]  # it is called only with these
@@ -140,7 +140,7 @@ def create_app(served: ServedStudies, access: RequestAccess) -> CheckedApp:
     def http_error(request: Request, error: HTTPException) -> Response:
         status = error.status_code
         if status == 404:
-            path, remedy = unescape_slashes(request.url.path), "/docs lists the addresses of the interface"
+            path, remedy = unescape_request_slashes(request.url.path), "/docs lists the addresses of the interface"
             refusal = Refusal(status, "path", path, "is not here", remedy)
         elif status == 405:
             rule = "is not a method that this address takes"
@@ -179,19 +179,19 @@ class Options(NamedTuple):
     tls_key: str | None = None
 
 
-def serve(store: Store, options: Options, announce: Callable[[str], None], *, reader: Store | None = None) -> None:
+def run_server(store: Store, options: Options, announce: Callable[[str], None], *, reader: Store | None = None) -> None:
     """Serve until a signal comes. Once the server listens, ``announce`` gets the address with the token.
 
     With ``write`` it then gets the address with the write token. ``reader`` is the same store, opened a second time, so
     that no reader waits for a writer.
     """
-    token, write_token = checked_server_tokens(options)
-    names = [checked_host_name(name) for name in options.allowed]
+    token, write_token = server_tokens(options)
+    names = [server_host_name(name) for name in options.allowed]
     family, address = resolve_host(options.host)
-    if is_any_address(address) and not names:
+    if is_server_on_any_address(address) and not names:
         remedy = "name the server as its users will: --allow-host NAME"
         raise InvalidInput("host", options.host, "listens under every name, so the allowed ones must be given", remedy)
-    tls = tls_context(options)
+    tls = server_tls_context(options)
     with _listening_socket(family, options.host, address, options.port) as listener:
         bound = listener.getsockname()[1]
         hosts = server_host_headers(options.host, bound, names) | server_host_headers(address, bound, names)
@@ -213,7 +213,7 @@ def serve(store: Store, options: Options, announce: Callable[[str], None], *, re
             callback_notify=served.tidy_soon,
             timeout_notify=TIDY,
         )
-        if tls is None and not is_loopback(address):
+        if tls is None and not is_server_on_loopback(address):
             log.warning(
                 "this is reachable from other machines without encryption: anyone who sees the traffic sees the "
                 "tokens: use --tls-cert and --tls-key, a proxy with TLS, or a tunnel"
@@ -235,7 +235,7 @@ class Server(uvicorn.Server):
         self._served, self._is_interrupted = served, False
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        asyncio.get_running_loop().set_exception_handler(log_loop_error)
+        asyncio.get_running_loop().set_exception_handler(log_server_loop_error)
         await super().startup(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -253,19 +253,19 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def checked_server_tokens(options: Options) -> tuple[str, str | None]:
+def server_tokens(options: Options) -> tuple[str, str | None]:
     """The read token and, with ``write``, the write token. Tokens that were not chosen are random."""
-    token = checked_server_token(options.token)
+    token = server_token(options.token)
     if not options.write:
         return token, None
-    write_token = checked_server_token(options.write_token, "--write-token")
+    write_token = server_token(options.write_token, "--write-token")
     if write_token == token:
         remedy = "choose another --write-token; without it, a random one is made"
         raise InvalidInput("the two tokens", rule="must differ", remedy=remedy)
     return token, write_token
 
 
-def checked_server_token(token: str | None, option: str = "--token") -> str:
+def server_token(token: str | None, option: str = "--token") -> str:
     """Check a chosen token, or make a random one."""
     if token is None:
         return secrets.token_urlsafe(24)
@@ -275,7 +275,7 @@ def checked_server_token(token: str | None, option: str = "--token") -> str:
     return token
 
 
-def tls_context(options: Options) -> ssl.SSLContext | None:
+def server_tls_context(options: Options) -> ssl.SSLContext | None:
     if options.tls_cert is None:
         if options.tls_key is not None:
             remedy = "name the certificate: --tls-cert FILE"
@@ -298,7 +298,7 @@ def _no_password() -> str:
     raise ValueError("the key has a password")
 
 
-def checked_host_name(name: str) -> str:
+def server_host_name(name: str) -> str:
     """A name that may appear in a Host header."""
     if not re.fullmatch(r"[A-Za-z0-9.-]+(:\d+)?|\[[0-9A-Fa-f:.]+\](:\d+)?", name):
         raise InvalidInput("allowed host", name, "must be NAME or NAME:PORT", "write it without http:// and slashes")
@@ -315,7 +315,7 @@ def server_host_headers(host: str, port: int, allowed: Iterable[str]) -> set[str
     >>> sorted(server_host_headers("10.0.0.5", 80, []) - server_host_headers("127.0.0.1", 80, []))
     ['10.0.0.5', '10.0.0.5:80']
     """
-    own = {"127.0.0.1", "localhost", "[::1]"} | (set() if is_any_address(host) else {server_url_host(host)})
+    own = {"127.0.0.1", "localhost", "[::1]"} | (set() if is_server_on_any_address(host) else {server_url_host(host)})
     headers = {f"{name}:{port}" for name in own} | (own if port == 80 else set())
     for name in allowed:
         headers |= {name, server_with_port(name, port)}
@@ -332,21 +332,21 @@ def server_url_host(host: str) -> str:
     return f"[{host}]" if ip and ip.version == 6 else host
 
 
-def is_any_address(address: str) -> bool:
+def is_server_on_any_address(address: str) -> bool:
     """Whether the address means all addresses of the machine.
 
-    >>> is_any_address("0.0.0.0"), is_any_address("::"), is_any_address("127.0.0.1"), is_any_address("box")
-    (True, True, False, False)
+    >>> [is_server_on_any_address(address) for address in ("0.0.0.0", "::", "127.0.0.1", "box")]
+    [True, True, False, False]
     """
     ip = request_ip(address)
     return ip is not None and (getattr(ip, "ipv4_mapped", None) or ip).is_unspecified
 
 
-def is_loopback(address: str) -> bool:
+def is_server_on_loopback(address: str) -> bool:
     """Whether only this machine can reach the address.
 
-    >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0"), is_loopback("10.0.0.5")
-    (True, True, False, False)
+    >>> [is_server_on_loopback(address) for address in ("127.0.0.1", "::1", "0.0.0.0", "10.0.0.5")]
+    [True, True, False, False]
     """
     ip = request_ip(address)
     return ip is not None and ip.is_loopback
@@ -358,7 +358,7 @@ def printed_host(host: str, address: str, port: int, names: list[str]) -> str:
     >>> printed_host("0", "0.0.0.0", 80, ["box:8000"]), printed_host("::1", "::1", 9000, [])
     ('box:8000', '[::1]:9000')
     """
-    return server_with_port(names[0] if is_any_address(address) else server_url_host(host), port)
+    return server_with_port(names[0] if is_server_on_any_address(address) else server_url_host(host), port)
 
 
 def server_with_port(name: str, port: int) -> str:

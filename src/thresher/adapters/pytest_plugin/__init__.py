@@ -40,9 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARK)
     if any(config.getoption(name) is not None for name in ("thresher", "thresher_seed")):
-        from .plugin import start_plugin
+        from .plugin import register_plugin_hooks
 
-        start_plugin(config)
+        register_plugin_hooks(config)
         return
     for name in (*OPTIONS, "study-seed"):
         if config.getoption(f"--thresher-{name}") is not None:
@@ -55,6 +55,6 @@ def thresher_pull(request: pytest.FixtureRequest) -> "ThresherPull":
 
     Without --thresher, the test runs once, with a seed drawn at random.
     """
-    from .repeating import repeated_pull
+    from .repeating import pull_while_repeating
 
-    return repeated_pull(request.node)
+    return pull_while_repeating(request.node)

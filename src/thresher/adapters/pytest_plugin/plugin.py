@@ -19,22 +19,22 @@ from ...errors import StoreFailed, ThresherError
 from ...text.phrasing import plural
 from ...text.quantities import percent_text
 from . import repeating, reports
-from .repeating import repeat_once, repeated_interruption, tear_down_repeated
-from .reports import Progress
+from .repeating import interruption_while_repeating, repeat_once, tear_down_repeated
+from .reports import TestReportProgress
 from .session_options import Options, SessionBar, session_bars, session_options, session_seed
-from .studies import Ask, SessionStudies, StudyResult
+from .studies import Ask, PytestStudyResult, SessionStudies
 
 OPEN_LEFT = 8  # the exit code if tests are left open and --thresher-open is fail
 SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
-def start_plugin(config: pytest.Config) -> None:
+def register_plugin_hooks(config: pytest.Config) -> None:
     """Register the hooks that the options ask for."""
     seed = session_seed(config)
     if seed is not None and config.getoption("thresher") is not None:
         rule = "runs tests once, so it cannot be used with --thresher; leave one out"
         raise pytest.UsageError(f"--thresher-seed: {rule}")
-    loop = _loop(config, session_options(config)) if seed is None else SeededOnce(seed)
+    loop = _loop(config, session_options(config)) if seed is None else PluginSeededOnce(seed)
     config.pluginmanager.register(repeating.RunHooks(), "thresher-runs")
     config.pluginmanager.register(loop, "thresher-loop")
 
@@ -54,16 +54,16 @@ def _loop(config: pytest.Config, options: Options) -> object:
     return SingleProcess(session)
 
 
-class SeededOnce:
+class PluginSeededOnce:
     """With --thresher-seed: tests run once, in the ordinary way, with that seed."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
-        repeating.load_numpy()
+        repeating.load_numpy_before_repeating()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        with repeating.seeded_run(item.config, self.seed):
+        with repeating.seeded_while_repeating(item.config, self.seed):
             return (yield)
 
 
@@ -73,12 +73,12 @@ class StudySession:
     def __init__(self, config: pytest.Config, options: Options) -> None:
         self.config, self.options = config, options
         self.studies: SessionStudies | None = None
-        self.results: list[StudyResult] = []
+        self.results: list[PytestStudyResult] = []
         self.verdicts: list[Verdict] = []
 
     def begin(self, tests: dict[str, SessionBar], version: str) -> SessionStudies:
         """Create the studies, or resume them."""
-        self.progress = Progress(self.config)
+        self.progress = TestReportProgress(self.config)
         try:
             self.studies = SessionStudies(tests, self.options, version=version, on_run=self.progress)
         except ThresherError as error:
@@ -86,7 +86,7 @@ class StudySession:
             raise pytest.UsageError(f"{option}{error}") from None
         return self.studies
 
-    def report(self, arms: Mapping[str, pytest.Item | reports.Collected]) -> None:
+    def report(self, arms: Mapping[str, pytest.Item | reports.ReportedTest]) -> None:
         """Log one report for each test, if the studies have begun."""
         if self.studies is None:
             return
@@ -107,7 +107,7 @@ class StudySession:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        return reports.status_of(report)
+        return reports.status_of_test_report(report)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -118,7 +118,7 @@ class StudySession:
         if are_open and self.options.open_fails and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = OPEN_LEFT
         if self.results and os.environ.get(SUMMARY):
-            text = reports.report_to_markdown(self.results, self.verdicts, self.options)
+            text = reports.test_reports_as_markdown(self.results, self.verdicts, self.options)
             try:
                 with Path(os.environ[SUMMARY]).open("a", encoding="utf-8") as file:
                     file.write(text)
@@ -128,7 +128,7 @@ class StudySession:
 
     def pytest_terminal_summary(self, terminalreporter: TerminalReporter) -> None:
         if self.results:
-            reports.write_report(terminalreporter, self.results, self.verdicts, self.options)
+            reports.write_test_reports(terminalreporter, self.results, self.verdicts, self.options)
 
     def pytest_unconfigure(self) -> None:
         if self.studies is not None:
@@ -160,18 +160,18 @@ class SingleProcess:
         option = session.config.option
         if option.collectonly or getattr(option, "setuponly", False):
             return None
-        refuse_collection_errors(session)
-        ordinary, arms = ordinary_and_arms(session.items)
+        refuse_plugin_collection_errors(session)
+        ordinary, arms = plugin_tests_and_arms(session.items)
         # the version is computed before tests load more modules
         version = plugin_fingerprint(session.config, session.items) if self._study_session.options.storage else ""
-        run_ordinary(session, ordinary)
+        run_plugin_ordinary_tests(session, ordinary)
         studies = self._study_session.begin({nodeid: self._bars[item] for nodeid, item in arms.items()}, version)
         with plugin_store_explained():
             try:
                 run_plugin_arms(session, arms, studies)
             finally:
                 self._study_session.report(arms)
-        stop_if_asked(session)
+        stop_plugin_if_asked(session)
         return True
 
 
@@ -211,7 +211,7 @@ def _run_batch(
                 item, isolation = items[ask.nodeid], studies.options.isolation
                 outcome = repeat_once(item, seed=ask.seed, number=ask.number, isolation=isolation)
             except BaseException as error:  # Ctrl-C or pytest.exit: the run has begun
-                studies.drop_lost(ask, repeated_interruption(error))
+                studies.drop_lost(ask, interruption_while_repeating(error))
                 raise
             studies.tell(ask, outcome)
     finally:
@@ -230,24 +230,24 @@ def plugin_store_explained() -> Iterator[None]:
         pytest.exit(f"--thresher-storage: {error}", returncode=pytest.ExitCode.INTERNAL_ERROR)
 
 
-def refuse_collection_errors(session: pytest.Session) -> None:
+def refuse_plugin_collection_errors(session: pytest.Session) -> None:
     """Stop, as pytest does, if some tests could not be collected."""
     if session.testsfailed and not session.config.option.continue_on_collection_errors:
         raise session.Interrupted(f"{plural(session.testsfailed, 'error')} during collection")
 
 
-def ordinary_and_arms(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], dict[str, pytest.Item]]:
+def plugin_tests_and_arms(items: Iterable[pytest.Item]) -> tuple[list[pytest.Item], dict[str, pytest.Item]]:
     """The tests that run once, because a mark skips them or expects them to fail, and the arms by their node ids."""
     ordinary, arms = list[pytest.Item](), dict[str, pytest.Item]()
     for item in items:
-        if is_ordinary(item) or item.nodeid in arms:  # the same test may be collected twice
+        if is_ordinary_for_plugin(item) or item.nodeid in arms:  # the same test may be collected twice
             ordinary.append(item)
         else:
             arms[item.nodeid] = item
     return ordinary, arms
 
 
-def is_ordinary(item: pytest.Item) -> bool:
+def is_ordinary_for_plugin(item: pytest.Item) -> bool:
     """Whether a mark skips the test or expects it to fail. It then runs once, as without thresher."""
     for owner in (getattr(item, "obj", None), getattr(item, "cls", None)):
         if getattr(owner, "__unittest_skip__", False) or getattr(owner, "__unittest_expecting_failure__", False):
@@ -258,14 +258,14 @@ def is_ordinary(item: pytest.Item) -> bool:
         return True
 
 
-def run_ordinary(session: pytest.Session, items: list[pytest.Item]) -> None:
+def run_plugin_ordinary_tests(session: pytest.Session, items: list[pytest.Item]) -> None:
     """Run tests once, as pytest does."""
     for item, nextitem in zip_longest(items, items[1:]):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
-        stop_if_asked(session)
+        stop_plugin_if_asked(session)
 
 
-def stop_if_asked(session: pytest.Session) -> None:
+def stop_plugin_if_asked(session: pytest.Session) -> None:
     """Stop, as pytest does between two tests, if a plugin or --maxfail asks for it."""
     if session.shouldfail:
         raise session.Failed(session.shouldfail)

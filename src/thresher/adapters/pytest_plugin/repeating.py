@@ -30,7 +30,7 @@ SEED = pytest.StashKey[int]()
 
 
 @contextmanager
-def seeded_run(config: pytest.Config, seed: int) -> Iterator[None]:
+def seeded_while_repeating(config: pytest.Config, seed: int) -> Iterator[None]:
     """Use this seed within the block."""
     config.stash[SEED] = seed
     randomly, hypothesis = _randomly_seed(config), _hypothesis_seed()
@@ -45,7 +45,7 @@ def seeded_run(config: pytest.Config, seed: int) -> Iterator[None]:
         del config.stash[SEED]
 
 
-def load_numpy() -> None:
+def load_numpy_before_repeating() -> None:
     """Load numpy if it is installed, because a test that loads it would draw before it is seeded."""
     if find_spec("numpy"):
         import_module("numpy.random")
@@ -93,7 +93,7 @@ KEPT = pytest.StashKey[bool]()  # whether a folder of this test was kept
 WAITING = pytest.StashKey[deque[Path]]()
 
 
-def remove_repeated_folders(item: pytest.Item, *, failed: bool) -> None:
+def remove_folders_while_repeating(item: pytest.Item, *, failed: bool) -> None:
     """Remove the folders of runs that ended some time ago, but keep that of a test's first failed run."""
     folder = item.stash.get(FOLDER, None)
     if folder is None:
@@ -186,7 +186,7 @@ RUN = pytest.StashKey[Run]()
 FIRST = pytest.StashKey[dict[str, Any]]()
 
 
-def repeated_pull(item: pytest.Item) -> ThresherPull:
+def pull_while_repeating(item: pytest.Item) -> ThresherPull:
     """The item's current run; without --thresher, its only one."""
     pull = item.stash.get(PULL, None)
     if pull is None:
@@ -209,7 +209,10 @@ def repeat_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolati
     item.stash[PULL], item.stash[RUN] = ThresherPull(item.nodeid, seed, number, run), run
     began, process = time.perf_counter(), os.getpid()
     try:
-        with collect_repeated_reports(item.config, run, is_first=is_first), seeded_run(item.config, seed):
+        with (
+            collecting_reports_while_repeating(item.config, run, is_first=is_first),
+            seeded_while_repeating(item.config, seed),
+        ):
             item.ihook.pytest_runtest_protocol(item=item, nextitem=_next_node(item, isolation))
     finally:
         if os.getpid() != process:  # the test forked, and this is the child, which must not run the other tests
@@ -221,7 +224,7 @@ def repeat_once(item: pytest.Item, *, seed: int, number: int, isolation: Isolati
         # pytest keeps the error of a shared fixture: tear it down, so that the next run sets it up again
         error = tear_down_repeated(item.session, None)
         outcome = outcome if error is None else outcome._replace(failure=f"{outcome.failure}; in teardown: {error}")
-    remove_repeated_folders(item, failed=outcome.traceback is not None)
+    remove_folders_while_repeating(item, failed=outcome.traceback is not None)
     return outcome
 
 
@@ -294,7 +297,7 @@ def tear_down_repeated(session: pytest.Session, item: pytest.Item | None) -> str
     return None
 
 
-def repeated_interruption(error: BaseException) -> str:
+def interruption_while_repeating(error: BaseException) -> str:
     """Why a run that raised this error has no outcome."""
     return f"interrupted by {type(error).__name__}"
 
@@ -328,7 +331,7 @@ def _reset(item: pytest.Item) -> None:
 
 
 @contextmanager
-def collect_repeated_reports(config: pytest.Config, run: Run, *, is_first: bool) -> Iterator[None]:
+def collecting_reports_while_repeating(config: pytest.Config, run: Run, *, is_first: bool) -> Iterator[None]:
     """Collect the reports that subtests log, and ignore warnings except those of a test's first run."""
     hook = config.hook
     logging = _replaced(hook.pytest_runtest_logreport, lambda arguments: run.subtests.append(arguments["report"]))

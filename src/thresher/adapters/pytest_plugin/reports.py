@@ -20,7 +20,7 @@ from ...text.escapes import escaped_markdown, escaped_visible
 from ...text.phrasing import plural
 from ...text.quantities import duration_text, number_text, percent_text
 from .session_options import Options, SessionBar
-from .studies import SKIPPED, SessionStudies, StudyResult
+from .studies import SKIPPED, PytestStudyResult, SessionStudies
 
 WORDS = {  # statuses, the worst first: the word of pytest's counts, the letter, and the word with -v
     "error": ("error", "E", "ERROR"),
@@ -33,7 +33,7 @@ FLAKY = {"open": ("open", "~", "OPEN, FLAKY"), "reaches": ("passed", "~", "REACH
 BAD = ("misses", "error")
 
 
-class Collected(NamedTuple):
+class ReportedTest(NamedTuple):
     """A test as a worker of xdist describes it to the controller, which has no items; ready for JSON."""
 
     nodeid: str
@@ -56,16 +56,16 @@ class Collected(NamedTuple):
 class Longrepr(TerminalRepr):
     """The first traceback of a test, and a sentence about all its runs."""
 
-    def __init__(self, result: StudyResult, path: str, line: int | None) -> None:
-        self.text = report_traceback(result)
-        self.reprcrash = ReprFileLocation(path, line or 0, report_sentence(result))
+    def __init__(self, result: PytestStudyResult, path: str, line: int | None) -> None:
+        self.text = traceback_in_test_report(result)
+        self.reprcrash = ReprFileLocation(path, line or 0, sentence_of_test_report(result))
 
     def toterminal(self, tw: TerminalWriter) -> None:
         for line in self.text.splitlines():
             tw.line(line, red=line.startswith("E "), bold=line.startswith("E "))
 
 
-def reports(result: StudyResult, item: pytest.Item | Collected) -> list[pytest.TestReport]:
+def reports(result: PytestStudyResult, item: pytest.Item | ReportedTest) -> list[pytest.TestReport]:
     """The reports of a test: setup, call and teardown, as if it had run once."""
     first, teardown_error, status = result.tally.first, result.tally.teardown_error, result.status
     path, line, _ = item.location
@@ -92,9 +92,9 @@ def reports(result: StudyResult, item: pytest.Item | Collected) -> list[pytest.T
     return [main, teardown] if status == "error" else [report("setup", "passed", None, 0.0), main, teardown]
 
 
-def status_of(report: pytest.TestReport) -> tuple[str, str, str] | None:
+def status_of_test_report(report: pytest.TestReport) -> tuple[str, str, str] | None:
     """The hook ``pytest_report_teststatus``."""
-    result: StudyResult | None = getattr(report, "thresher", None)
+    result: PytestStudyResult | None = getattr(report, "thresher", None)
     if result is None:
         return None
     return FLAKY.get(result.status, WORDS[result.status]) if result.flaky else WORDS[result.status]
@@ -102,7 +102,7 @@ def status_of(report: pytest.TestReport) -> tuple[str, str, str] | None:
 
 def add_report_to_junit(config: pytest.Config, report: pytest.TestReport) -> None:
     """Add ``<flakyFailure>`` to the test case of a test that had both outcomes and did not fail."""
-    result: StudyResult | None = getattr(report, "thresher", None)
+    result: PytestStudyResult | None = getattr(report, "thresher", None)
     if result is None or not result.flaky or result.status in BAD:
         return
     from _pytest.junitxml import bin_xml_escape, xml_key
@@ -112,12 +112,14 @@ def add_report_to_junit(config: pytest.Config, report: pytest.TestReport) -> Non
         return
     first = result.tally.first
     kind = (first.raised if first is not None else None) or "failed"
-    flaky = ET.Element("flakyFailure", message=bin_xml_escape(report_sentence(result)), type=bin_xml_escape(kind))
-    ET.SubElement(flaky, "stackTrace").text = bin_xml_escape(report_traceback(result))
+    flaky = ET.Element(
+        "flakyFailure", message=bin_xml_escape(sentence_of_test_report(result)), type=bin_xml_escape(kind)
+    )
+    ET.SubElement(flaky, "stackTrace").text = bin_xml_escape(traceback_in_test_report(result))
     xml.node_reporter(report).append(flaky)
 
 
-def report_sentence(result: StudyResult) -> str:
+def sentence_of_test_report(result: PytestStudyResult) -> str:
     """The result of a test in one sentence."""
     first, row = result.tally.first, result.row
     if result.status == "error":
@@ -127,24 +129,24 @@ def report_sentence(result: StudyResult) -> str:
     return f"{rate} in {plural(row.seen, 'run')}; the bar is {result.bar}{message}"
 
 
-def report_traceback(result: StudyResult) -> str:
+def traceback_in_test_report(result: PytestStudyResult) -> str:
     """The first traceback of a test, and the command that runs it again."""
     tally, parts = result.tally, list[str]()
     if tally.first is not None and tally.first.traceback:
         parts.append(tally.first.traceback.rstrip())
-    parts += tally.errors or ([report_sentence(result)] if result.status == "error" else [])
-    if (command := report_rerun(result)) is not None:
+    parts += tally.errors or ([sentence_of_test_report(result)] if result.status == "error" else [])
+    if (command := rerun_in_test_report(result)) is not None:
         parts.append(f"Run it again with the seed that failed:\n    {command}")
-    return "\n\n".join(parts) or report_sentence(result)
+    return "\n\n".join(parts) or sentence_of_test_report(result)
 
 
-def report_rerun(result: StudyResult) -> str | None:
+def rerun_in_test_report(result: PytestStudyResult) -> str | None:
     """The command that runs a test with the seed with which it first failed."""
     seed = result.tally.seed
     return None if seed is None else f"pytest {shlex.quote(result.nodeid)} --thresher-seed {seed}"
 
 
-def _properties(result: StudyResult) -> list[tuple[str, object]]:
+def _properties(result: PytestStudyResult) -> list[tuple[str, object]]:
     row = result.row
     values = {
         "rate": row.mean,
@@ -173,19 +175,19 @@ MOST = 100  # tracebacks in Markdown, because CI services limit the size of a pa
 ORDER = list(WORDS)
 
 
-def report_state(result: StudyResult) -> str:
+def state_in_test_report(result: PytestStudyResult) -> str:
     """A test's status in words."""
     flaky = {"reaches": ", but flaky", "open": ", flaky"}.get(result.status, "") if result.flaky else ""
     return f"{result.status}{flaky}"
 
 
-def notable_reports(results: Sequence[StudyResult]) -> list[StudyResult]:
+def notable_reports(results: Sequence[PytestStudyResult]) -> list[PytestStudyResult]:
     """The tests that do not plainly reach the bar, the worst first, and flaky ones before others."""
     doubtful = [result for result in results if result.status != "reaches" or result.flaky]
     return sorted(doubtful, key=lambda result: (ORDER.index(result.status), not result.flaky, result.row.mean or 0.0))
 
 
-def abridged_reports(results: Sequence[StudyResult]) -> tuple[list[StudyResult], int]:
+def abridged_reports(results: Sequence[PytestStudyResult]) -> tuple[list[PytestStudyResult], int]:
     """The notable tests, with only a few of the open ones that never failed, and how many of these are left out."""
     rows = notable_reports(results)
     plain = [result for result in rows if result.status == "open" and not (result.tally.first or result.tally.failures)]
@@ -193,16 +195,16 @@ def abridged_reports(results: Sequence[StudyResult]) -> tuple[list[StudyResult],
     return [result for result in rows if result.nodeid not in hidden], len(hidden)
 
 
-def report_cells(result: StudyResult) -> tuple[str, ...]:
+def cells_of_test_report(result: PytestStudyResult) -> tuple[str, ...]:
     """A row of the table."""
     row = result.row
     wording = result.bar.wording
     mean = "" if row.mean is None else wording.estimate(row.mean)
-    words = ", ".join(filter(None, [report_state(result), row.qualifier if row.certified else ""]))
+    words = ", ".join(filter(None, [state_in_test_report(result), row.qualifier if row.certified else ""]))
     return words, mean, wording.span(row.low, row.high), f"{result.runs:,}", result.nodeid
 
 
-def report_answer(results: Sequence[StudyResult], verdicts: Sequence[Verdict], options: Options) -> str:
+def answer_of_test_reports(results: Sequence[PytestStudyResult], verdicts: Sequence[Verdict], options: Options) -> str:
     """How many tests reach the bar, miss it and are open, and how many runs that took."""
     count = Counter[str](result.status for result in results)
     flaky = Counter[str](result.status for result in results if result.flaky)
@@ -222,12 +224,12 @@ def _missed(count: Counter[str]) -> str:
     return f"{count['misses']:,} {'misses' if count['misses'] == 1 else 'miss'} it"
 
 
-def report_left_out(hidden: int) -> str:
+def left_out_of_test_reports(hidden: int) -> str:
     """The note about tests that the table does not show."""
     return f"and {plural(hidden, 'more test')} that {'is' if hidden == 1 else 'are'} open and never failed"
 
 
-def report_guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
+def guarantees_of_test_reports(verdicts: Sequence[Verdict], options: Options) -> Iterator[str]:
     """The guarantees, the origin of the outcomes, and what would help open tests."""
     for verdict in verdicts:
         certified = any(row.certified for row in verdict.rows)
@@ -240,8 +242,8 @@ def report_guarantees(verdicts: Sequence[Verdict], options: Options) -> Iterator
         yield f"Together, they hold with a probability of at least {percent_text(options.confidence, exact=True)}."
 
 
-def write_report(
-    tr: TerminalReporter, results: Sequence[StudyResult], verdicts: Sequence[Verdict], options: Options
+def write_test_reports(
+    tr: TerminalReporter, results: Sequence[PytestStudyResult], verdicts: Sequence[Verdict], options: Options
 ) -> None:
     """The summary on the terminal: quiet with -q, every test in the table with -v."""
     verbosity, style = tr.verbosity, tr.config.getoption("tbstyle", "auto")
@@ -252,26 +254,26 @@ def write_report(
             _tracebacks(tr, results)
         tr.section("thresher", sep="=")
         if rows:
-            _table(tr, [HEADS, *map(report_cells, rows)])
+            _table(tr, [HEADS, *map(cells_of_test_report, rows)])
         if hidden:
-            tr.write_line(f"{report_left_out(hidden)}; -v shows them")
+            tr.write_line(f"{left_out_of_test_reports(hidden)}; -v shows them")
         for result in notable_reports(results):
-            if style == "no" and result.status != "skipped" and (command := report_rerun(result)) is not None:
+            if style == "no" and result.status != "skipped" and (command := rerun_in_test_report(result)) is not None:
                 tr.write_line(f"rerun: {escaped_visible(command)}")
-    tr.write_line(report_answer(results, verdicts, options), bold=True)
+    tr.write_line(answer_of_test_reports(results, verdicts, options), bold=True)
     if verbosity >= -1:
-        for line in report_guarantees(verdicts, options):
+        for line in guarantees_of_test_reports(verdicts, options):
             tr.write_line(escaped_visible(line))
 
 
-def _tracebacks(tr: TerminalReporter, results: Sequence[StudyResult]) -> None:
+def _tracebacks(tr: TerminalReporter, results: Sequence[PytestStudyResult]) -> None:
     """The first traceback of each flaky test. pytest itself shows those of tests that failed."""
     flaky = [result for result in notable_reports(results) if result.flaky and result.status not in BAD]
     if flaky:
         tr.section("FLAKY", sep="=")
     for result in flaky:
         tr.section(result.nodeid, sep="_", red=True)
-        tr.write_line(report_traceback(result))
+        tr.write_line(traceback_in_test_report(result))
         for title, text in result.tally.first.sections if result.tally.first is not None else []:
             tr.section(title, sep="-")
             tr.write_line(text.rstrip())
@@ -284,27 +286,29 @@ def _table(tr: TerminalReporter, lines: list[tuple[str, ...]]) -> None:
         tr.write_line(escaped_visible(f"{words.ljust(widths[0])}  {middle}  {name}"))
 
 
-def report_to_markdown(results: Sequence[StudyResult], verdicts: Sequence[Verdict], options: Options) -> str:
+def test_reports_as_markdown(
+    results: Sequence[PytestStudyResult], verdicts: Sequence[Verdict], options: Options
+) -> str:
     """The summary for the page of a CI service."""
     lines = [f"### thresher: which tests reach {options.bar}?", ""]
     rows, hidden = abridged_reports(results)
     if rows:
         lines += [f"| {' | '.join(HEADS)} |", "|---|---:|---|---:|---|"]
-        lines += [f"| {' | '.join(map(escaped_markdown, report_cells(result)))} |" for result in rows]
+        lines += [f"| {' | '.join(map(escaped_markdown, cells_of_test_report(result)))} |" for result in rows]
         lines.append("")
     if hidden:
-        lines += [f"{report_left_out(hidden)}.", ""]
+        lines += [f"{left_out_of_test_reports(hidden)}.", ""]
     failed = [result for result in rows if result.tally.first is not None and result.status != "skipped"]
     for result in failed[:MOST]:
-        fence = max(re.findall("`+", report_traceback(result)), default="") + "```"
-        summary = f"<summary>{escaped_markdown(f'{result.nodeid}: {report_sentence(result)}')}</summary>"
-        lines += ["<details>", summary, "", fence, report_traceback(result), fence, "", "</details>", ""]
+        fence = max(re.findall("`+", traceback_in_test_report(result)), default="") + "```"
+        summary = f"<summary>{escaped_markdown(f'{result.nodeid}: {sentence_of_test_report(result)}')}</summary>"
+        lines += ["<details>", summary, "", fence, traceback_in_test_report(result), fence, "", "</details>", ""]
     if len(failed) > MOST:
         lines += [f"Tracebacks of {len(failed) - MOST:,} more tests are in the log.", ""]
     lines += [
-        f"**{report_answer(results, verdicts, options)}**",
+        f"**{answer_of_test_reports(results, verdicts, options)}**",
         "",
-        *map(escaped_markdown, report_guarantees(verdicts, options)),
+        *map(escaped_markdown, guarantees_of_test_reports(verdicts, options)),
     ]
     return "\n".join([*lines, "", ""])
 
@@ -315,7 +319,7 @@ LIVE, LOGGED = 0.2, 30.0  # seconds between two lines on a terminal, and in a lo
 PAUSE = 20  # the next line waits so many times as long as this one took: the estimates of 10,000 tests take 0.2 s
 
 
-class Progress:
+class TestReportProgress:
     """Shows the progress. It is called after each run."""
 
     def __init__(self, config: pytest.Config) -> None:

@@ -28,13 +28,13 @@ from xdist.scheduler import LoadScheduling
 
 from .plugin import (
     StudySession,
-    ordinary_and_arms,
     plugin_fingerprint,
     plugin_store_explained,
-    refuse_collection_errors,
+    plugin_tests_and_arms,
+    refuse_plugin_collection_errors,
 )
-from .repeating import RepeatedOutcome, repeat_once, repeated_interruption, tear_down_repeated
-from .reports import Collected
+from .repeating import RepeatedOutcome, interruption_while_repeating, repeat_once, tear_down_repeated
+from .reports import ReportedTest
 from .session_options import Options, SessionBar, session_bars
 from .studies import Ask, SessionStudies
 
@@ -55,7 +55,7 @@ class SchedulingWorker:
         """Run what the controller asks for, until it ends this worker."""
         for item in session.items:
             setattr(item, "_nodeid", scheduled_nodeid(item))  # noqa: B010 - pytest declares it nowhere
-        self._send(HELLO, describe_for_scheduler(session, self._options))
+        self._send(HELLO, description_for_scheduling(session, self._options))
         self._interactor.channel.setcallback(self._receive, endmarker=("shutdown", {}))
         try:
             while (run := self._runs.get()) is not None:
@@ -93,7 +93,7 @@ class SchedulingWorker:
         try:
             return repeat_once(item, seed=seed, number=number, isolation=self._options.isolation)
         except BaseException as error:  # Ctrl-C or pytest.exit: the run has begun
-            self._send(serial, repeated_interruption(error))
+            self._send(serial, interruption_while_repeating(error))
             raise
 
     def _send(self, serial: int, answer: object) -> None:
@@ -112,18 +112,18 @@ def scheduled_group(item: pytest.Item) -> str | None:
     return "_".join(sorted(names)) or None
 
 
-def describe_for_scheduler(session: pytest.Session, options: Options) -> dict[str, Any]:
+def description_for_scheduling(session: pytest.Session, options: Options) -> dict[str, Any]:
     """The tests as the controller needs to know them, ready for JSON."""
     try:
         bar_of = session_bars(session.items, options)
     except pytest.UsageError as error:
         return {"error": str(error), "tests": [], "ordinary": []}
-    ordinary, arms = ordinary_and_arms(session.items)
+    ordinary, arms = plugin_tests_and_arms(session.items)
     positions = {item: position for position, item in enumerate(session.items)}
 
-    def collected(item: pytest.Item) -> Collected:
+    def collected(item: pytest.Item) -> ReportedTest:
         place = (*item.location, str(item.path), list(item.keywords))
-        return Collected(item.nodeid, positions[item], bar_of[item], scheduled_group(item), *place)
+        return ReportedTest(item.nodeid, positions[item], bar_of[item], scheduled_group(item), *place)
 
     return {
         "tests": [collected(item) for item in arms.values()],
@@ -257,7 +257,7 @@ class Scheduler(LoadScheduling):  # type: ignore[misc]  # xdist publishes no typ
     # -- giving work --------------------------------------------------------------------------------------------
 
     def _begin(self, hello: dict[str, Any]) -> None:
-        hello["tests"] = [Collected(*test) for test in hello["tests"]]
+        hello["tests"] = [ReportedTest(*test) for test in hello["tests"]]
         self.studies = self._start(hello)
         self._begun = True
         for test in hello["tests"]:
@@ -404,7 +404,7 @@ class SchedulingController:
     def __init__(self, session: StudySession) -> None:
         self._study_session = session
         self._scheduler: Scheduler | None = None
-        self._tests: dict[str, Collected] = {}
+        self._tests: dict[str, ReportedTest] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: object) -> Scheduler:
@@ -431,7 +431,7 @@ class SchedulingController:
     def _start(self, hello: dict[str, Any]) -> SessionStudies:
         """Create the studies."""
         session: Any = self._study_session.config.pluginmanager.get_plugin("session")
-        refuse_collection_errors(session)
+        refuse_plugin_collection_errors(session)
         if hello.get("error"):
             raise pytest.UsageError(hello["error"])
         self._tests = {test.nodeid: test for test in hello["tests"]}

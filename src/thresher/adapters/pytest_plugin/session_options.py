@@ -8,10 +8,10 @@ import pytest
 
 from ...core.checks import MAX_SECONDS
 from ...core.parameters import MAX_SEED, Guarantee
-from ...core.sentences import Wording, tolerance_in_sentence
+from ...core.sentences import SentenceWording, tolerance_in_sentence
 from ...errors import shown
 from ...text.phrasing import either_phrase
-from ...text.quantities import DURATIONS, PERCENT, read_quantity, read_seconds
+from ...text.quantities import DURATIONS, PERCENT, read_quantity, read_quantity_of_seconds
 
 Isolation = Literal["function", "module", "session"]
 MAX_RUN_SEED = 2**32 - 1
@@ -28,9 +28,9 @@ class SessionBar(NamedTuple):
     tolerance: float = 0.0
 
     @property
-    def wording(self) -> Wording:
+    def wording(self) -> SentenceWording:
         """How sentences and tables say it."""
-        return Wording(self.at_least, unit=PERCENT, tolerance=self.tolerance)
+        return SentenceWording(self.at_least, unit=PERCENT, tolerance=self.tolerance)
 
     def __str__(self) -> str:
         return f"{self.wording.amount(self.at_least, exact=True)}{tolerance_in_sentence(self.wording)}"
@@ -164,5 +164,5 @@ def _whole(name: str, text: str) -> int:
 
 
 def _seconds(name: str, text: str) -> float:
-    duration = read_seconds(text, most=MAX_SECONDS)
+    duration = read_quantity_of_seconds(text, most=MAX_SECONDS)
     return refuse_session_option(name, text, DURATIONS) if duration is None else duration

@@ -11,14 +11,14 @@ from typing import Any, Literal, NamedTuple
 from ...core.forecast import forecast_left
 from ...core.guarantee import Words
 from ...core.parameters import MAX_SEED
-from ...core.rows import Row, row_standing
+from ...core.rows import Row, standing_in_row
 from ...core.state import State
 from ...core.verdict import Verdict
 from ...create import create_study
 from ...errors import InvalidInput
-from ...log.commands import Telling
+from ...log.event_writing import Telling
 from ...log.store import open_store
-from ...study import Study, give_up, peek, tell_together, verdict_in_words
+from ...study import Study, give_up_in_study, peek_study, study_verdict_in_words, tell_study_together
 from ...text.quantities import PERCENT
 from .repeating import RepeatedOutcome
 from .session_options import Options, SessionBar
@@ -41,7 +41,7 @@ class Ask(NamedTuple):
     pull: int  # in the study of the test's bar
 
 
-class StudyResult(NamedTuple):
+class PytestStudyResult(NamedTuple):
     """The result of one test."""
 
     nodeid: str
@@ -49,7 +49,7 @@ class StudyResult(NamedTuple):
     status: Status
     flaky: bool  # both outcomes were seen
     row: Row
-    tally: "StudyTally"
+    tally: "PytestStudyTally"
 
     @property
     def runs(self) -> int:
@@ -58,7 +58,7 @@ class StudyResult(NamedTuple):
 
 
 @dataclass
-class StudyTally:
+class PytestStudyTally:
     """The runs of one test, counted."""
 
     passes: int = 0
@@ -95,7 +95,7 @@ class SessionStudies:
         on_run: Callable[["SessionStudies"], None] = lambda _: None,
     ) -> None:
         self.options, self.bars = options, dict(tests)
-        self.tallies = {nodeid: StudyTally() for nodeid in tests}
+        self.tallies = {nodeid: PytestStudyTally() for nodeid in tests}
         self.runs = 0  # of this process that have ended
         self.pace: dict[object, float] = {}  # about how many seconds a run takes, by worker
         self._last: dict[object, str] = {}  # the test that ran last, by worker
@@ -103,7 +103,7 @@ class SessionStudies:
         self._on_run = on_run
         self._told: list[tuple[Ask, float]] = []  # rewards that are not written yet
         self._flush_at = 0.0
-        self._names = {nodeid: study_arm(nodeid) for nodeid in tests}
+        self._names = {nodeid: arm_of_pytest_study(nodeid) for nodeid in tests}
         self._nodeids = {name: nodeid for nodeid, name in self._names.items()}
         if len(self._nodeids) < len(tests):
             raise InvalidInput("tests", rule="two have the same name", remedy="give each test its own name")
@@ -142,7 +142,7 @@ class SessionStudies:
 
     def _count_earlier(self, study: Study) -> None:
         """Count the runs of earlier processes, whose tracebacks are not kept."""
-        if not peek(study, lambda ledger: ledger.issued):
+        if not peek_study(study, lambda ledger: ledger.issued):
             return
         for pull in study.pulls():
             if pull.reward is not None:
@@ -207,7 +207,7 @@ class SessionStudies:
         for bar, study in self.by_bar.items():
             written = {ask.pull: (ask, reward) for ask, reward in told if self.bars[ask.nodeid] == bar}
             if written:
-                outside = tell_together(study, [Telling(pull, reward) for pull, (_, reward) in written.items()])
+                outside = tell_study_together(study, [Telling(pull, reward) for pull, (_, reward) in written.items()])
                 for pull, error in outside.items():
                     self.tallies[written[pull][0].nodeid].errors.append(str(error))
 
@@ -219,7 +219,7 @@ class SessionStudies:
     def take_back(self, asks: Iterable[Ask]) -> None:
         """Take back runs that never began, for a reason that has nothing to do with them."""
         for ask in asks:
-            give_up(self._study_of(ask), ask.pull, cause="cancelled", reason="the run ended")
+            give_up_in_study(self._study_of(ask), ask.pull, cause="cancelled", reason="the run ended")
 
     def drop_all(self, reason: str) -> None:
         """After an interruption, drop the pending runs of this process. Each of them may have begun."""
@@ -251,12 +251,12 @@ class SessionStudies:
 
     def counts(self) -> Counter[str]:
         """How many tests reach the bar, miss it, are open and are retired."""
-        return Counter(word for study in self._up_to_date() for word in peek(study, _standings))
+        return Counter(word for study in self._up_to_date() for word in peek_study(study, _standings))
 
     @property
     def left(self) -> int | None:
         """About how many runs are left, an estimate; None: there is no telling."""
-        runs = [peek(study, forecast_left) for study in self._up_to_date()]
+        runs = [peek_study(study, forecast_left) for study in self._up_to_date()]
         return None if None in runs else sum(filter(None, runs))
 
     @property
@@ -271,14 +271,14 @@ class SessionStudies:
 
     def verdicts(self) -> list[Verdict]:
         """The verdict of each study, with its guarantee in the words of tests and runs."""
-        return [verdict_in_words(study, WORDS) for study in self._up_to_date()]
+        return [study_verdict_in_words(study, WORDS) for study in self._up_to_date()]
 
-    def results(self, verdicts: Sequence[Verdict] | None = None) -> list[StudyResult]:
+    def results(self, verdicts: Sequence[Verdict] | None = None) -> list[PytestStudyResult]:
         """The results of all tests, in their order."""
         verdict_of = dict(zip(self.by_bar, self.verdicts() if verdicts is None else verdicts, strict=True))
         return [self._result(nodeid, verdict_of[bar]) for nodeid, bar in self.bars.items()]
 
-    def _result(self, nodeid: str, verdict: Verdict) -> StudyResult:
+    def _result(self, nodeid: str, verdict: Verdict) -> PytestStudyResult:
         row, tally = verdict[self._names[nodeid]], self.tallies[nodeid]
         flaky = tally.passes > 0 and tally.failures > 0
         status: Status = "open"
@@ -286,22 +286,22 @@ class SessionStudies:
             status = row.standing
         elif row.arm in verdict.outside or row.retired:
             status = "skipped" if (row.reason or "").startswith(SKIPPED) else "error"
-        return StudyResult(nodeid, self.bars[nodeid], status, flaky, row, tally)
+        return PytestStudyResult(nodeid, self.bars[nodeid], status, flaky, row, tally)
 
 
 def _open(study: Study) -> int:
-    return peek(study, lambda ledger: ledger.open)
+    return peek_study(study, lambda ledger: ledger.open)
 
 
 def _standings(ledger: State) -> list[str]:
-    return [row_standing(ledger, arm) for arm in range(len(ledger.spec.arms))]
+    return [standing_in_row(ledger, arm) for arm in range(len(ledger.spec.arms))]
 
 
 def _shown(bar: SessionBar, show: Callable[[float], str]) -> str:
     return "±".join(map(show, bar if bar.tolerance else bar[:1]))
 
 
-def study_arm(nodeid: str) -> str:
+def arm_of_pytest_study(nodeid: str) -> str:
     """The name of a test's arm: printable, and not too long."""
     plain = "".join(char if char.isprintable() else repr(char)[1:-1] for char in nodeid)
     if plain == nodeid and len(nodeid) <= LONGEST:

@@ -22,7 +22,7 @@ from ...core import named_items
 from ...core.named_items import ARMS
 from ...core.spec import Spec
 from ...errors import CannotGoOn, InvalidInput, shown
-from ...log.locks import renewed_after_fork
+from ...log.locks import locks_renewed_after_fork
 from ...study import Pull
 from ...text.logs import evaluators, log
 from ...text.masking import masked_printable
@@ -222,7 +222,7 @@ class PersistentSlot:
 
 _LOCK = threading.Lock()
 _POOLS: dict[PersistentEvaluator, PersistentPool] = {}
-_ALL = renewed_after_fork(PersistentPool._reset)
+_ALL = locks_renewed_after_fork(PersistentPool._reset)
 
 
 def _reset_in_child() -> None:
@@ -688,4 +688,4 @@ class PersistentProgram:
         self._stderr.close()  # type: ignore[union-attr]
 
 
-_PROGRAMS = renewed_after_fork(PersistentProgram._forked)
+_PROGRAMS = locks_renewed_after_fork(PersistentProgram._forked)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from ...core.question import Measure
 from ...core.spec import Spec
-from ...log.locks import renewed_after_fork
+from ...log.locks import locks_renewed_after_fork
 from ...study import Pull
 from .. import forks
 from . import guard
@@ -57,7 +57,7 @@ class Command:
 
     def __call__(self, pull: Pull) -> float:
         """Run the program. Returns the reward."""
-        values = command_pull_values(pull)
+        values = process_pull_values(pull)
         argv = [fill_command_template(part, values) for part in self.argv]
         fields = PULL_FIELDS if pull.case is None else (*PULL_FIELDS, CASE)
         environment = {**os.environ, **{f"THRESHER_{name.upper()}": values[name] for name in fields}}
@@ -192,7 +192,7 @@ class ProcessRuns:
                 kill_process_group(group)
 
 
-_RUNS = renewed_after_fork(ProcessRuns._reset)
+_RUNS = locks_renewed_after_fork(ProcessRuns._reset)
 
 
 def kill_process_group(group: int) -> None:
@@ -261,7 +261,7 @@ def _read(pipe: object, tail: bytearray) -> int | None:
 # -- Arguments --------------------------------------------------------------------------------------------------------
 
 
-def command_pull_values(pull: Pull) -> dict[str, str]:
+def process_pull_values(pull: Pull) -> dict[str, str]:
     """The values of placeholders: the pull's fields, the arm's parameters, its case and the case's parameters."""
     fields = {"arm": pull.arm, "seed": str(pull.seed), "number": str(pull.number), "pull": str(pull.id)}
     values = {**_texts(pull.params), **fields}

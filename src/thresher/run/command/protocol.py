@@ -7,7 +7,7 @@ from ...core import checks
 from ...core.events import total_event_cost
 from ...errors import Busy, EvaluationFailed, NoReward, shown
 from ...study import Pull
-from ..evaluator_errors import TRANSIENT_NAMES, names_refused_error
+from ..evaluator_errors import TRANSIENT_NAMES, names_refused_evaluator_error
 
 PROTOCOL = 1
 VARIABLE = "THRESHER_PROTOCOL"  # in the environment of evaluators
@@ -127,7 +127,7 @@ def protocol_reward(answer: Answer) -> float:
     name = text.partition(":")[0].lower()
     is_name = " " not in name
     transient = is_name and any(part in name for part in TRANSIENT_NAMES)
-    refused = is_name and names_refused_error(name)
+    refused = is_name and names_refused_evaluator_error(name)
     raise EvaluationFailed(f"{text}{remarks}", kind=f"error: {text}", transient=transient or refused, refused=refused)
 
 

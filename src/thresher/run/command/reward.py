@@ -17,10 +17,10 @@ import signal
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...core import checks
-from ...core.question import Measure, count_for_question
+from ...core.question import Measure, reward_for_question
 from ...errors import Busy, EvaluationFailed, InvalidInput, NoReward, shown
+from ...text.files import read_json
 from ...text.masking import COLOURS, masked_printable
-from ...text.quantities import read_json
 
 LINES, WIDTH = 10, 500  # lines of the output that a failure keeps for people, and the characters of each
 TRANSIENT = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY)  # a later start may work
@@ -61,7 +61,7 @@ def read_reward(
         if code != 0:
             raise CommandFailed(f"{exit_in_words(code)}{last_words_of_output(err)}", kind=exit_in_words(code))
         if reward in MEASURED:
-            return measured_time(times or {}, reward)
+            return measured_time_as_reward(times or {}, reward)
         text = out.decode("utf-8", "replace")
         if reward == "last-float":
             return _last_float(text)
@@ -77,7 +77,7 @@ def read_reward(
 def _last_line(text: str) -> str:
     line = next((line for line in reversed(text.splitlines()) if line.strip()), "")
     if not line:
-        raise no_reward_failure("printed nothing on standard output, where the reward is read")
+        raise no_reward_read("printed nothing on standard output, where the reward is read")
     return line.strip()
 
 
@@ -94,14 +94,14 @@ def _last_float(text: str) -> float:
     like = [word for word in words if NUMBER.fullmatch(word) or any(map(str.isdigit, word))]
     if words and words[-1].lower() in WORDS:
         if any(map(NUMBER.fullmatch, like)):
-            raise no_reward_failure(
+            raise no_reward_read(
                 "printed both a number and a word on its last line, and either could be the reward,", line
             )
         return WORDS[words[-1].lower()]
     if not like:
-        raise no_reward_failure("printed no number on its last line,", line)
+        raise no_reward_read("printed no number on its last line,", line)
     if not NUMBER.fullmatch(like[-1]):
-        raise no_reward_failure(
+        raise no_reward_read(
             "printed as the last number of its last line something that is not a plain number,", like[-1]
         )
     return float(like[-1])
@@ -142,12 +142,12 @@ def _json_reward(texts: Sequence[str], path: str) -> float:
     keys = [path] if isinstance(value, Mapping) and path in value else path.split(".")
     for key in keys:
         if not isinstance(value, Mapping) or key not in value:
-            raise no_reward_failure(f"printed JSON without {shown(path)}:", value)
+            raise no_reward_read(f"printed JSON without {shown(path)}:", value)
         value = value[key]
     if isinstance(value, int | float):
         with contextlib.suppress(OverflowError):
             return float(value)
-    raise no_reward_failure(f"printed no number for {shown(path)}, but {type(value).__name__}", value)
+    raise no_reward_read(f"printed no number for {shown(path)}, but {type(value).__name__}", value)
 
 
 def _first_parsed(texts: Sequence[str]) -> object:
@@ -157,14 +157,14 @@ def _first_parsed(texts: Sequence[str]) -> object:
         except json.JSONDecodeError:
             continue
         except ValueError as error:
-            raise no_reward_failure(f"printed JSON that cannot be read ({error})") from None
-    raise no_reward_failure("printed no JSON:", texts[-1])
+            raise no_reward_read(f"printed JSON that cannot be read ({error})") from None
+    raise no_reward_read("printed no JSON:", texts[-1])
 
 
 # -- Times ------------------------------------------------------------------------------------------------------------
 
 
-def measured_time(times: Mapping[str, float], reward: str) -> float:
+def measured_time_as_reward(times: Mapping[str, float], reward: str) -> float:
     """The time that is the reward. ``times`` is empty if the system did not tell them."""
     if reward not in times:
         text = "ended, but the system did not say what it used: another part of this process waits for all children"
@@ -197,7 +197,7 @@ class TimedOut(CommandFailed):
         baseline = checks.as_float(other)
         if self._least is None or self._measure is None or not self._measure.within or baseline is None:
             raise self
-        if count_for_question(self._measure, self._least, baseline) != count_for_question(
+        if reward_for_question(self._measure, self._least, baseline) != reward_for_question(
             self._measure, math.inf, baseline
         ):
             raise self
@@ -232,7 +232,7 @@ def reward_start_failure(program: str, error: OSError | ValueError) -> CommandFa
     )
 
 
-def no_reward_failure(problem: str, *printed: object) -> NoReward:
+def no_reward_read(problem: str, *printed: object) -> NoReward:
     """The failure of a run that printed no reward. Two that differ only in the output are the same error."""
     quoted = "".join(f" {shown(text)}" for text in printed)
     remedy = "print the reward on the last line, or say with --reward where it is"

@@ -13,8 +13,15 @@ from ...errors import InvalidInput, missing_package
 from ...text.machine import available_cores
 from ...text.naming import Naming
 from ...text.phrasing import either_phrase
-from ..evaluators import Shared, Sharing, WrappedCoroutine, WrappedEvaluator, is_coroutine_evaluator, read_shared
-from .local import Engine, Evaluate, EvaluateSharing, Processes, Threads
+from ..evaluators import (
+    Shared,
+    Sharing,
+    WrappedCoroutine,
+    WrappedEvaluator,
+    is_coroutine_evaluator,
+    shared_by_evaluators,
+)
+from .local import Engine, Evaluate, EvaluateSharing, LocalProcesses, LocalThreads
 from .resources import read_resources
 
 HERE, CLUSTERS = ("threads", "processes"), ("dask", "ray")
@@ -68,9 +75,9 @@ def open_engine(
 
         return CoroutinesLoop(wrapped, workers or 16, sharing)
     if executor is None or executor == "threads":
-        return Threads(wrapped, workers or available_cores(), sharing)
+        return LocalThreads(wrapped, workers or available_cores(), sharing)
     if executor == "processes":
-        return Processes(wrapped, workers or available_cores(), sharing)
+        return LocalProcesses(wrapped, workers or available_cores(), sharing)
     if isinstance(executor, Executor) or callable(executor):
         from .futures import FuturesAdapter
 
@@ -99,7 +106,7 @@ def _read_shared(sharing: Sharing | None, executor: AnyExecutor, *, awaits: bool
         rule = "is set up only for threads, processes and coroutines"
         remedy = "use the pool's initializer, or a function with functools.cache that the evaluator calls"
         raise InvalidInput("shared", sharing, rule, remedy)
-    shared = read_shared(sharing, awaits=awaits)
+    shared = shared_by_evaluators(sharing, awaits=awaits)
     if executor == "processes" and shared is not None and not shared.is_pair:
         remedy = "pass a pair of functions, (set_up, clean_up), for each process to call"
         raise InvalidInput("shared", sharing, "cannot be shared between processes", remedy)

@@ -14,7 +14,7 @@ from ...study import Pull
 from ...text.logs import log
 from ...text.phrasing import plural
 from ..evaluators import Shared, shared_argument_async
-from ..failures import wrap_evaluator_error
+from ..failures import wrapped_failure
 from .local import Engine
 
 WIND_UP = 3.0  # seconds in which a cancelled coroutine must end
@@ -77,7 +77,7 @@ class Coroutines(Engine):
                 future.set_result(await self.evaluate(pull))
             except BaseException as error:
                 is_passed_on = isinstance(error, self.passed_on)
-                self._raised(future, error if is_passed_on else wrap_evaluator_error(error))
+                self._raised(future, error if is_passed_on else wrapped_failure(error))
                 if is_passed_on:
                     raise
 

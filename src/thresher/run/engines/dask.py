@@ -39,8 +39,9 @@ from ...text.logs import log
 from ...text.phrasing import plural
 from .. import signals
 from ..failures import WorkerLost
-from .local import Engine, Evaluate, evaluate_to_outcome, unpack_outcome
-from .resources import pulls_that_fit_resources, pulls_with_queue, worker_resources_in_words
+from .local import Engine, Evaluate
+from .outcomes import evaluate_to_outcome, unpack_outcome
+from .resources import pulls_queued_for_resources, pulls_that_fit_resources, worker_resources_in_words
 
 LOOK = 0.25  # seconds between two looks at the cluster
 PATIENCE = 20.0  # seconds for an answer of the scheduler
@@ -160,7 +161,7 @@ class Dask(Engine):
             raise self._failed
         if self.workers == 0:  # a user's cluster may start a worker for one waiting pull
             return 0 if self._own else 1
-        return self.workers if self.workers == self._most else pulls_with_queue(self.workers)
+        return self.workers if self.workers == self._most else pulls_queued_for_resources(self.workers)
 
     def submit(self, pull: Pull) -> "Future[object]":
         """Submit a task with a unique key, because Dask runs equal calls only once."""
@@ -175,7 +176,14 @@ class Dask(Engine):
         task = None
         try:
             task = self._tasks[key] = self.client.submit(
-                evaluate_once, self._name, key, pull, key=key, pure=False, retries=0, resources=self._needed or None
+                evaluate_once_in_dask,
+                self._name,
+                key,
+                pull,
+                key=key,
+                pure=False,
+                retries=0,
+                resources=self._needed or None,
             )
             if (error := await task.exception()) is not None:
                 raise error
@@ -418,7 +426,7 @@ class DaskEvaluator(WorkerPlugin):  # type: ignore[misc]
             threading.Thread(target=rest, name="thresher-rest", daemon=True).start()
 
 
-def evaluate_once(name: str, key: str, pull: Pull) -> bytes:
+def evaluate_once_in_dask(name: str, key: str, pull: Pull) -> bytes:
     """A task. Returns the outcome of a pull, or `REFUSED`."""
     worker = get_worker()
     mark = getattr(worker.scheduler, name)(method="begin", key=key, worker=worker.address)

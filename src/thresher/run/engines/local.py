@@ -2,7 +2,6 @@
 
 import contextlib
 import multiprocessing
-import numbers
 import os
 import pickle
 import queue
@@ -15,14 +14,14 @@ from concurrent.futures import Future
 from multiprocessing.connection import Connection
 from typing import Any
 
-from ...errors import Busy, CannotGoOn, EvaluationFailed, NoReward, error_line
+from ...errors import CannotGoOn, error_line
 from ...study import Pull
 from ...text.logs import log
 from .. import forks
 from ..command.reward import exit_in_words
-from ..evaluator_errors import error_identity, is_refused_error, is_transient_error, traceback_text
 from ..evaluators import Shared, shared_argument
-from ..failures import EvaluatorLost, EvaluatorRefused, WorkerLost, wrap_evaluator_error
+from ..failures import WorkerLost, wrapped_failure
+from .outcomes import evaluate_to_outcome, unpack_outcome
 
 Evaluate = Callable[[Pull], object]
 EvaluateSharing = Callable[[Pull, Any], object]  # with the shared object
@@ -89,7 +88,7 @@ class Engine(ABC):
         return
 
 
-class Threads(Engine):
+class LocalThreads(Engine):
     """Daemon threads of our own: a call that hangs neither blocks the others nor keeps the interpreter alive."""
 
     def __init__(self, evaluate: Any, workers: int, shared: Shared | None = None) -> None:
@@ -139,85 +138,26 @@ class Threads(Engine):
                 try:
                     future.set_result(self.evaluate(pull))
                 except BaseException as error:
-                    future.set_exception(wrap_evaluator_error(error))
+                    future.set_exception(wrapped_failure(error))
                 if self._running.pop(future, None) is None:
                     return  # abandoned: another thread has this one's place
-
-
-# -- The outcome of an evaluation in another process -------------------------------------------------------------------
-#
-# An outcome is bytes that any two processes can exchange. Only a reward is pickled, never an exception: many cannot be
-# unpickled, and an evaluator's may look like the engine's own. An exception travels as text: its message, where it was
-# raised, its traceback.
-
-
-def evaluate_to_outcome(evaluate: Evaluate, pull: Pull) -> bytes:
-    """Evaluate a pull in the worker."""
-    error_type: type[BaseException] | None = None
-    value: Any  # the reward, or the arguments of the error
-    try:
-        value = evaluate(pull)
-    except Busy as busy:
-        error_type, value = Busy, {"after": busy.after}
-    except KeyboardInterrupt:
-        error_type, value = KeyboardInterrupt, {}
-    except EvaluatorLost as error:
-        error_type, value = EvaluatorLost, {"reason": str(error), "together": list(error.together)}
-    except EvaluatorRefused as error:
-        fields = ("what", "value", "rule", "remedy")
-        error_type, value = EvaluatorRefused, {name: getattr(error, name) for name in fields}
-    except BaseException as error:
-        error_type, value = NoReward if isinstance(error, NoReward) else EvaluationFailed, _error_fields(error)
-    try:
-        return pickle.dumps((error_type, value))
-    except Exception:
-        rewards = value if isinstance(value, tuple) else (value,)  # a pair has two
-        if all(isinstance(reward, numbers.Real) for reward in rewards):  # of a class that only the user's script has
-            plain = tuple(map(float, rewards))
-            return pickle.dumps((None, plain if isinstance(value, tuple) else plain[0]))
-        text = f"TypeError: it returned {value!r:.200}, which cannot be sent between processes"
-        return pickle.dumps((NoReward, {"text": text, "kind": "returned what cannot be sent between processes"}))
-
-
-def _error_fields(error: BaseException) -> dict[str, Any]:
-    """An exception as arguments of `EvaluationFailed`."""
-    return {
-        "text": error_line(error),
-        "kind": error_identity(error),
-        "transient": is_transient_error(error),
-        "refused": is_refused_error(error),
-        "output": error.output if isinstance(error, EvaluationFailed) else "",
-        "traceback": traceback_text(error),
-    }
-
-
-def unpack_outcome(data: bytes) -> object:
-    """Return the reward, or raise the error, as if the evaluator had been called in this process."""
-    try:
-        error_type, value = pickle.loads(data)  # noqa: S301 - from a worker of our own
-    except Exception as error:
-        text = f"it returned something that cannot be read here: {error_line(error)}"
-        raise NoReward(text, kind="returned what cannot be read here") from None
-    if error_type is None:
-        return value
-    raise error_type(**value)
 
 
 # -- Processes ---------------------------------------------------------------------------------------------------------
 
 
-class Processes(Threads):
+class LocalProcesses(LocalThreads):
     """Processes of our own. Each has a pipe, and a thread here that waits for it: a death costs only one pull."""
 
     def __init__(self, evaluate: Any, workers: int, shared: Shared | None = None) -> None:
         super().__init__(evaluate, workers, shared)
-        self._ready: list[Process] = []  # set up before the first pull
-        self._starting: set[Process] = set()
+        self._ready: list[LocalProcess] = []  # set up before the first pull
+        self._starting: set[LocalProcess] = set()
 
     def prepare(self) -> None:
         """Start one process, so that no pull is issued if the shared object cannot be set up."""
         if self._shared is not None:
-            process = Process(self.evaluate, self._shared)
+            process = LocalProcess(self.evaluate, self._shared)
             try:
                 process.prepare()
             except BaseException:
@@ -244,7 +184,7 @@ class Processes(Threads):
             self._ready.pop().close()
 
     def _work(self) -> None:
-        process = self._ready.pop() if self._ready else Process(self.evaluate, self._shared)
+        process = self._ready.pop() if self._ready else LocalProcess(self.evaluate, self._shared)
         try:
             while (task := self._tasks.get()) is not None:
                 future, pull = task
@@ -261,7 +201,7 @@ class Processes(Threads):
         finally:
             process.close()
 
-    def _failure_to_start(self, process: "Process") -> BaseException | None:
+    def _failure_to_start(self, process: "LocalProcess") -> BaseException | None:
         """Start the process if it is not running. Its set-up is not part of a pull's time."""
         self._starting.add(process)
         try:
@@ -273,7 +213,7 @@ class Processes(Threads):
         return None
 
 
-class Process:
+class LocalProcess:
     """Evaluates one pull at a time in another process, and starts a new one after a death."""
 
     def __init__(self, evaluate: Evaluate, shared: Shared | None = None) -> None:
@@ -312,7 +252,7 @@ class Process:
         try:
             return unpack_outcome(answer)
         except KeyboardInterrupt as error:  # the evaluator raised it: Ctrl-C does not reach the process
-            raise wrap_evaluator_error(error) from None
+            raise wrapped_failure(error) from None
 
     def _received(self, pipe: Connection) -> bytes:
         while not pipe.poll(0.5):  # a child of the evaluator may hold the pipe open, so EOF may not come

@@ -26,8 +26,14 @@ from ...study import Pull
 from ...text.logs import log
 from .. import signals
 from ..failures import WorkerLost
-from .local import Engine, Evaluate, evaluate_to_outcome, unpack_outcome
-from .resources import pulls_that_fit_resources, pulls_with_queue, resources_in_words, worker_resources_in_words
+from .local import Engine, Evaluate
+from .outcomes import evaluate_to_outcome, unpack_outcome
+from .resources import (
+    pulls_queued_for_resources,
+    pulls_that_fit_resources,
+    resources_in_words,
+    worker_resources_in_words,
+)
 
 PATIENCE = 20.0  # seconds for an answer
 LOOK = 1.0  # seconds between two looks at the size of the cluster
@@ -169,7 +175,7 @@ class Ray(Engine):
     def room(self) -> int:
         if self._failed is not None:
             raise self._failed
-        return pulls_with_queue(self.workers)
+        return pulls_queued_for_resources(self.workers)
 
     def submit(self, pull: Pull) -> "Future[object]":
         """Queue the pull here until an actor is idle: a queued pull has not begun."""

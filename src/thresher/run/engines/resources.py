@@ -56,6 +56,6 @@ def worker_resources_in_words(needed: Mapping[str, float]) -> str:
     return f"worker with {resources_in_words(needed)}" if needed else "worker"
 
 
-def pulls_with_queue(workers: int) -> int:
+def pulls_queued_for_resources(workers: int) -> int:
     """How many pulls keep remote workers busy: a few wait, so that no worker idles until the next decision."""
     return workers + -(-workers // 8)

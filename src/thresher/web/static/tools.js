@@ -28,7 +28,7 @@ export function make(tag, attributes = {}, ...children) {
   return node;
 }
 
-// The pieces of a name, which a line may be broken between; text/phrasing.py has the same rule.
+// The pieces of a name, which a line may be broken between; text/naming.py has the same rule.
 export const pieces = (name) => name.match(/.{3,}?[-/_[,=:\\]+(?=.{2})|.+/gsu) ?? [];
 export const breakable = (name) => pieces(name).flatMap((piece, index) => (index ? [make("wbr"), piece] : [piece]));
 

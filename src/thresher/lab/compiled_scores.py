@@ -47,7 +47,7 @@ def numbered_score(rule: Rule, *, is_custom: bool = False) -> Any:
     return rule._replace(formula=OWN if is_custom else NAMES.index(rule.formula.__name__))  # type: ignore[arg-type]
 
 
-def custom_score(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+def score_to_compile(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
     """`compiler.py` puts the user's function in its place."""
     return weight
 
@@ -56,7 +56,7 @@ def apply_formula(rule: Any, gap: float, scatter: float, seen: int, weight: floa
     """The value of the rule's formula, or INVALID; it replaces the function of this name in `formulas.py`."""
     number, exploration = rule.formula, rule.exploration
     if IS_CUSTOM and number == OWN:
-        value = float(custom_score(gap, scatter, seen, weight, exploration))
+        value = float(score_to_compile(gap, scatter, seen, weight, exploration))
         return value if value >= 0.0 else INVALID
     if number == EVT:
         return evt_formula(gap, scatter, seen, weight, exploration)
@@ -88,7 +88,7 @@ class InvalidScore(NamedTuple):
     arm: int | None  # None: the score divided by zero, which ends compiled code at once
 
 
-def invalid_score_in(measures: Measures) -> InvalidScore | None:
+def invalid_compiled_score(measures: Measures) -> InvalidScore | None:
     """The first repetition that ended because of an invalid score, and the arm; None: all were valid."""
     if not len(measures.in_flight) or measures.in_flight.min() >= 0:
         return None
@@ -96,7 +96,9 @@ def invalid_score_in(measures: Measures) -> InvalidScore | None:
     return InvalidScore(row, -1 - int(measures.in_flight[row, 0]))
 
 
-def score_failed(policy: Policy, invalid: InvalidScore, measures: Measures, board: Any, rule: Rule) -> ScoreFailed:
+def compiled_score_failed(
+    policy: Policy, invalid: InvalidScore, measures: Measures, board: Any, rule: Rule
+) -> ScoreFailed:
     """The error, with the arguments from the board at the end of that repetition."""
     row, where = invalid.row, f" in repetition {invalid.row}"
     if policy.exploration == DOUBLING:
@@ -108,7 +110,7 @@ def score_failed(policy: Policy, invalid: InvalidScore, measures: Measures, boar
     for arm in range(len(plain.seen)) if invalid.arm is None else [invalid.arm]:
         try:
             board.score_on_board(plain, arm, rule)
-        except custom_scores.Refused as refused:
+        except custom_scores.CustomScoreRefused as refused:
             return refused.of_arm(policy.formula, arm, where)
     # only compiled code broke the rule: a logarithm may round differently
     rule_broken = f"returned a negative number or NaN for arm {invalid.arm}{where}"
@@ -125,7 +127,7 @@ def compiled_score(formula: str, digest: str) -> Any:
     return _compiled(function, digest, {}, **OPTIONS, forceinline=True)
 
 
-def rebuilt(function: FunctionType, namespace: dict[str, Any], name: str) -> FunctionType:
+def rebuilt_to_compile(function: FunctionType, namespace: dict[str, Any], name: str) -> FunctionType:
     """The same bytecode in another namespace.
 
     Machine code from the cache is linked by name. Functions with different namespaces need different names, or one
@@ -145,7 +147,7 @@ def _compiled(function: FunctionType, name: str, done: dict[FunctionType, Any], 
             if value not in done:
                 done[value] = _compiled(value, name, done, **options)
             namespace[global_name] = done[value]
-    return njit(**options)(rebuilt(function, namespace, f"{function.__name__}-{name}"))
+    return njit(**options)(rebuilt_to_compile(function, namespace, f"{function.__name__}-{name}"))
 
 
 def _names(code: CodeType) -> Iterator[str]:

@@ -12,9 +12,9 @@ from click.core import ParameterSource
 from ..errors import CannotGoOn, InvalidInput, missing_package
 from ..log.store import MemoryStore
 from ..run.signals import until_stop_signal
-from ..text.files import Kind, check_output_file, replacing_file
+from ..text.files import Kind, check_file_to_write, replacing_file
 from .options import Whole, name_argument, option, scores_option, storage_option, store_of_option, study_of_option
-from .output import output_log_records, print_lines, put_output, say, say_done, standard_output
+from .output import output_log_records_on_cli, print_lines, put_output, say, say_done, standard_output
 
 
 def served_module(module: str) -> ModuleType:
@@ -58,8 +58,8 @@ def serve(context: click.Context, /, storage: str | None, scores: tuple[object, 
     server, store = served_module("server"), store_of_option(storage)
     store.studies()  # fail now if the store cannot be read, not at the first request
     reader = None if isinstance(store, MemoryStore) else store_of_option(storage)
-    with output_log_records(say, "thresher", "asyncio"):
-        server.serve(store, server.Options(**options), put_output, reader=reader)
+    with output_log_records_on_cli(say, "thresher", "asyncio"):
+        server.run_server(store, server.Options(**options), put_output, reader=reader)
 
 
 @click.command()
@@ -92,7 +92,7 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
             return
         _check_is_no_store(out, storage)
         # before the store is opened: closing its file would release SQLite's locks
-        check_output_file(out, kind, force=force)
+        check_file_to_write(out, kind, force=force)
         text: str = reports.report(study_of_option(name, storage))
         with replacing_file(out, kind, force=force) as partial:
             partial.write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
-"""The commands of a study: each decides on the newest ledger and writes events to a draft.
+"""What the calls of a study write: each function decides on the newest ledger and writes events to a draft.
 
-Asking, telling and dropping, results that are known already, and the keys by which repeated calls find their pulls.
+Asking, telling and dropping, and results that are known already.
 """
 
 import contextlib
@@ -14,29 +14,25 @@ from ..core.events import (
     DROPPED,
     FAILED,
     LATE,
-    ONCE,
     OUTSIDE,
     PENDING,
     REPEATABLE,
     TOLD,
     Cause,
-    Event,
     EventCause,
-    Remarks,
+    EventRemarks,
 )
 from ..core.pulls import Pull, pull_id_in, pull_id_of, pull_of
+from ..core.results import Checked, rewards_of_result
 from ..core.spec import Spec
 from ..core.state import State
-from ..errors import AlreadyTold, DamagedStudy, InvalidInput, OutsideBounds
+from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from ..text.masking import masked
-from .journal import Draft, storable_journal_reason
-from .reader import read_log_pages
-from .store import Store
+from .journal import JournalDraft, storable_journal_reason
 
 LOST = "its agent did not renew its lease"  # the reason of a drop
-NO_REMARKS = Remarks()
+NO_REMARKS = EventRemarks()
 SEED_BYTES = 6  # of a seed that a study draws: no two have the same, and every reader of JSON can hold it
-MARK = "again:"  # keys that callers chose; the others were made up by a journal
 
 
 class Host(NamedTuple):
@@ -53,12 +49,12 @@ class Host(NamedTuple):
 ANY = Host()  # the study chooses everything
 
 
-def host_for(spec: Spec, arm: str | None) -> Host:
+def host_for_writing(spec: Spec, arm: str | None) -> Host:
     """The choice of a caller that names an arm, or none."""
     return ANY if arm is None else Host(spec.arms[spec.arm(arm)])
 
 
-def ask(draft: Draft, n: int, host: Host, lease: float | None = None) -> list[Pull]:
+def write_ask_events(draft: JournalDraft, n: int, host: Host, lease: float | None = None) -> list[Pull]:
     """Issue pulls, fewer only when the study is done, or takes no more pulls of the arm that the caller has chosen.
 
     They get a lease of ``lease`` seconds; None: the study's.
@@ -75,7 +71,7 @@ def ask(draft: Draft, n: int, host: Host, lease: float | None = None) -> list[Pu
     return pulls
 
 
-def _ask_for(draft: Draft, n: int, arm: int, cases: Sequence[int] | None) -> list[Pull]:
+def _ask_for(draft: JournalDraft, n: int, arm: int, cases: Sequence[int] | None) -> list[Pull]:
     """Issue pulls of an arm that the caller has chosen, and perhaps their cases.
 
     Of the cases, those that are known, pending or given up are left out.
@@ -91,14 +87,14 @@ def _ask_for(draft: Draft, n: int, arm: int, cases: Sequence[int] | None) -> lis
     return pulls
 
 
-def ask_again(draft: Draft, pulls: Iterable[int]) -> None:
+def write_repeated_ask_events(draft: JournalDraft, pulls: Iterable[int]) -> None:
     """A repeated ask hands out its pulls again: an agent may have evaluated them, and died because of the result."""
     for pull in pulls:
         if draft.ledger.state_of(pull) in (PENDING, DROPPED):
-            mark_repeated(draft, pull)
+            write_repeated_pull_event(draft, pull)
 
 
-def mark_repeated(draft: Draft, pull: int) -> None:
+def write_repeated_pull_event(draft: JournalDraft, pull: int) -> None:
     """Record that a pull was, or may be, evaluated more than once."""
     if not draft.ledger.pull_origin[pull - 1] & REPEATABLE:
         draft.write("repeated", pull=pull, arm=_arm(draft.ledger, pull))
@@ -114,8 +110,8 @@ class Telling(NamedTuple):
     cost: float | None = None
 
 
-def tell(
-    draft: Draft,
+def write_tell_event(
+    draft: JournalDraft,
     which: Pull | int | str,
     reward: object,
     repeatable: bool = False,
@@ -134,7 +130,7 @@ def tell(
         return None
     try:
         check = ledger.spec.reward
-        values = tuple(map(check, both_rewards(reward))) if ledger.spec.pairs else (check(reward),)
+        values = tuple(map(check, rewards_of_result(reward))) if ledger.spec.pairs else (check(reward),)
     except OutsideBounds:
         return _retire_for_bounds(draft, pull, reward, remarks)
     except InvalidInput:
@@ -142,7 +138,7 @@ def tell(
         raise
     if state in (TOLD, LATE) and _is_same(ledger, pull, values):
         if repeatable:
-            mark_repeated(draft, pull)
+            write_repeated_pull_event(draft, pull)
         return None
     if len(values) > 1:
         remarks = remarks._replace(baseline=values[1])
@@ -154,9 +150,9 @@ def tell(
     return None
 
 
-def _tell_ended(draft: Draft, pull: int, reward: object, remarks: Remarks) -> None:
+def _tell_ended(draft: JournalDraft, pull: int, reward: object, remarks: EventRemarks) -> None:
     """Record the reward of a pull whose history has ended: it counts nowhere now."""
-    values = both_rewards(reward) if isinstance(reward, tuple | list) else (reward,)
+    values = rewards_of_result(reward) if isinstance(reward, tuple | list) else (reward,)
     numbers = [checks.checked_number("reward", bool_as_number(value)) for value in values]
     state = draft.ledger.pull_state[pull - 1]
     if state != DROPPED and draft.ledger.pull_reward[pull - 1] == numbers[0]:
@@ -170,7 +166,7 @@ def bool_as_number(value: object) -> object:
     return float(value) if isinstance(value, bool) else value
 
 
-def tell_all(draft: Draft, rewards: Iterable[Telling]) -> dict[int, OutsideBounds]:
+def write_all_tell_events(draft: JournalDraft, rewards: Iterable[Telling]) -> dict[int, OutsideBounds]:
     """Record the rewards of several pulls; return the errors of those outside the bounds, by pull.
 
     A pull that was told another reward meanwhile keeps that one.
@@ -178,18 +174,18 @@ def tell_all(draft: Draft, rewards: Iterable[Telling]) -> dict[int, OutsideBound
     outside = {}
     for telling in rewards:
         with contextlib.suppress(AlreadyTold):
-            error = tell(draft, *telling)
+            error = write_tell_event(draft, *telling)
             if error is not None:
                 outside[pull_id_of(telling.pull)] = error
     return outside
 
 
-def _retire_for_bounds(draft: Draft, pull: int, reward: object, remarks: Remarks) -> OutsideBounds | None:
+def _retire_for_bounds(draft: JournalDraft, pull: int, reward: object, remarks: EventRemarks) -> OutsideBounds | None:
     """Retire the arm, the baseline of a pair, or both, whose reward lies outside the bounds; return the first error."""
     ledger, arm = draft.ledger, draft.ledger.pull_arm[pull - 1]
     first: OutsideBounds | None = None
     arms: list[str] = []
-    both = zip((arm, ledger.base), both_rewards(reward), strict=True) if ledger.spec.pairs else ((arm, reward),)
+    both = zip((arm, ledger.base), rewards_of_result(reward), strict=True) if ledger.spec.pairs else ((arm, reward),)
     for whose, number in both:
         try:
             ledger.spec.reward(number)
@@ -211,13 +207,15 @@ def _is_same(ledger: State, pull: int, values: Sequence[float]) -> bool:
     return True
 
 
-def _remarks(note: str | None, cost: float | None) -> Remarks:
+def _remarks(note: str | None, cost: float | None) -> EventRemarks:
     """What is said about a reward, without secrets."""
     words = None if note is None else storable_journal_reason(masked(checks.checked_text("note", note))) or None
-    return Remarks(note=words, cost=None if cost is None else checks.checked_number("cost", cost, 0.0) + 0.0)  # no −0
+    return EventRemarks(
+        note=words, cost=None if cost is None else checks.checked_number("cost", cost, 0.0) + 0.0
+    )  # no −0
 
 
-def _in_words(remarks: Remarks) -> str:
+def _in_words(remarks: EventRemarks) -> str:
     """The same at the end of a reason: a retirement has no reward that could hold it."""
     cost = "" if remarks.cost is None else f"; cost {remarks.cost:g}"
     return cost + (f"; note: {remarks.note}" if remarks.note else "")
@@ -230,15 +228,7 @@ def _check_one(ledger: State, reward: object) -> None:
         raise InvalidInput("reward", reward, rule, "tell the reward of the pull's arm alone") from None
 
 
-def both_rewards(reward: object) -> tuple[object, object]:
-    """The rewards of the arm and of the baseline."""
-    if not isinstance(reward, tuple | list) or len(reward) != 2:
-        rule = "must be a pair: with a baseline and without cases, every pull evaluates both"
-        raise InvalidInput("reward", reward, rule, "tell the arm's reward and the baseline's, as (0.8, 0.7)")
-    return reward[0], reward[1]
-
-
-def drop(draft: Draft, which: Pull | int | str, cause: Cause, reason: str) -> None:
+def write_drop_events(draft: JournalDraft, which: Pull | int | str, cause: Cause, reason: str) -> None:
     """Drop a pull, and retire its arm if that was one failure too many. Dropping it again writes nothing."""
     ledger = draft.ledger
     checks.checked_text("reason", reason)
@@ -259,7 +249,7 @@ def drop(draft: Draft, which: Pull | int | str, cause: Cause, reason: str) -> No
         draft.write("retired", arm=arm, cause="failures", reason=why)
 
 
-def drop_lost(draft: Draft, pulls: Iterable[int]) -> int:
+def write_lost_events(draft: JournalDraft, pulls: Iterable[int]) -> int:
     """Drop those of the pulls that are still pending, because their leases ran out. Returns how many."""
     lost = [pull for pull in pulls if draft.ledger.state_of(pull) == PENDING]
     for pull in lost:
@@ -267,24 +257,24 @@ def drop_lost(draft: Draft, pulls: Iterable[int]) -> int:
     return len(lost)
 
 
-def extend(draft: Draft, budget: int) -> None:
+def write_extended_event(draft: JournalDraft, budget: int) -> None:
     if budget != draft.ledger.budget:
         draft.write("extended", budget=budget)
 
 
-def retire(draft: Draft, arm: str, reason: str) -> None:
+def write_retired_event(draft: JournalDraft, arm: str, reason: str) -> None:
     number = draft.ledger.spec.arm(arm)
     if number not in draft.ledger.retired:
         draft.write("retired", arm=number, reason=checks.checked_text("reason", reason))
 
 
-def restore(draft: Draft, arm: str) -> None:
+def write_restored_event(draft: JournalDraft, arm: str) -> None:
     number = draft.ledger.spec.arm(arm)
     if number in draft.ledger.retired:
         draft.write("restored", arm=number)
 
 
-def revise(draft: Draft, spec: Spec, taking: revisions.Taking = None) -> revisions.Changes | None:
+def write_revised_event(draft: JournalDraft, spec: Spec, taking: revisions.Taking = None) -> revisions.Changes | None:
     """Make the next revision, and say what changed; None, and nothing is written, if nothing did.
 
     Its seed is drawn here: whoever decided what to change cannot have known it.
@@ -300,7 +290,7 @@ def revise(draft: Draft, spec: Spec, taking: revisions.Taking = None) -> revisio
     return changes
 
 
-def _prove_wrong(draft: Draft, pull: int, arm: int, error: OutsideBounds, remarks: Remarks) -> None:
+def _prove_wrong(draft: JournalDraft, pull: int, arm: int, error: OutsideBounds, remarks: EventRemarks) -> None:
     ledger = draft.ledger
     state, reward = ledger.state_of(pull), checks.checked_finite(float(error.value))  # type: ignore[arg-type]
     if state in (PENDING, DROPPED) or arm not in ledger.outside:
@@ -313,45 +303,7 @@ def _arm(ledger: State, pull: int) -> int | None:
     return ledger.arm_of(pull)
 
 
-# -- results that are known already, from elsewhere: as a caller gives them, checked, and written
-
-
-class Result(NamedTuple):
-    """A result that is already known."""
-
-    arm: str
-    reward: object  # None: the pull has no reward
-    late: bool = False  # the reward came after its pull was dropped
-    case: object = None  # its name or number, where the study has cases
-    origin: int = ONCE  # how the reward came about
-
-
-def result_from_row(row: object) -> Result:
-    """A result, from a pair of arm and reward, or with its case."""
-    if not isinstance(row, tuple | list) or len(row) not in (2, 3):
-        raise InvalidInput("result", row, "must be a pair of arm and reward, or with the case as third")
-    return Result(row[0], row[1], case=row[2] if len(row) == 3 else None)
-
-
-Checked = tuple[int, float | None, bool, int | None, int]  # arm, reward (None: there is none), late, case, origin
-
-
-def checked_result(spec: Spec, row: Result) -> Checked:
-    """A result as numbers. A failure that counted as a reward is one here only if it counts as the same number."""
-    if spec.pairs:
-        rule = "with a baseline and without cases, results come in pairs, which cannot be imported"
-        raise InvalidInput("result", row.reward, rule, "start without them")
-    if row.case is None and spec.cases is not None:
-        rule = "is missing: every result of this study needs its case"
-        raise InvalidInput("case", rule=rule, remedy="name the case of each result")
-    case = None if row.case is None else spec.case(row.case)
-    value = None if row.reward is None else spec.reward(row.reward)
-    if row.origin & FAILED and value != spec.failure:
-        return spec.arm(row.arm), None, False, case, ONCE
-    return spec.arm(row.arm), value, row.late, case, row.origin
-
-
-def add_results(draft: Draft, results: Sequence[Checked]) -> None:
+def write_result_events(draft: JournalDraft, results: Sequence[Checked]) -> None:
     """Record results from elsewhere. Those without a reward are dropped, and late ones too, before they are told."""
     ledger = draft.ledger
     for arm, value, late, case, origin in results:
@@ -362,61 +314,10 @@ def add_results(draft: Draft, results: Sequence[Checked]) -> None:
         draft.write("asked", pull=ledger.last_pull + 1, arm=arm, cause="imported", reason=reason)
         pull = ledger.last_pull
         if origin & REPEATABLE:
-            mark_repeated(draft, pull)
+            write_repeated_pull_event(draft, pull)
         if value is None or late:
             draft.write("dropped", pull=pull, arm=arm, cause="lost", reason="imported without a reward")
         if value is not None:
             cause: EventCause = "failed" if origin & FAILED else "imported"
             why = "imported" if origin & FAILED else None
             draft.write("told", pull=pull, arm=arm, reward=value, cause=cause, reason=why, late=late or None)
-
-
-# -- keys of repeated calls: the pulls that a caller's key stands for, so that asking again returns the same ones
-
-
-def event_key(key: str) -> str:
-    """A caller's key as an event carries it: of fixed length and printable, whatever the caller chose.
-
-    >>> event_key("job 17")
-    'again:2454fc94bb29bb346c1228bb7464e0ea'
-    """
-    import hashlib  # here: most processes see no such key
-
-    return MARK + hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-class CommandKeys:
-    """The pulls of every key, read from the log as it grows. The first call reads all of it."""
-
-    def __init__(self, study: str, store: Store) -> None:
-        self._study, self._store = study, store
-        self._pulls: dict[str, list[int]] = {}
-        self._last: Event | None = None  # the last event that was taken in
-
-    def pulls(self, key: str, end: Event) -> list[int]:
-        """The pulls that were asked for with this key, in the log whose last event is ``end``."""
-        if self._last is not None and self._last.digest != end.digest:
-            try:
-                self._read(self._last)
-            except DamagedStudy:  # or it lost its end in a crash: reading the whole log shows which
-                self._last = None
-        if self._last is None:
-            self._pulls.clear()
-            self._read(None)
-        return list(self._pulls.get(key, ()))
-
-    def follow(self, before: Event, events: Sequence[Event]) -> None:
-        """Take in what this process wrote after event ``before``, so that it need not be read."""
-        if self._last is not None and self._last.digest == before.digest:
-            self._add(events)
-
-    def _read(self, last: Event | None) -> None:
-        for page in read_log_pages(self._store, self._study, last):
-            self._add(page)
-
-    def _add(self, page: Sequence[Event]) -> None:
-        self._last = None  # half a page is never kept
-        for event in page:
-            if event.kind == "asked" and event.pull and event.key and event.key.startswith(MARK):
-                self._pulls.setdefault(event.key, []).append(event.pull)
-        self._last = page[-1]
