@@ -99,10 +99,11 @@ def _add_readers(api: APIRouter, served: ServedStudies) -> None:
         limit: Annotated[int, Query(ge=1, le=MOST_EVENTS)] = 1000,
     ) -> Any:
         """The log after an event, oldest first."""
-        arms = served.live_study(study).arms
+        live = served.live_study(study)
         page = read_log_section(served.reader, study, after, limit)
         last = page[-1].seq if page else after
-        return AsciiJson({"format": 1, "events": [event_json_shape(event, arms) for event in page], "next": last})
+        events = live.read(lambda ledger: [event_json_shape(event, ledger) for event in page])
+        return AsciiJson({"format": 1, "events": events, "next": last})
 
     @api.get("/studies/{study}/arms")
     def arms(study: Name) -> Any:

@@ -59,7 +59,7 @@ class Named(Strict):
     """A study to create."""
 
     name: StrictStr
-    if_exists: Literal["error", "join"] = "error"
+    if_exists: Literal["error", "join", "revise"] = "error"
 
 
 STRICT: dict[object, Any] = {  # what JSON has for the types of `SpecArguments`; the others have no form in JSON
@@ -238,6 +238,8 @@ class Summary(BaseModel):
     baseline: str | None
     ratio: float | None
     unit: str | None
+    revision: int = Field(description="How often the study was asked again after something changed, from 1.")
+    revision_text: str | None = Field(description="What this revision changed, in a sentence; null in the first.")
     seq: int
     issued: int
     told: int
