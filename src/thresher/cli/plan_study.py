@@ -105,7 +105,9 @@ def print_study_plan(plan: StudyPlan, style: str) -> None:
 def _lines(plan: StudyPlan) -> Iterator[str]:
     verdict = plan.verdict
     yield f"{verdict.question} {verdict.answer}"
-    if verdict.left is None:
+    if verdict.left is None and verdict.confidence is None:
+        yield "Nothing settles an arm without a confidence: the study ends with its budget or its cases."
+    elif verdict.left is None:
         yield "How much is left cannot be told yet: an open arm has no reward, or lies on the bar."
     else:
         yield f"{_left_text(plan)}."
