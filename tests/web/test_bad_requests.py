@@ -180,7 +180,7 @@ NAMES = {"name": "x", "arms": ["a"]}
             {**NAMES, "at_least": 0.5, "if_exists": "x"},
             "if_exists",
             "x",
-            "must be 'error', 'join' or 'revise'",
+            "must be 'error', 'join', 'revise' or 'fresh'",
             "/docs",
         ),
         ("", {**NAMES, "at_least": 0.5, "name": "coins"}, "study", "coins", "already exists", '"if_exists": "join"'),
