@@ -20,7 +20,7 @@ ROOMS = {
     "depends": GROUND | {"core"},
     "create": GROUND | {"core", "log", "study", "depends"},
     "run": GROUND | {"core", "log", "study", "create"},
-    "web": GROUND | {"core", "log", "study", "create", "run"},
+    "web": GROUND | {"core", "log", "study", "depends", "create", "run"},
     "lab": GROUND | {"core"},
     "adapters": GROUND | {"core", "log", "study", "depends", "create", "run"},
     "cli": GROUND | {"core", "log", "study", "depends", "create", "run", "web", "lab", "adapters"},

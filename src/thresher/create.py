@@ -20,6 +20,7 @@ from .core.state import State
 from .depends import Dependency, stored_depends
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
 from .log.event_writing import SEED_BYTES
+from .log.past import store_at_revision
 from .log.store import Storage, Store, chained_in_store, open_store
 from .study import LEASE, Study, keep_to_depends, peek_study, revise_study
 from .text.files import read_text
@@ -171,8 +172,15 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
 
 
 @named_arguments
-def open_study(name: str, *, storage: Storage = None, lease: float = LEASE, scores: Iterable[Formula] = ()) -> Study:
-    """The study of that name in that store.
+def open_study(
+    name: str,
+    *,
+    storage: Storage = None,
+    lease: float = LEASE,
+    scores: Iterable[Formula] = (),
+    revision: int | None = None,
+) -> Study:
+    """The study of that name in that store; with ``revision``, as it was at the end of that one, only to be read.
 
     If its policy is a function of yours (see `custom`), pass it in ``scores`` to ask for pulls: a store's code is never
     imported because the store names it. Reading and telling do not need it.
@@ -182,7 +190,11 @@ def open_study(name: str, *, storage: Storage = None, lease: float = LEASE, scor
     thresher.errors.UnknownStudy: study 'nobody': is not in this store; create it with create_study
     """
     passed = [register_score(score) for score in scores]
-    study = Study(checks.checked_name("study", name), open_store(storage), lease=checks.checked_seconds("lease", lease))
+    store, seconds = open_store(storage), checks.checked_seconds("lease", lease)
+    checks.checked_name("study", name)
+    if revision is not None:
+        store = store_at_revision(store, name, checks.checked_whole("revision", revision, least=1))
+    study = Study(name, store, lease=seconds)
     if study.spec.policy.formula in (formula for formula, _ in passed):
         study.spec.policy.scored_by()  # raises if its source has changed
     return study

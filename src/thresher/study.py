@@ -322,11 +322,24 @@ class Asked(NamedTuple):
     wait: bool = False  # there are none now, but a later ask may get some: what is pending may free a case
 
 
-def ask_study_for_reply(study: Study, n: int, *, lease: float, key: str | None, arm: str | None = None) -> Asked:
-    """The same as `Study.ask_many`, with what a reply needs besides the pulls, from the same read of the store."""
+def ask_study_for_reply(
+    study: Study,
+    n: int,
+    *,
+    lease: float,
+    key: str | None,
+    arm: str | None = None,
+    check: Callable[[State], None] | None = None,
+) -> Asked:
+    """The same as `Study.ask_many`, with what a reply needs besides the pulls, from the same read of the store.
+
+    ``check`` may refuse on the newest state.
+    """
     count, host = checks.checked_whole("number of pulls", n, least=0), event_writing.host_for_writing(study.spec, arm)
 
     def plan(draft: JournalDraft) -> Asked:
+        if check is not None:
+            check(draft.ledger)
         pulls, ledger = study._ask_with_key(draft, count, host, lease, key), draft.ledger
         named = None if arm is None else ledger.spec.arm(arm)
         return Asked(pulls, ledger.done, n > 0 and not pulls and ledger.may_take_more(named))

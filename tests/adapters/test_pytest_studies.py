@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chances import most
@@ -16,6 +17,7 @@ from thresher.adapters.pytest_plugin.repeating import RepeatedOutcome
 from thresher.adapters.pytest_plugin.reports import guarantees_of_test_reports
 from thresher.adapters.pytest_plugin.session_options import Options, SessionBar
 from thresher.adapters.pytest_plugin.studies import Ask, SessionStudies, arm_of_pytest_study
+from thresher.errors import CannotGoOn
 
 FAILED = RepeatedOutcome(reward=0.0, traceback="E   assert 0", message="assert 0")
 PASSED = RepeatedOutcome(reward=1.0)
@@ -52,22 +54,22 @@ def test_bars_that_differ_in_the_seventh_digit_have_studies_of_their_own(tmp_pat
     for _ in range(2):  # the second resumes
         studies = SessionStudies(tests, options)
         assert [verdict.at_least for verdict in studies.verdicts()] == [0.9000001, 0.9000002, 0.99]
-    assert [verdict.study.split()[1] for verdict in studies.verdicts()] == ["0.9000001", "0.9000002", "0.99"]
+    assert [verdict.study for verdict in studies.verdicts()] == ["pytest 0.9000001", "pytest 0.9000002", "pytest"]
     assert "90.00001 %" in "\n".join(guarantees_of_test_reports(studies.verdicts(), options))
 
 
 def test_tests_with_one_bar_and_different_tolerances_have_studies_of_their_own() -> None:
     bars = {"a": SessionBar(0.9), "b": SessionBar(0.9, 0.02), "c": SessionBar(0.9, 0.05)}
     verdicts = SessionStudies(bars, Options(SessionBar(0.9))).verdicts()
-    assert [verdict.study.split()[1] for verdict in verdicts] == ["0.9", "0.9±0.02", "0.9±0.05"]
+    assert [verdict.study for verdict in verdicts] == ["pytest", "pytest 0.9±0.02", "pytest 0.9±0.05"]
     assert [verdict.edges for verdict in verdicts] == [(0.9, 0.9), (0.88, 0.92), (0.85, 0.95)]
 
 
-def test_the_name_of_a_stored_study_never_changes() -> None:
-    verdicts = SessionStudies(
-        {"a": SessionBar(0.9), "b": SessionBar(1 / 3)}, Options(SessionBar(0.9), confidence=0.99)
-    ).verdicts()
-    assert [verdict.study for verdict in verdicts] == ["pytest 0.333333 412b37920a21", "pytest 0.9 412b37920a21"]
+def test_the_name_of_a_stored_study_is_for_people_and_never_changes() -> None:
+    bars = {"a": SessionBar(0.9), "b": SessionBar(1 / 3)}
+    studies = SessionStudies(bars, Options(SessionBar(0.9), confidence=0.99, seed=7), project="shop")
+    names = [verdict.study for verdict in studies.verdicts()]
+    assert names == ["pytest shop 0.3333333333333333 seed 7", "pytest shop seed 7"]
 
 
 def test_all_bars_share_one_confidence() -> None:
@@ -129,9 +131,88 @@ def test_the_same_tests_resume_and_flakiness_is_remembered(tmp_path: Path) -> No
     ]
     assert min(ask.number for ask in again.ask(2)) > 2
     again.close()
-    other = SessionStudies(tests, options, version="changed code")
-    assert [result.runs for result in other.results()] == [0, 0]
-    other.close()
+
+
+# -- revisions ---------------------------------------------------------------------------------------------------------
+
+
+def code_of(common: str = "1", **files: str) -> dict[str, dict[str, Any]]:
+    return {"files": {"app.py": common}, "arms": {nodeid: {f"{nodeid}.py": digest} for nodeid, digest in files.items()}}
+
+
+def settle(studies: SessionStudies) -> Counter[str]:
+    """Make all runs; all pass. Returns how many of each test were made."""
+    made = Counter[str]()
+    while asks := studies.ask(4):
+        for ask in asks:
+            studies.tell(ask, PASSED)
+            made[ask.nodeid] += 1
+    return made
+
+
+def test_only_tests_whose_code_changed_run_again(tmp_path: Path) -> None:
+    bar = SessionBar(0.5)
+    options = Options(bar, storage=f"sqlite:///{tmp_path}/runs.db")
+
+    def session(code: dict[str, Any], bar: SessionBar = bar) -> tuple[Counter[str], list[str]]:
+        tests = dict.fromkeys(code["arms"], bar)
+        with closing(SessionStudies(tests, options._replace(bar=bar), code=code)) as studies:
+            return settle(studies), studies.revised
+
+    first, said = session(code_of(a="1", b="1"))
+    assert ({*first}, said) == ({"a", "b"}, [])
+    assert session(code_of(a="1", b="1")) == (Counter(), [])
+    again, said = session(code_of(a="1", b="2"))
+    assert ({*again}, len(said)) == ({"b"}, 1)
+    assert said[0].startswith("pytest, revision 2: b.py changed · ")
+    more, said = session(code_of(a="1", b="2", c="1"))
+    assert more["c"] > max(more["a"], more["b"])
+    assert said[0].startswith("pytest, revision 3: test c is new · all ")
+    assert session(code_of(a="1", b="2"))[0] == Counter()
+    assert session(code_of(a="1", b="2"), SessionBar(0.4))[0] == Counter(), "another bar, which they reach as well"
+    everything, said = session(code_of("2", a="1", b="2"), SessionBar(0.4))
+    assert everything.keys() == {"a", "b"}
+    assert said[0].endswith(": app.py changed · nothing holds")
+
+
+def test_a_mended_test_begins_anew(tmp_path: Path) -> None:
+    options = Options(SessionBar(0.9), storage=f"sqlite:///{tmp_path}/runs.db")
+    with closing(SessionStudies({"a": SessionBar(0.9)}, options, code=code_of(a="1"))) as studies:
+        for ask in studies.ask(20):
+            studies.tell(ask, FAILED)
+    with closing(SessionStudies({"a": SessionBar(0.9)}, options, code=code_of(a="2"))) as studies:
+        (result,) = studies.results()
+        assert (result.runs, result.flaky, result.tally.failures, result.tally.seed) == (0, False, 0, None)
+        assert settle(studies)["a"] > 20
+        assert studies.results()[0].status == "reaches"
+
+
+def test_a_session_with_other_code_has_a_study_of_its_own_while_another_runs(tmp_path: Path) -> None:
+    options, tests = Options(SessionBar(0.5), storage=f"sqlite:///{tmp_path}/runs.db"), {"a": SessionBar(0.5)}
+    with closing(SessionStudies(tests, options, code=code_of(a="1"))) as first:
+        asks = first.ask(2)
+        with closing(SessionStudies(tests, options, code=code_of(a="2"))) as second:
+            assert [verdict.study for verdict in second.verdicts()] == ["pytest 2"]
+            settle(second)
+        with closing(SessionStudies(tests, options, code=code_of(a="1"))) as third:
+            assert [verdict.study for verdict in third.verdicts()] == ["pytest"]
+        for ask in asks:
+            first.tell(ask, PASSED)
+    with closing(SessionStudies(tests, options, code=code_of(a="2"))) as again:
+        assert settle(again) == Counter(), "it finds the study whose results hold"
+
+
+def test_a_session_stops_when_another_has_revised_its_study(tmp_path: Path) -> None:
+    options, tests = Options(SessionBar(0.5), storage=f"sqlite:///{tmp_path}/runs.db"), {"a": SessionBar(0.5)}
+    with (
+        closing(SessionStudies(tests, options, code=code_of(a="1"))) as first,
+        closing(SessionStudies(tests, options, code=code_of(a="2"))) as second,
+    ):
+        with pytest.raises(CannotGoOn, match="was revised by another session, which has other tests or other code"):
+            first.ask(1)
+        (verdict,) = second.verdicts()
+        assert (verdict.told, verdict["a"].pending) == (0, 0)
+        settle(second)
 
 
 def test_a_run_of_the_studies_can_be_verified(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_a_row_of_the_table_is_an_argument_an_option_and_a_field_of_http() -> No
     of_a_spec = inspect.signature(thresher.Spec).parameters
     assert all(of_a_spec[name] == arguments[name] for name in PARAMETERS)
     fields = models.NewStudy.model_fields
-    assert {*fields} == {"name", "if_exists", *PARAMETERS}
+    assert {*fields} == {"name", "if_exists", "version", *PARAMETERS}
     options = {option.name: option for option in cli.arm_options(lambda: None).__click_params__}
     assert {*PARAMETERS} - options.keys() == {"arms", "unit", "evaluator"}, "--arms or --arm; the command"
     for name in {*PARAMETERS} - {"arms"}:

@@ -42,6 +42,21 @@ def test_an_agent_may_choose_the_arm_and_the_log_says_so(app: CheckedApp) -> Non
     assert post(app, "/coins/ask", {"arm": 3}).status == 422
 
 
+def test_agents_name_the_version_that_the_study_has(app: CheckedApp) -> None:
+    asked = {**COINS, "name": "versions", "if_exists": "revise"}
+    assert post(app, "", {**asked, "version": "1"}).data["revision"] == 1
+    (pull,) = post(app, "/versions/ask", {"version": "1"}).data["pulls"]
+    for version in ("2", None):
+        refused = post(app, "/versions/ask", {"version": version})
+        assert (refused.status, refused.data["rule"]) == (409, "the study's results are those of version '1'")
+    assert post(app, "", {**asked, "version": "2"}).data["revision"] == 2
+    assert post(app, "/versions/ask", {"version": "1"}).status == 409
+    assert post(app, "/versions/tell", {"pull": pull["pull"], "reward": 1}).status == 200
+    assert get(app, "/versions").data["told"] == 0, "it is a result of version 1"
+    assert post(app, "/versions/ask", {"version": "2"}).status == 200
+    assert post(app, "/coins/ask", {"version": "2"}).data["rule"] == "the study has none"
+
+
 def test_new_studies_draw_their_seeds(app: CheckedApp) -> None:
     seeds = set()
     for name in ("one", "two"):

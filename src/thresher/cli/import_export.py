@@ -17,6 +17,7 @@ from ..core.checks import MAX_NAME, checked_finite, checked_number, checked_whol
 from ..core.checks import checked_name as checked_name
 from ..core.events import (
     DROPPED,
+    IMPORTED,
     LATE,
     NO_EVENT,
     ONCE,
@@ -59,7 +60,7 @@ from .options import (
     storage_option,
     store_of_option,
     study_of_option,
-    with_study_options,
+    with_revision_options,
 )
 from .output import put_output, say, say_done
 
@@ -67,10 +68,13 @@ LINES = 1000  # of CSV, written at once
 
 
 @click.command()
-@with_study_options
+@with_revision_options
 @click.argument("style", type=click.Choice(["csv", "json"]), metavar="csv|json")
 def export(study: Study, style: str) -> None:
     """Write study NAME to standard output: csv has one line per pull, json has the whole log. import reads both.
+
+    csv has the pulls that count in the present revision. The seed of a result that an earlier revision evaluated is
+    left out if its arm has a new order of cases.
 
     If every pull evaluates an arm and the baseline, csv has a column baseline, and import reads only json.
 
@@ -81,6 +85,7 @@ def export(study: Study, style: str) -> None:
     Examples:
       thresher export prompts csv
       thresher export prompts json --storage postgresql://me@server/lab
+      thresher export prompts csv --revision 2
     """
     if style == "json":
         _print_log(study)
@@ -108,7 +113,7 @@ def _print_pulls(ledger: State) -> None:
     columns += ["cause"] if has_origins else []
     columns += ["note", "cost"] if has_remarks else []
     table.writerow(("pull", "arm", "number", "seed", "state", "reward", *columns))
-    for pull, row in enumerate(exported_rows(ledger), start=1):
+    for count, (pull, row) in enumerate(_numbered_rows(ledger), start=1):
         extra: list[object] = (
             [escaped_csv_cell(str(row.case))] if has_cases else [_baseline_reward(ledger, pull)] if pairs else []
         )
@@ -118,8 +123,9 @@ def _print_pulls(ledger: State) -> None:
             remarks = event_remarks(Event(0, "told", reason=ledger.remarks.get(pull))) or EventRemarks()
             extra += [escaped_csv_remark(remarks.note or ""), remarks.cost]
         issued = pull_of(ledger, pull)
-        table.writerow((pull, escaped_csv_cell(row.arm), issued.number, issued.seed, row.state, row.reward, *extra))
-        if not pull % LINES:
+        seed = None if _is_taken_over(ledger, pull) else issued.seed
+        table.writerow((pull, escaped_csv_cell(row.arm), issued.number, seed, row.state, row.reward, *extra))
+        if not count % LINES:
             put_output(text.getvalue(), end="")
             text.seek(0)
             text.truncate()
@@ -131,14 +137,27 @@ def _baseline_reward(ledger: State, pull: int) -> float | None:
     return ledger.pull_other[pull - 1] if ledger.pull_state[pull - 1] in (TOLD, LATE) else None
 
 
+def _is_taken_over(ledger: State, pull: int) -> bool:
+    """Whether the pull is of an earlier history, and only its result holds: its seed is another one."""
+    is_known = ledger.cases is not None and ledger.sheet.place[pull] < 0
+    return is_known and not ledger.pull_origin[pull - 1] & IMPORTED
+
+
 def exported_rows(ledger: State) -> Iterator[Row]:
-    """The rows of all pulls. A charged pull has a state that an import charges too."""
+    """The rows of all pulls of the present revision. A charged pull has a state that an import charges too."""
+    return (row for _, row in _numbered_rows(ledger))
+
+
+def _numbered_rows(ledger: State) -> Iterator[tuple[int, Row]]:
     for pull, state in enumerate(_states(ledger), start=1):
+        arm = ledger.arm_of(pull)
+        if arm is None:
+            continue
         reward = ledger.pull_reward[pull - 1] if state in WITH_REWARD else None
         case = ledger.case_of(pull)
         name = None if case is None else ledger.spec.case_name(case)
         origin = ONCE if reward is None else ledger.pull_origin[pull - 1]
-        yield Row(f"pull {pull}", ledger.spec.arms[ledger.pull_arm[pull - 1]], state, reward, name, origin)
+        yield pull, Row(f"pull {pull}", ledger.spec.arms[arm], state, reward, name, origin)
 
 
 def _states(ledger: State) -> list[str]:
@@ -153,7 +172,7 @@ def _states(ledger: State) -> list[str]:
     if not ledger.certifies or ledger.cases:
         return states
     followed = set[int]()  # arms with a later pull that was told: cancelled pulls before it are charged
-    for pull in range(ledger.issued, 0, -1):
+    for pull in range(ledger.last_pull, 0, -1):
         state, outcome, arm = ledger.pull_state[pull - 1], ledger.docket.outcome[pull], ledger.pull_arm[pull - 1]
         if outcome == evidence.TOLD or state == OUTSIDE:  # the study that imports a reward outside decides about it
             followed.add(arm)
@@ -232,7 +251,8 @@ def _check_is_new(pulls: list[Result], ledger: State, file: str) -> None:
     """Raise if the study already has these results, in this order, or if they begin with all that it has."""
     before = []
     for arm, reward, state in zip(ledger.pull_arm, ledger.pull_reward, ledger.pull_state, strict=True):
-        before.append((ledger.spec.arms[arm], None if state == DROPPED else reward, state == LATE))
+        if arm >= 0:
+            before.append((ledger.spec.arms[arm], None if state == DROPPED else reward, state == LATE))
     known, new = "".join(map(repr, before)), "".join(repr(tuple(pull[:3])) for pull in pulls)
     if known and ledger.issued == ledger.imported and (new in known or new.startswith(known)):
         rows = "these rows" if len(pulls) <= len(before) else f"the first {len(before):,} of its rows"

@@ -5,6 +5,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from ..core.parameters import BARS
 from ..core.sentences import question_sentence_of, sentence_wording
@@ -13,7 +14,7 @@ from ..text.phrasing import plural
 from ..text.quantities import duration_text, percent_text
 from . import lab_options as lab
 from .error_wording import naming_options_in_errors
-from .options import Amount, Number, PolicyName, Whole, option, option_of_parameter
+from .options import Amount, Number, PolicyName, Whole, option, option_of_parameter, storage_option, study_of_option
 from .output import put_output, say, standard_output
 
 if TYPE_CHECKING:
@@ -305,6 +306,7 @@ def simulate(
 
 
 @click.command()
+@option("--study NAME", "Instead of a simulation: how much more this study will take.", to="name")
 @lab.QUESTION
 @option("--arms K", "How many arms.", type=Whole())
 @option("--family F", "bernoulli, uniform, beta, normal or clipped.", default="bernoulli")
@@ -330,8 +332,11 @@ def simulate(
 @lab.PICTURE
 @lab.THREADS
 @lab.SEED
+@storage_option
 @lab.OUTPUT
 def plan(
+    name: str | None,
+    storage: str | None,
     pilot: str | None,
     picture: str | None,
     force: bool,
@@ -356,7 +361,16 @@ def plan(
         --guarantee rate
       thresher plan --at-least 0.5 --pilot results.csv --picture plan.png
       thresher plan --baseline 0 --margin 0.05 --arms 10 --means 0.5:0.8
+
+    With --study, it estimates how much more that study will take: for its own question, or with another bar, tolerance,
+    confidence or guarantee. Nothing in the study changes.
+
+      thresher plan --study prompts
+      thresher plan --study prompts --at-least 0.95 --tolerance 0.02
     """
+    if name is not None:
+        _plan_study(name, storage, style, cost_per_pull, options)
+        return
     from ..lab import Setup, pictures, planning
     from ..lab.planning import pilot_setup
 
@@ -410,6 +424,27 @@ def plan(
             "needs": result.rows(),
         }
         print_lab_data(style, result.rows(), everything)
+
+
+def _plan_study(name: str, storage: str | None, style: str, cost: float | None, options: dict[str, Any]) -> None:
+    """Print how much more a study will take."""
+    from .plan_study import ASKED, plan_of_study, print_study_plan
+
+    source, command = click.get_current_context().get_parameter_source, click.get_current_context().command
+    given = {
+        param.name or "": param for param in command.params if source(param.name or "") is ParameterSource.COMMANDLINE
+    }
+    for other, param in given.items():
+        if other not in (*ASKED, "name", "storage", "style", "cost_per_pull", "seconds_per_pull", "workers"):
+            rule = "does not go with --study, which knows its arms and their rewards"
+            raise InvalidInput(param.opts[0], rule=rule, remedy="leave it out")
+    asked = {field: options[field] for field in ASKED if field in given}
+    if "confidence" in asked:
+        asked["confidence"] = lab.confidence_in_lab_option(asked["confidence"])
+    seconds = options["seconds_per_pull"] / options["workers"] if "seconds_per_pull" in given else None
+    with naming_options_in_errors(options):
+        result = plan_of_study(study_of_option(name, storage), asked, seconds_per_pull=seconds, cost_per_pull=cost)
+    print_study_plan(result, style)
 
 
 # ``thresher compare``: several policies on the same draws.

@@ -277,12 +277,19 @@ def address_in_storage_option(store: Store) -> str:
 
 
 def study_of_option(
-    name: str, storage: "str | Store | None", *, remedy: str = "go to the folder where it was made"
+    name: str,
+    storage: "str | Store | None",
+    *,
+    remedy: str = "go to the folder where it was made",
+    revision: int | None = None,
 ) -> Study:
-    """Open a study; if it does not exist, the error lists those that do, or has the remedy if the store is new."""
+    """Open a study, perhaps as it was in a revision.
+
+    If it does not exist, the error lists those that do, or has the remedy if the store is new.
+    """
     store = store_of_option(storage)
     try:
-        return open_study(name, storage=store)
+        return open_study(name, storage=store, revision=revision)
     except UnknownStudy:
         path = getattr(store, "path", None)
         if path is not None and not path.exists():
@@ -316,6 +323,24 @@ def with_study_options(command: Callable[..., Status]) -> Callable[..., Status]:
     @functools.wraps(command)
     def call(name: str, storage: str | None, **options: Any) -> Status:
         return command(study_of_option(name, storage), **options)
+
+    return call
+
+
+revision_option = option(
+    "--revision N", "The study as it was at the end of this revision [default: the present one].", type=Whole(1)
+)
+
+
+def with_revision_options(command: Callable[..., Status]) -> Callable[..., Status]:
+    """The same as `with_study_options`, with ``--revision``."""
+
+    @name_argument
+    @revision_option
+    @storage_option
+    @functools.wraps(command)
+    def call(name: str, revision: int | None, storage: str | None, **options: Any) -> Status:
+        return command(study_of_option(name, storage, revision=revision), **options)
 
     return call
 

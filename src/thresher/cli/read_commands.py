@@ -19,8 +19,11 @@ from ..core.events import Event, event_remarks, event_time_text, event_to_json
 from ..core.hard_cases import CaseRow, hardest_cases, seen_cases
 from ..core.parameters import BARS
 from ..core.replay import verify as verified
+from ..core.revisions import changes_in, revision_at
 from ..core.state import State
+from ..core.verdict import answer_sentence_of
 from ..errors import DamagedStudy, ThresherError, UnknownStudy, shown
+from ..log.past import store_at_revision
 from ..log.reader import read_event_at, read_log_pages
 from ..study import Study, peek_study
 from ..text.escapes import escaped_csv_cell, escaped_csv_line, escaped_visible
@@ -35,20 +38,22 @@ from .options import (
     format_option,
     name_argument,
     option,
+    revision_option,
     scores_option,
     storage_option,
     store_of_option,
     study_of_option,
     study_of_option_or_damage,
+    with_revision_options,
     with_study_options,
 )
 from .output import cli_output_read_in_part, print_verdict, put_output, standard_output
 
 MOST_PULLS = 20  # pending pulls that a status for people lists
 SHOWN = (  # the fields of a status for people
-    "study", "storage", "question", "answer", "spent", "created", "command", "arms", "cases", *BARS, "share",
-    "baseline", "margin", "ratio", "tolerance", "policy", "guarantee", "find", "budget", "issued", "told", "pending",
-    "retired",
+    "study", "storage", "question", "answer", "spent", "created", "revision", "command", "arms", "cases", *BARS,
+    "share", "baseline", "margin", "ratio", "tolerance", "policy", "guarantee", "find", "budget", "issued", "told",
+    "pending", "retired",
 )  # fmt: skip
 POLL = 0.25  # seconds between two reads of --follow
 
@@ -63,7 +68,7 @@ def status(study: Study, style: str) -> None:
       thresher status prompts --format json
     """
     verdict = study.verdict()
-    answer = {name: getattr(verdict, name) for name in ("answer", "spent", "left", "full_run")}
+    answer = {name: getattr(verdict, name) for name in ("spent", "left", "full_run")}
     summary = {**summary_of_status_command(study), **answer, **_agents_and_pulls(study)}
     if style == "json":
         put_output(json.dumps({"format": 1, **summary}, indent=2, ensure_ascii=False))
@@ -94,13 +99,14 @@ def _put(name: str, text: str) -> None:
 
 
 @click.command()
-@with_study_options
+@with_revision_options
 @format_option(*FORMATS)
 def verdict(study: Study, style: str) -> None:
     """Print the answer of study NAME so far.
 
-    Example:
+    Examples:
       thresher verdict prompts --format markdown
+      thresher verdict prompts --revision 2
     """
     print_verdict(study.verdict(), style)
 
@@ -134,7 +140,9 @@ def summary_of_status_command(study: Study) -> dict[str, Any]:
             "cases": spec.case_count or None,
             "guarantee": spec.guarantee if ledger.certifies else None,
             "find": spec.find,
-            "command": masked(ledger.evaluators[-1]) if ledger.evaluators else None,
+            "command": masked(spec.evaluator) if spec.evaluator else None,
+            "revision": ledger.revision,
+            "answer": answer_sentence_of(ledger),
             **counts,
             "retired": [spec.arms[arm] for arm in sorted(ledger.retired)],
             "events": ledger.seq,
@@ -158,9 +166,8 @@ def _agents_and_pulls(study: Study) -> dict[str, Any]:
             asked[event.pull] = event
         elif event.pull is not None:
             asked.pop(event.pull, None)
-    commands, names = study.store.notes(study.name), study.spec.arms
+    commands = study.store.notes(study.name)
     expired = set(study.store.expired(study.name))
-    cases = {pull.id: pull.case for pull in study.pending() if pull.case is not None}
     return {
         "agents": [
             {
@@ -174,14 +181,15 @@ def _agents_and_pulls(study: Study) -> dict[str, Any]:
         ],
         "pending_pulls": [
             {
-                "pull": pull,
-                "arm": names[event.arm or 0],
-                "agent": event.agent,
-                "since": event.time or 0.0,
-                "expired": pull in expired,
-                **({"case": cases[pull]} if pull in cases else {}),
+                "pull": pull.id,
+                "arm": pull.arm,
+                "agent": asked[pull.id].agent,
+                "since": asked[pull.id].time or 0.0,
+                "expired": pull.id in expired,
+                **({} if pull.case is None else {"case": pull.case}),
             }
-            for pull, event in asked.items()
+            for pull in study.pending()
+            if pull.id in asked
         ],
     }
 
@@ -198,16 +206,17 @@ def log(study: Study, follow: bool, after: int, style: str) -> None:
       thresher log prompts --follow
       thresher log prompts --after 1000 --format json
     """
-    names, last = study.spec.arms, read_event_at(study.store, study.name, after)
+    last = read_event_at(study.store, study.name, after)
     last = (
         peek_study(study, lambda ledger: ledger.last) if last is None and after else last
     )  # that event does not exist yet
     while True:
         try:
             for page in read_log_pages(study.store, study.name, last):
-                for event in page:
+                lines = map(_event_as_json, page) if style == "json" else _event_lines(study, page)
+                for event, line in zip(page, lines, strict=True):
                     if event.seq > after:
-                        put_output(json.dumps(event_to_json(event)) if style == "json" else event_line(event, names))
+                        put_output(line)
                 last = page[-1]
         except (DamagedStudy, UnknownStudy):  # peek_study raises the reason, unless a crash cut off the log's end
             last = peek_study(study, lambda ledger: ledger.last)
@@ -217,7 +226,27 @@ def log(study: Study, follow: bool, after: int, style: str) -> None:
         peek_study(study, lambda ledger: None)  # raises if the study was deleted or replaced
 
 
-def event_line(event: Event, names: tuple[str, ...]) -> str:
+def _event_as_json(event: Event) -> str:
+    return json.dumps(event_to_json(event))
+
+
+def _event_lines(study: Study, page: Sequence[Event]) -> list[str]:
+    """Events as lines for people, with the names that their arms had then."""
+
+    def read(ledger: State) -> list[str]:
+        lines = []
+        for event in page:
+            revision, spec = revision_at(ledger, event.seq)
+            what = None
+            if event.kind == "revised":
+                what = f"revision {revision}: {sentences.changes_sentence(changes_in(ledger, revision))}"
+            lines.append(event_line(event, spec.arms, what))
+        return lines
+
+    return peek_study(study, read)
+
+
+def event_line(event: Event, names: tuple[str, ...], what: str | None = None) -> str:
     """An event as a line for people.
 
     >>> event_line(Event(3, "told", 1, 0, 0.5, time=0.0, agent="host:7"), ("terse",))
@@ -228,7 +257,8 @@ def event_line(event: Event, names: tuple[str, ...]) -> str:
         str(event.seq),
         event_time_text(event.time or 0.0),
         event.kind,
-        arm if event.pull is None else f"pull {event.pull} of {arm}",
+        what,
+        arm if event.pull is None else f"pull {event.pull}" + (f" of {arm}" if arm else ""),
         None if event.reward is None else f"{event.reward:g}",
         "late" if event.late else None,
         None if event.budget is None else f"budget {event.budget:,}",
@@ -259,7 +289,7 @@ LONGEST = 32  # characters of a case's name, for people
 
 
 @click.command()
-@with_study_options
+@with_revision_options
 @option("--all", f"List all cases, not only the {MOST} hardest.", to="everything")
 @format_option("text", "json", "csv", text="JSON and CSV have all cases; CSV has a column for each arm.")
 def cases(study: Study, everything: bool, style: str) -> None:
@@ -272,6 +302,7 @@ def cases(study: Study, everything: bool, style: str) -> None:
       thresher cases prompts
       thresher cases prompts --all
       thresher cases prompts --format csv
+      thresher cases prompts --revision 2
     """
     most = None if everything or style != "text" else MOST
     rows, seen, arms, missing = peek_study(study, lambda ledger: _case_table(ledger, most))
@@ -386,10 +417,11 @@ def _lines(columns: Sequence[Sequence[str]]) -> Iterator[str]:
 
 @click.command()
 @name_argument
+@revision_option
 @scores_option
 @storage_option
 @format_option("text", "json")
-def verify(name: str, scores: tuple[object, ...], storage: str | None, style: str) -> int:
+def verify(name: str, revision: int | None, scores: tuple[object, ...], storage: str | None, style: str) -> int:
     """Check the log of study NAME: no gap, every event valid, every pull for the arm that the policy chooses.
 
     Every event must also match its digest, up to the head that the store recorded. Prints the head, so that two people
@@ -399,10 +431,13 @@ def verify(name: str, scores: tuple[object, ...], storage: str | None, style: st
     Examples:
       thresher verify prompts
       thresher verify prompts --policy mine:score
+      thresher verify prompts --revision 2
     """
     store = store_of_option(storage)
     if name not in store.studies():
         study_of_option(name, store)  # raises an error that lists what exists
+    if revision is not None:
+        store = store_at_revision(store, name, revision)
     report = verified(chain.from_iterable(read_log_pages(store, name)))
     if style == "json":
         put_output(json.dumps({"format": 1, "study": name, "sound": report.sound, **report._asdict()}))

@@ -13,7 +13,16 @@ from ..errors import CannotGoOn, InvalidInput, missing_package
 from ..log.store import MemoryStore
 from ..run.signals import until_stop_signal
 from ..text.files import Kind, check_file_to_write, replacing_file
-from .options import Whole, name_argument, option, scores_option, storage_option, store_of_option, study_of_option
+from .options import (
+    Whole,
+    name_argument,
+    option,
+    revision_option,
+    scores_option,
+    storage_option,
+    store_of_option,
+    study_of_option,
+)
 from .output import output_log_records_on_cli, print_lines, put_output, say, say_done, standard_output
 
 
@@ -70,9 +79,10 @@ def serve(context: click.Context, /, storage: str | None, scores: tuple[object, 
     type=click.Path(dir_okay=False, path_type=Path),
     required=True,
 )
+@revision_option
 @option("--force", "Overwrite any FILE. Without this, only an earlier report is overwritten.")
 @storage_option
-def report(name: str, out: Path, force: bool, storage: str | None) -> int:
+def report(name: str, out: Path, revision: int | None, force: bool, storage: str | None) -> int:
     """Write a report of study NAME: its verdict, figures, guarantee and specification, in one file that works offline.
 
     FILE is replaced as a whole or not at all.
@@ -80,6 +90,7 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
     Examples:
       thresher report prompts --out report.html
       thresher report prompts --out -
+      thresher report prompts --out before.html --revision 2
     """
     reports = served_module("report")
     texts: list[str] = []  # for standard output
@@ -88,12 +99,12 @@ def report(name: str, out: Path, force: bool, storage: str | None) -> int:
     def work() -> None:
         if str(out) == "-":
             standard_output()  # raises if it is closed
-            texts.append(reports.report(study_of_option(name, storage)))
+            texts.append(reports.report(study_of_option(name, storage, revision=revision)))
             return
         _check_is_no_store(out, storage)
         # before the store is opened: closing its file would release SQLite's locks
         check_file_to_write(out, kind, force=force)
-        text: str = reports.report(study_of_option(name, storage))
+        text: str = reports.report(study_of_option(name, storage, revision=revision))
         with replacing_file(out, kind, force=force) as partial:
             partial.write_text(text, encoding="utf-8")
 

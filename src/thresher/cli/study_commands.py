@@ -38,9 +38,9 @@ arm_argument = click.argument("arm", metavar="ARM")
 @storage_option
 @format_option("text", "json")
 def studies(storage: str | None, style: str) -> int:
-    """List the studies in a store: name, state, pulls, when it was created, question and command.
+    """List the studies in a store: name, state, pulls, when it was created, question, command, answer and revision.
 
-    On a terminal, each has three lines; in files and pipes one, with tabs. Exit status 1 means that a study is damaged.
+    On a terminal, each has a few lines; in files and pipes one, with tabs. Exit status 1 means that a study is damaged.
 
     Examples:
       thresher studies
@@ -66,11 +66,14 @@ def studies(storage: str | None, style: str) -> int:
             continue
         state = "done" if row["done"] and not row["waits"] else "open"
         pulls = f"{pulls_in_sentence(row['issued'], row['budget'], None)}, {row['pending']:,} pending"
-        cells = [row["study"], state, pulls, row["created"] or "", row["question"], row["command"] or ""]
+        head = [row["study"], state, pulls, row["created"] or ""]
         if standard_output().isatty():
-            print_lines(["  ".join(cells[:4]), *(f"    {text}" for text in cells[4:] if text)])
+            head += [f"revision {row['revision']}"] if row["revision"] > 1 else []
+            texts = [f"{row['question']} {row['answer']}", row["command"]]
+            print_lines(["  ".join(head), *(f"    {text}" for text in texts if text)])
         else:
-            put_output("\t".join(cells))
+            texts = [row["question"], row["command"] or "", row["answer"], f"revision {row['revision']}"]
+            put_output("\t".join([*head, *texts]))
     return NOT_MET if any(row["damaged"] for row in rows) else FINISHED
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..errors import shown
 from ..text.phrasing import listed_phrase, plural
 from ..text.quantities import number_text, percent_text
-from . import evidence
+from . import evidence, revisions
 from .board import board_total_with_missing
 from .capital import ABOVE, BELOW, BETS, EITHER, OPEN, fresh_capital, mean_capital
 from .error_rate import CERTAIN
@@ -146,15 +146,16 @@ def _of_revisions(ledger: State) -> list[str]:
     lineage, sentences = ledger.lineage, []
     if lineage is None:
         return []
-    risk = lineage.risk
-    if risk is not None:
-        sure = (
-            f"at least {percent_text(math.floor(1e4 * (1.0 - risk)) / 1e4, exact=True)}" if risk < 1.0 else "no promise"
-        )
+    if lineage.promised is not None:
+        sure = f"at least {percent_text(lineage.promised, exact=True)}" if lineage.promised else "no promise"
         sentences.append(
             f"This is revision {ledger.revision}. By itself that holds if what was changed did not depend on results;"
             f" for all answers of all {ledger.revision} revisions together, whatever it depended on: {sure}."
         )
+    if again := revisions.evaluated_again(ledger):
+        were = "result was" if again == 1 else "results were"
+        lucky = "if the evaluator is not deterministic, choosing what to edit by its failures favours lucky rewards"
+        sentences.append(f"{again:,} {were} evaluated again after an edit: {lucky}.")
     if lineage.vouched:
         times = "a change" if len(lineage.vouched) == 1 else f"{len(lineage.vouched)} changes"
         sentences.append(

@@ -101,7 +101,7 @@ def _rewards(ledger: State) -> Iterator[tuple[int, int, float]]:
         raise InvalidInput("cases", rule="this study has none", remedy=Naming("create one with {cases}"))
     pulls = zip(ledger.pull_state, ledger.pull_arm, cases.pull_case, ledger.pull_reward, strict=True)
     for pull, (state, arm, case, reward) in enumerate(pulls, start=1):
-        if state in (TOLD, LATE) and pull not in cases.spare:
+        if state in (TOLD, LATE) and pull not in cases.spare and arm >= 0:
             yield arm, case, ledger.spec.clipped(reward)
 
 

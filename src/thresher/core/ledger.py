@@ -290,7 +290,7 @@ def _revised(state: State, event: Event) -> None:
         _weigh_again(new, arm)
         _shut(new, arm)
     new.rule, new.stale = new.rule_for(new.budget, new.issued), None
-    new.lineage.held = new.told
+    new.lineage.held = len(list(revisions.pulls_with_result(new)))
     vars(state).clear()
     vars(state).update(vars(new))
 
@@ -410,7 +410,7 @@ def _count_pulls(state: State) -> None:
     for at, arm in enumerate(state.pull_arm):
         if arm < 0:
             continue
-        is_told = state.has_reward(at + 1)
+        is_told = state.pull_state[at] in (TOLD, LATE)
         is_imported = bool(state.pull_origin[at] & IMPORTED)
         state.issued += 1
         state.told += is_told

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, overload
 from ..errors import UnknownPull
 from ..text.phrasing import plural
 from . import ledger as ledgers
-from .events import Event, EventRemarks, event_baseline_reward, event_date, event_remarks
+from .events import DROPPED, Event, EventRemarks, event_baseline_reward, event_date, event_remarks
 from .named_items import NO_PARAMS, Params
 from .places import mixed_place_word, seed_of_place
 from .row_text import rows_as_frame
@@ -133,7 +133,8 @@ def _is_same(ledger: State, pull: "Pull | str", at: int) -> bool:
         return int(pull.partition("-")[2], 16) == ledger.pull_tag[at]
     if pull.tag is not None:
         return pull.tag == ledger.pull_tag[at]
-    return (pull.arm, pull.number) == (ledger.spec.arms[ledger.pull_arm[at]], ledger.pull_number[at])
+    arm = ledger.arm_of(at + 1)
+    return arm is not None and (pull.arm, pull.number) == (ledger.spec.arms[arm], ledger.pull_number[at])
 
 
 # -- all pulls of a study as a table -------------------------------------------------------------------------------
@@ -202,6 +203,10 @@ def pull_rows(events: Iterable[Event]) -> Pulls:
             issued = pull_of(ledger, ledger.last_pull)
             asked = (event.agent, event_date(event.time), None, issued.case)
             rows.append(PullRow(issued.id, issued.arm, issued.number, issued.seed, "pending", None, *asked))
+        elif event.kind == "revised":  # what is pending of a history that ended is dropped
+            for at, row in enumerate(rows):
+                if row.state == "pending" and ledger.pull_state[at] == DROPPED:
+                    rows[at] = row._replace(state="dropped", ended=event_date(event.time))
         elif event.pull is not None and event.kind != "repeated":
             at, spec = event.pull - 1, ledger.spec
             rows[at] = _changed(rows[at], event, spec.pairs, of_baseline=spec.pairs and event.arm == spec.base)

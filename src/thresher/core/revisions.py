@@ -11,6 +11,7 @@ Reusing results invites selection. docs/explanation/revisions.md says which rule
 
 import hashlib
 import json
+import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, MutableSequence
 from copy import copy
@@ -85,6 +86,8 @@ class Past(NamedTuple):
     cases: "array[int]"  # ... or empty
     failed: Mapping[int, set[int]]  # by arm: cases that had failed for good
     told: int  # rewards at its end
+    held: int  # results that it took over
+    last: int  # the number of its last event
 
 
 class Ended(NamedTuple):
@@ -137,6 +140,11 @@ class Lineage:
             return None
         shares = sum(begun / arms for begun, arms in zip(self.begun, self.arms, strict=True))
         return (1.0 - self.confidence) * shares * (2.0 if self.moved else 1.0)
+
+    @property
+    def promised(self) -> float | None:
+        """At least with this probability, all answers of all revisions are right; None: nothing is certified."""
+        return None if self.risk is None else max(0.0, math.floor(1e4 * (1.0 - self.risk)) / 1e4)
 
     def number_of(self, spec: Spec, taking: Taking) -> int:
         """The number of what all results of a specification depend on, and keep it."""
@@ -215,6 +223,11 @@ def has_result(state: State, pull: int) -> bool:
     return is_told and not (state.cases and pull in state.cases.spare)
 
 
+def pulls_with_result(state: State) -> Iterator[int]:
+    """The pulls of the present histories that have a result."""
+    return (pull for pull, arm in enumerate(state.pull_arm, start=1) if arm >= 0 and has_result(state, pull))
+
+
 # -- translation: evidence about another list of cases -----------------------------------------------------------------
 
 
@@ -264,10 +277,11 @@ def weigh_phase(phase: Phase, cases: int, capital: MutableSequence[float], stake
 
 def present(state: State) -> Past:
     """The present revision, as a past one."""
-    first, cases = state.lineage.first, state.cases
+    lineage, cases, first = state.lineage, state.cases, state.lineage.first
     failed = {arm: given_up for arm in range(len(state.spec.arms)) if cases and (given_up := cases.given_up(arm))}
     places = cases.pull_case[first:] if cases else array("q")
-    return Past(state.spec, first, state.lineage.common, state.pull_arm[first:], places, failed, state.told)
+    arms, told = state.pull_arm[first:], len(list(pulls_with_result(state)))
+    return Past(state.spec, first, lineage.common, arms, places, failed, told, lineage.held, state.seq)
 
 
 def end_histories(state: State, new: State, sources: list[Source], taking: Taking) -> None:
@@ -385,4 +399,43 @@ def changes_of(state: State, spec: Spec, taking: Taking = None) -> Changes:
             held += len(source.known)
         elif source.ended.state is not trial:
             held += sum(has_result(state, pull) for pull in source.ended.pulls)
-    return spec_changes(state.spec, spec)._replace(results=state.told, held=held)
+    results = len(list(pulls_with_result(state)))
+    return spec_changes(state.spec, spec)._replace(results=results, held=held)
+
+
+# -- looking back ------------------------------------------------------------------------------------------------------
+
+
+def revision_at(state: State, seq: int) -> tuple[int, Spec]:
+    """The revision in which an event was written, and what it asks. `revised` is the first event of its revision."""
+    pasts = state.lineage.pasts if state.lineage else ()
+    for revision, past in enumerate(pasts, start=1):
+        if seq <= past.last:
+            return revision, past.spec
+    return state.revision, state.spec
+
+
+def changes_in(state: State, revision: int) -> Changes:
+    """What a revision changed, of a study that has had it; revision 1 changed nothing."""
+    if revision == 1:
+        return Changes()
+    pasts = [*state.lineage.pasts, present(state)]
+    before, after = pasts[revision - 2 : revision]
+    return spec_changes(before.spec, after.spec)._replace(results=before.told, held=after.held)
+
+
+def evaluated_again(state: State) -> int:
+    """With cases: results of arms and cases that had an earlier result, which no longer holds."""
+    if state.lineage is None or state.cases is None:
+        return 0
+    spec, earlier = state.spec, set[tuple[str, str]]()
+    for past in state.lineage.pasts:
+        if past.spec.cases is None:
+            continue
+        for pull, (arm, case) in enumerate(zip(past.arms, past.cases, strict=True), start=past.first + 1):
+            if state.pull_arm[pull - 1] < 0 and has_result(state, pull):
+                earlier.add((past.spec.arms[arm], str(past.spec.case_name(case))))
+    if not earlier:
+        return 0
+    present_cases = ((state.pull_arm[pull - 1], state.cases.pull_case[pull - 1]) for pull in pulls_with_result(state))
+    return sum((spec.arms[arm], str(spec.case_name(case))) in earlier for arm, case in present_cases)

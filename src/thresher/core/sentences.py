@@ -415,7 +415,7 @@ def time_in_sentence(moment: str | None) -> str:
 MOST_CHANGED = 2  # names of one kind in a sentence about changes; of more, only how many
 
 
-def changes_sentence(changes: Changes) -> str:
+def changes_sentence(changes: Changes, *, arm: str = "arm") -> str:
     """What a revision changes, and how many results hold.
 
     >>> changes = Changes(arms_new=("cot",), files=("terse.txt",), cases_changed=("q17",), results=1649, held=1490)
@@ -427,9 +427,9 @@ def changes_sentence(changes: Changes) -> str:
     '3 arms are gone'
     """
     groups = [
-        ("arm", changes.arms_new, " is new", " are new"),
-        ("arm", changes.arms_gone, " is gone", " are gone"),
-        ("arm", changes.arms_changed, " changed", " changed"),
+        (arm, changes.arms_new, " is new", " are new"),
+        (arm, changes.arms_gone, " is gone", " are gone"),
+        (arm, changes.arms_changed, " changed", " changed"),
         ("", (*changes.common, *changes.files), " changed", " changed"),
         ("case", changes.cases_new, " is new", " are new"),
         ("case", changes.cases_gone, " is gone", " are gone"),

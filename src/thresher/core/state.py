@@ -224,8 +224,8 @@ class State:
 
     def known_cases(self) -> set[str | int | None]:
         """The cases that have a reward of any arm."""
-        told = (at + 1 for at, state in enumerate(self.pull_state) if state in (TOLD, LATE))
-        return {self.spec.case_name(case) for case in map(self.case_of, told) if case is not None}
+        pulls = zip(self.pull_state, self.pull_arm, self.cases.pull_case if self.cases else (), strict=False)
+        return {self.spec.case_name(case) for state, arm, case in pulls if state in (TOLD, LATE) and arm >= 0}
 
     def is_exact(self, arm: int) -> bool:
         """Whether every case of the arm has its reward."""

@@ -10,7 +10,7 @@ from . import checks, row_text, sentences
 from .capital import OPEN
 from .forecast import forecast_left
 from .guarantee import USUAL, Words, guarantee, guarantee_hints
-from .rows import Row, Standing, row_of
+from .rows import Row, Standing, row_of, standing_in_row
 from .sentences import SentenceWording, sentence_wording
 from .state import State
 
@@ -69,6 +69,9 @@ class Verdict:
     others: int = field(default=0, compare=False)  # rewards that other agents have told since then
     events: int = field(default=0, compare=False)  # how many the log has
     head: str | None = field(default=None, compare=False)  # the digest of the last event, and so of all of them
+    revision: int = 1
+    held: int = 0  # results of earlier revisions that this one took over
+    promised: float | None = None  # with which probability all answers of all revisions are right; None: revision 1
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.rows)
@@ -202,6 +205,17 @@ class Verdict:
         return row_text.rows_as_html(self.rows, self.wording, self.headline, self.spent, self.remarks)
 
 
+def answer_sentence_of(ledger: State) -> str:
+    """The same as `Verdict.answer`, without the rows, which take longer."""
+    spec, standings = ledger.spec, [standing_in_row(ledger, arm) for arm in range(len(ledger.spec.arms))]
+    reached, missed, is_open = (standings.count(name) for name in ("reaches", "misses", "open"))
+    is_open += standings.count("retired")
+    if spec.find is None:
+        return sentences.answer_sentence(sentence_wording(spec), reached, missed, is_open, certifies=ledger.certifies)
+    names = [name for name, standing in zip(spec.arms, standings, strict=True) if standing == "reaches"]
+    return sentences.found_sentence(names, spec.find, missed, is_open, done=ledger.done)
+
+
 def verdict_full_run(ledger: State) -> int | None:
     """How many pulls the answer would take without choosing: all cases of all arms, or the same number for each arm.
 
@@ -242,6 +256,9 @@ def verdict_of(study: str, ledger: State, words: Words = USUAL) -> Verdict:
         imported=ledger.told - ledger.own_told,
         events=ledger.seq,
         head=ledger.head,
+        revision=ledger.revision,
+        held=ledger.lineage.held if ledger.lineage else 0,
+        promised=ledger.lineage.promised if ledger.lineage else None,
         cases=wording.cases,
         find=wording.find,
         **wording.asked,

@@ -14,7 +14,11 @@ from starlette.concurrency import run_in_threadpool
 from ..core import checks
 from ..core.checks import checked_finite
 from ..core.pulls import pull_id_in, pull_row_json
+from ..core.revisions import depends_of
+from ..core.state import State
 from ..create import create_from_spec
+from ..depends import VERSION
+from ..errors import shown
 from ..log.reader import read_log_section
 from ..study import ask_study_for_reply, peek_study, tell_study_for_reply
 from . import models
@@ -101,10 +105,11 @@ def _add_readers(api: APIRouter, served: ServedStudies) -> None:
         limit: Annotated[int, Query(ge=1, le=MOST_EVENTS)] = 1000,
     ) -> Any:
         """The log after an event, oldest first."""
-        arms = served.live_study(study).arms
+        live = served.live_study(study)
         page = read_log_section(served.reader, study, after, limit)
         last = page[-1].seq if page else after
-        return ApiJson({"format": 1, "events": [event_json_shape(event, arms) for event in page], "next": last})
+        events = live.read(lambda ledger: [event_json_shape(event, ledger) for event in page])
+        return ApiJson({"format": 1, "events": events, "next": last})
 
     @api.get("/studies/{study}/arms")
     def arms(study: Name) -> Any:
@@ -172,7 +177,13 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
 
         def act() -> Any:
             opened, lease = served.writable_study(study), float(request.lease)
-            asked = ask_study_for_reply(opened, request.n, lease=lease, key=idempotency_key, arm=request.arm)
+
+            def check(ledger: State) -> None:
+                check_version(ledger, request.version)
+
+            asked = ask_study_for_reply(
+                opened, request.n, lease=lease, key=idempotency_key, arm=request.arm, check=check
+            )
             return {"pulls": list(map(pull_row_json, asked.pulls)), "done": asked.done, "wait": asked.wait}
 
         return ApiJson(await served.write(act, agent))
@@ -221,3 +232,13 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
         """Give the study a larger budget: the new total."""
         await served.write(lambda: served.writable_study(study).extend(budget=body.budget), agent)
         return ApiJson(await run_in_threadpool(lambda: served.live_study(study).head()))
+
+
+def check_version(ledger: State, version: str | None) -> None:
+    """Refuse an agent whose code is not that of the study's present revision."""
+    needed = depends_of(ledger.spec).files.get(VERSION)
+    if version == needed:
+        return
+    rule = "the study has none" if needed is None else f"the study's results are those of version {shown(needed)}"
+    remedy = "leave it out" if needed is None else 'ask with its code, or create the study with "if_exists": "revise"'
+    raise Refusal(409, "version", version, rule, remedy)

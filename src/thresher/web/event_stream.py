@@ -96,7 +96,7 @@ class EventStream:
         with self._first_lock:
             if after != self._first_after or self._first.seq < self._sent_seq:
                 seq = self.live.follower.seq
-                if after > seq:  # the viewer knows another log
+                if after > seq or after < self.live.revised:  # the viewer knows another log, or an earlier revision
                     self._first = Message(seq, server_sent_event("reset", {}))
                 else:
                     self._first = Message(seq, b"") if after == seq else self._changed(after)
@@ -148,6 +148,8 @@ class EventStream:
         return news
 
     def _changed(self, after: int) -> Message:
+        if after < self.live.revised:
+            return Message(self.live.follower.seq, server_sent_event("reset", {}))
         change = self.live.since(after)
         return Message(change["seq"], server_sent_event("change", change, change["seq"]))
 

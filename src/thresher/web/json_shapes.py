@@ -9,10 +9,11 @@ from typing import Any
 
 from ..core.events import Event, event_remarks, event_to_json
 from ..core.hard_cases import hardest_cases, seen_cases
+from ..core.revisions import changes_in, revision_at
 from ..core.row_text import COLUMNS as OF_ARMS
 from ..core.row_text import DETAILS, row_detail_headings, row_text_cells
 from ..core.rows import ORDER, Row
-from ..core.sentences import SIGNS, SentenceWording, sentence_wording
+from ..core.sentences import SIGNS, SentenceWording, changes_sentence, sentence_wording
 from ..core.sentences import short_in_sentence as short_name
 from ..core.spec import Spec
 from ..core.state import State
@@ -28,8 +29,7 @@ LONGEST = 300  # characters of a reason that a page shows
 MOST_REWARDS = 200  # of a case, the worst
 MOST_SHOWN = 12  # of these, on a page
 WORDS = {  # for kinds that say too little
-    "repeated": "asked again", "weighed": "imported results weighed", "accepted": "evaluator accepted",
-    "file": "file recorded",
+    "repeated": "asked again", "weighed": "imported results weighed",
 }  # fmt: skip
 COLUMNS = (
     "standing", "reached", "certified", "mean", "low", "high", "seen", "pending", "failures", "left", "outside",
@@ -225,22 +225,30 @@ def cases_json_shape(ledger: State, limit: int) -> dict[str, Any]:
     return {"format": 1, "seq": ledger.seq, "cases": count, "seen": seen_cases(ledger), "rows": rows}
 
 
-def event_json_shape(event: Event, arms: tuple[str, ...]) -> dict[str, Any]:
+def event_json_shape(event: Event, ledger: State) -> dict[str, Any]:
     """An event as the library writes it, with the arm's name in place of its number."""
     data = event_to_json(event)
-    data["arm"] = None if event.arm is None else arms[event.arm]
+    data["arm"] = None if event.arm is None else revision_at(ledger, event.seq)[1].arms[event.arm]
     del data["key"]  # it belongs to the caller who chose it
     return data
 
 
-def line_json_shape(event: Event, arms: tuple[str, ...], wording: SentenceWording) -> dict[str, Any]:
+def line_json_shape(event: Event, ledger: State) -> dict[str, Any]:
     """An event as a page shows it: in words, with the fields it has and the beginning of its reason."""
-    data = {name: value for name, value in event_json_shape(event, arms).items() if value is not None}
+    data = {name: value for name, value in event_json_shape(event, ledger).items() if value is not None}
     for name in ("spec", "agent", "pull", "digest"):
         data.pop(name, None)
     if "reason" in data:
         data["reason"] = data["reason"][:LONGEST]
-    return {**data, "text": event_words_json(event, wording)}
+    revision, spec = revision_at(ledger, event.seq)
+    if event.kind == "revised":
+        return {**data, "text": revision_json(ledger, revision)}
+    return {**data, "text": event_words_json(event, sentence_wording(spec))}
+
+
+def revision_json(ledger: State, revision: int) -> str:
+    """A revision and what it changed, in words."""
+    return f"revision {revision}: {changes_sentence(changes_in(ledger, revision))}"
 
 
 def event_words_json(event: Event, wording: SentenceWording) -> str:

@@ -32,7 +32,9 @@ from .json_shapes import (
     cases_json_shape,
     columns_json,
     encoded_json_shape,
+    intervals_json,
     line_json_shape,
+    revision_json,
     short_json,
     ticks_json_shape,
     troubles_json,
@@ -51,26 +53,34 @@ class LiveStudy:
 
     def __init__(self, name: str, store: Store) -> None:
         self.follower = follower = LogFollower(name, store)
-        self.arms = follower.ledger.spec.arms
         self._lock = threading.RLock()
-        self._look = sentences.sentence_wording(follower.ledger.spec)
         self._told_times: deque[float] = deque(maxlen=5000)
         self._last_events: deque[dict[str, Any]] = deque(maxlen=LAST)
-        self._rows: list[tuple[Any, ...]] = [()] * len(self.arms)
-        self._left: list[int | None] = [None] * len(self.arms)  # of each arm, about how many pulls settle it
-        self._rows_at = 0  # the event up to which the rows are known
         self._failures_at = self._guarantee_at = follower.seq  # the last events that changed them
         self._guarantee = guarantees.guarantee(follower.ledger)
         self._earlier = follower.ledger.own_told
         self._table: tuple[int, bytes] = (0, b"")
         self._cases: dict[int, tuple[float, bytes]] = {}  # by limit: the time until which they are fresh, and the JSON
+        self._begin()
         self._remember(read_log_section(store, name, max(1, follower.seq - 2000), 2000))
         self._update_rows()
+
+    def _begin(self) -> None:
+        """Begin with the revision that the study now has."""
+        spec = self.follower.ledger.spec
+        self.arms, self.revised = spec.arms, self.follower.revised  # the event that made it
+        self._look = sentences.sentence_wording(spec)
+        self._rows: list[tuple[Any, ...]] = [()] * len(spec.arms)
+        self._left: list[int | None] = [None] * len(spec.arms)  # of each arm, about how many pulls settle it
+        self._rows_at = 0  # the event up to which the rows are known
+        self._cases.clear()
 
     def catch_up(self) -> int:
         """Read the new events. Returns the number of the last event."""
         with self._lock:
             for events in self.follower.catch_up():
+                if self.revised != self.follower.revised:
+                    self._begin()
                 self._remember(events)
             return self.follower.seq
 
@@ -82,9 +92,9 @@ class LiveStudy:
 
     def _remember(self, events: Sequence[Event]) -> None:
         self._told_times.extend(event.time for event in events if event.kind == "told" and event.time is not None)
-        self._last_events.extend(line_json_shape(event, self.arms, self._look) for event in events[-LAST:])
+        self._last_events.extend(line_json_shape(event, self.follower.ledger) for event in events[-LAST:])
         for event in events:
-            if event.cause in BLAMED or event.kind in ("retired", "restored"):
+            if event.cause in BLAMED or event.kind in ("retired", "restored", "revised"):
                 self._failures_at = max(self._failures_at, event.seq)
         guarantee = guarantees.guarantee(self.follower.ledger)
         if self._guarantee != guarantee:
@@ -110,10 +120,17 @@ class LiveStudy:
                 "confidence": spec.confidence,
                 "cases": spec.case_count or None,
                 "find": spec.find,
+                **self._revision(),
+                "intervals": intervals_json(spec),
                 **self._counts(),
                 "guarantee": self._guarantee,
                 "troubles": troubles_json(self.follower.ledger),
             }
+
+    def _revision(self) -> dict[str, Any]:
+        ledger = self.follower.ledger
+        text = revision_json(ledger, ledger.revision) if ledger.revision > 1 else None
+        return {"revision": ledger.revision, "revision_text": text and f"{text[0].upper()}{text[1:]}."}
 
     def _counts(self) -> dict[str, Any]:
         """The fields of `head` that change with every pull."""
@@ -265,7 +282,7 @@ def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], St
         "bounds": spec.bounds,
         "confidence": spec.confidence,
         "cases": spec.case_count or None,
-        "level": short_json(ledger.stakes.level) if ledger.certifies else None,
+        "level": short_json(ledger.stakes_of(arm).level) if ledger.certifies else None,
         "row": {field: getattr(row, field) for field in row.__dataclass_fields__},
         "params": dict(spec.params[arm]) if spec.params else {},
         "outside": ledger.is_outside(arm),
@@ -273,7 +290,7 @@ def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], St
         "late": sum(ledger.pull_state[pull - 1] == LATE for pull in pulls),
         "rewards": rewards,
     }
-    return data, commits, ledger.stakes, spec
+    return data, commits, ledger.stakes_of(arm), spec
 
 
 def live_arm_facts(row: Row, wording: SentenceWording) -> list[tuple[str, str]]:

@@ -33,9 +33,12 @@ class Point(NamedTuple):
 class LogFollowerTally:
     """How many arms stand where, kept up to date one arm at a time."""
 
-    def __init__(self, arms: int) -> None:
+    def __init__(self, ledger: State) -> None:
+        arms = len(ledger.spec.arms)
         self._stands: list[tuple[Standing, bool | None]] = [("open", None)] * arms
         self._counts = Counter({self._stands[0]: arms})
+        for arm in range(arms):
+            self.update(ledger, arm)
 
     def update(self, ledger: State, arm: int) -> None:
         before, now = self._stands[arm], (standing_in_row(ledger, arm), row_reaches(ledger, arm))
@@ -61,11 +64,11 @@ class LogFollowerTally:
 
 
 class LogHistory:
-    """Points in the order of the pulls, with the events that they follow."""
+    """Points in the order of the pulls, with the events that they follow. Every revision has its own."""
 
-    def __init__(self, start: Point) -> None:
+    def __init__(self, start: Point, seq: int) -> None:
         self.step = 1
-        self.points, self._seqs = [start], [1]
+        self.points, self._seqs = [start], [seq]
 
     def add_issued(self, count: int, tally: LogFollowerTally, seq: int) -> None:
         """Pull number ``count`` has just been issued, by event ``seq``."""
@@ -75,7 +78,8 @@ class LogHistory:
         self._seqs.append(seq)
         if len(self.points) > MOST:
             self.step *= 2
-            self.points, self._seqs = self.points[::2], self._seqs[::2]
+            kept = [at for at, point in enumerate(self.points) if not at or not point.issued % self.step]
+            self.points, self._seqs = [self.points[at] for at in kept], [self._seqs[at] for at in kept]
 
     def since(self, seq: int) -> list[Point]:
         """The points after event ``seq``."""
@@ -94,15 +98,19 @@ class LogFollower:
             self.ledger: State = ledgers.ledger_after_created(first)
         except InvalidInput as error:
             raise damaged_log(self.name, f"event 1: {error}") from None
-        self.tally = LogFollowerTally(len(self.ledger.spec.arms))
-        if self.ledger.base >= 0:
-            self.tally.update(self.ledger, self.ledger.base)
-        self._awaits = self.ledger.awaits
-        self.history = LogHistory(self.tally.point(0))
-        self.changed = array("q", [1]) * len(self.ledger.spec.arms)  # the last event of each arm
+        self._begin(1)
         self.created = event_time_text(first.time)
         for page in read_log_pages(store, name, first):
             self._fold(page)
+
+    def _begin(self, seq: int) -> None:
+        """Begin with the revision that event ``seq`` made."""
+        ledger = self.ledger
+        self.revised = seq
+        self.tally = LogFollowerTally(ledger)
+        self._awaits = ledger.awaits
+        self.history = LogHistory(self.tally.point(ledger.issued), seq)
+        self.changed = array("q", [seq]) * len(ledger.spec.arms)  # the last event of each arm
 
     @property
     def seq(self) -> int:
@@ -141,8 +149,11 @@ class LogFollower:
 
     def _note(self, event: Event) -> None:
         ledger, tally, arm = self.ledger, self.tally, event.arm
+        if event.kind == "revised":
+            self._begin(event.seq)
+            return
         if arm is None and event.pull is not None:
-            arm = ledger.pull_arm[event.pull - 1]
+            arm = ledger.arm_of(event.pull)
         if event.kind == "asked" and arm is not None:
             self.changed[arm] = event.seq
             self.history.add_issued(ledger.issued, tally, event.seq)

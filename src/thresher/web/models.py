@@ -20,6 +20,7 @@ from ..core.named_items import Params
 from ..core.parameters import PARAMETERS, TYPES, SpecArguments
 from ..core.pulls import TICKET
 from ..core.spec import Spec
+from ..depends import stored_depends
 
 Number = StrictInt | StrictFloat
 Ticket = Annotated[StrictStr, Field(pattern=f"^{TICKET.pattern}$", examples=["17-3f9c2a41"])]
@@ -59,7 +60,14 @@ class Named(Strict):
     """A study to create."""
 
     name: StrictStr
-    if_exists: Literal["error", "join"] = "error"
+    if_exists: Literal["error", "join", "revise", "fresh"] = "error"
+    version: Annotated[
+        StrictStr | None,
+        Field(
+            description="A text that stands for the code that evaluates. Results hold as long as it is the same, and "
+            "agents must name it when they ask."
+        ),
+    ] = None
 
 
 STRICT: dict[object, Any] = {  # what JSON has for the types of `SpecArguments`; the others have no form in JSON
@@ -94,7 +102,8 @@ class NewStudy(Question):  # type: ignore[misc]  # its fields are the rows of th
     model_config = ConfigDict(json_schema_extra={"examples": QUESTIONS})
 
     def spec(self) -> Spec:
-        return Spec(**self.model_dump(include=PARAMETERS.keys()))
+        spec = Spec(**self.model_dump(include=PARAMETERS.keys()))
+        return spec.with_depends(stored_depends(spec, (), self.version))
 
 
 class Ask(Strict):
@@ -105,6 +114,10 @@ class Ask(Strict):
     arm: Annotated[
         StrictStr | None,
         Field(description="The arm, if the caller chooses it, which the log records. None: the study chooses."),
+    ] = None
+    version: Annotated[
+        StrictStr | None,
+        Field(description="The version of the code that evaluates. If the study has one, it must be the same."),
     ] = None
 
 
@@ -238,6 +251,8 @@ class Summary(BaseModel):
     baseline: str | None
     ratio: float | None
     unit: str | None
+    revision: int = Field(description="How often the study was asked again after something changed, from 1.")
+    revision_text: str | None = Field(description="What this revision changed, in a sentence; null in the first.")
     seq: int
     issued: int
     told: int

@@ -19,7 +19,7 @@ from ..text.naming import breakable_name
 from ..text.phrasing import listed_phrase
 from .assets import PLOTLY, STATIC, fill_asset_template
 from .charts import chart_of_arms, history_figure
-from .json_shapes import failing_json, intervals_json
+from .json_shapes import failing_json, intervals_json, revision_json
 from .log_follower import LogFollower
 
 MARK = b"<!-- thresher report -->"  # in the first lines of report.html; only files with this mark are overwritten
@@ -41,6 +41,7 @@ def report(study: Study) -> str:
     rows = ranked_rows(verdict.rows, lower_is_better=verdict.lower_is_better)
     markup = {
         "origin": f"<p class='note origin'>{html.escape(verdict.origin)}</p>" if verdict.origin else "",
+        "revision": _revision(ledger),
         "hints": "".join(f"<p class='note'>{html.escape(hint)}</p>" for hint in verdict.hints),
         "style": (STATIC / "style.css").read_text(),
         "heads": "".join(f"<th class='n'>{html.escape(head)}" for head in _heads(verdict.wording)),
@@ -55,6 +56,14 @@ def report(study: Study) -> str:
     texts = {name: getattr(verdict, name) for name in ("question", "answer", "spent", "guarantee")}
     texts["intervals"] = intervals_json(ledger.spec)
     return fill_asset_template("report", markup, study=verdict.study, when=time.strftime("%Y-%m-%d %H:%M %Z"), **texts)
+
+
+def _revision(ledger: State) -> str:
+    """Which revision it is, and what it changed."""
+    if ledger.revision == 1:
+        return ""
+    text = revision_json(ledger, ledger.revision)
+    return f"<p class='note revision'>{html.escape(text[0].upper() + text[1:])}.</p>"
 
 
 def _specification(ledger: State) -> dict[str, Any]:

@@ -1,26 +1,24 @@
 """Runs tests until they are settled. It is loaded only with --thresher or --thresher-seed."""
 
 import contextlib
-import hashlib
 import os
-import platform
-import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import distributions
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _pytest.skipping import evaluate_skip_marks, evaluate_xfail_marks
 from _pytest.terminal import TerminalReporter
 
 from ...core.verdict import Verdict
-from ...errors import StoreFailed, ThresherError
+from ...errors import CannotGoOn, StoreFailed, ThresherError
 from ...text.phrasing import plural
 from ...text.quantities import percent_text
 from . import repeating, reports
 from .repeating import interruption_while_repeating, repeat_once, tear_down_repeated
 from .reports import TestReportProgress
+from .session_code import session_code
 from .session_options import Options, SessionBar, session_bars, session_options, session_seed
 from .studies import Ask, PytestStudyResult, SessionStudies
 
@@ -76,14 +74,16 @@ class StudySession:
         self.results: list[PytestStudyResult] = []
         self.verdicts: list[Verdict] = []
 
-    def begin(self, tests: dict[str, SessionBar], version: str) -> SessionStudies:
-        """Create the studies, or resume them."""
+    def begin(self, tests: dict[str, SessionBar], code: Mapping[str, Any]) -> SessionStudies:
+        """Create the studies, resume them or make their next revisions."""
         self.progress = TestReportProgress(self.config)
+        project = self.config.rootpath.name
         try:
-            self.studies = SessionStudies(tests, self.options, version=version, on_run=self.progress)
+            self.studies = SessionStudies(tests, self.options, project=project, code=code, on_run=self.progress)
         except ThresherError as error:
             option = "--thresher-" if error.what == "storage" else ""
             raise pytest.UsageError(f"{option}{error}") from None
+        self.progress.write(self.studies.revised)
         return self.studies
 
     def report(self, arms: Mapping[str, pytest.Item | reports.ReportedTest]) -> None:
@@ -132,7 +132,7 @@ class StudySession:
 
     def pytest_unconfigure(self) -> None:
         if self.studies is not None:
-            with contextlib.suppress(StoreFailed):
+            with contextlib.suppress(StoreFailed, CannotGoOn):
                 self.studies.close()
 
 
@@ -162,10 +162,10 @@ class SingleProcess:
             return None
         refuse_plugin_collection_errors(session)
         ordinary, arms = plugin_tests_and_arms(session.items)
-        # the version is computed before tests load more modules
-        version = plugin_fingerprint(session.config, session.items) if self._study_session.options.storage else ""
+        # the code is read before tests load more modules
+        code = session_code(session, self._study_session.options)
         run_plugin_ordinary_tests(session, ordinary)
-        studies = self._study_session.begin({nodeid: self._bars[item] for nodeid, item in arms.items()}, version)
+        studies = self._study_session.begin({nodeid: self._bars[item] for nodeid, item in arms.items()}, code)
         with plugin_store_explained():
             try:
                 run_plugin_arms(session, arms, studies)
@@ -223,10 +223,10 @@ def _run_batch(
 
 @contextlib.contextmanager
 def plugin_store_explained() -> Iterator[None]:
-    """If the store fails, end pytest with one line, because rewards that cannot be written do not count."""
+    """If the store fails or another session revises a study, end pytest with one line: no more runs would count."""
     try:
         yield
-    except StoreFailed as error:
+    except (StoreFailed, CannotGoOn) as error:
         pytest.exit(f"--thresher-storage: {error}", returncode=pytest.ExitCode.INTERNAL_ERROR)
 
 
@@ -271,23 +271,3 @@ def stop_plugin_if_asked(session: pytest.Session) -> None:
         raise session.Failed(session.shouldfail)
     if session.shouldstop:
         raise session.Interrupted(session.shouldstop)
-
-
-def plugin_fingerprint(config: pytest.Config, items: Iterable[pytest.Item]) -> str:
-    """A digest of the code under test, because runs of different code are never counted together.
-
-    It covers the files of the tests and of all modules below the root directory that are loaded after collection, and
-    the versions of Python and of all installed packages.
-    """
-    root = config.rootpath
-    files = {item.path for item in items}
-    for module in list(sys.modules.values()):
-        name = getattr(module, "__file__", None)
-        if isinstance(name, str) and "site-packages" not in name and (path := Path(name)).is_relative_to(root):
-            files.add(path)
-    installed = sorted(f"{package.metadata['Name']} {package.version}" for package in distributions())
-    digest = hashlib.sha256(f"{sys.version} {platform.platform()} {installed}".encode())
-    for path in sorted(files):
-        digest.update(str(path.relative_to(root) if path.is_relative_to(root) else path).encode())
-        digest.update(path.read_bytes() if path.is_file() else b"")
-    return digest.hexdigest()[:16]

@@ -6,7 +6,7 @@ import shlex
 import time
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -348,6 +348,13 @@ class TestReportProgress:
             self._tr.write_line(line)
         took = time.monotonic() - now
         self._next = now + max(self._every, PAUSE * took)
+
+    def write(self, lines: Iterable[str]) -> None:
+        """Write lines that stay."""
+        if self._tr is not None and self._tr.verbosity >= -1:
+            for line in lines:
+                self._tr.ensure_newline()
+                self._tr.write_line(escaped_visible(line))
 
     def end(self) -> None:
         """Erase the line."""

@@ -28,13 +28,13 @@ from xdist.scheduler import LoadScheduling
 
 from .plugin import (
     StudySession,
-    plugin_fingerprint,
     plugin_store_explained,
     plugin_tests_and_arms,
     refuse_plugin_collection_errors,
 )
 from .repeating import RepeatedOutcome, interruption_while_repeating, repeat_once, tear_down_repeated
 from .reports import ReportedTest
+from .session_code import session_code
 from .session_options import Options, SessionBar, session_bars
 from .studies import Ask, SessionStudies
 
@@ -128,7 +128,7 @@ def description_for_scheduling(session: pytest.Session, options: Options) -> dic
     return {
         "tests": [collected(item) for item in arms.values()],
         "ordinary": [(item.nodeid, positions[item]) for item in ordinary],
-        "version": plugin_fingerprint(session.config, session.items) if options.storage else "",
+        "code": session_code(session, options),
     }
 
 
@@ -435,9 +435,7 @@ class SchedulingController:
         if hello.get("error"):
             raise pytest.UsageError(hello["error"])
         self._tests = {test.nodeid: test for test in hello["tests"]}
-        return self._study_session.begin(
-            {test.nodeid: SessionBar(*test.bar) for test in hello["tests"]}, hello["version"]
-        )
+        return self._study_session.begin({test.nodeid: SessionBar(*test.bar) for test in hello["tests"]}, hello["code"])
 
     def _await_answers(self) -> None:
         """After Ctrl-C, wait for the workers' answers. Press Ctrl-C again to stop waiting."""

@@ -1,5 +1,6 @@
 """The studies of a pytest session: which test to run next, and the result of each test."""
 
+import contextlib
 import hashlib
 import math
 import time
@@ -11,14 +12,25 @@ from typing import Any, Literal, NamedTuple
 from ...core.forecast import forecast_left
 from ...core.guarantee import Words
 from ...core.parameters import MAX_SEED
+from ...core.revisions import changes_of
 from ...core.rows import Row, standing_in_row
+from ...core.sentences import changes_sentence
+from ...core.spec import Spec
 from ...core.state import State
 from ...core.verdict import Verdict
-from ...create import create_study
-from ...errors import InvalidInput
+from ...create import create_from_spec, extend_for, open_study
+from ...errors import CannotGoOn, InvalidInput, StudyExists, UnknownStudy
 from ...log.event_writing import Telling
 from ...log.store import open_store
-from ...study import Study, give_up_in_study, peek_study, study_verdict_in_words, tell_study_together
+from ...study import (
+    Pull,
+    Study,
+    give_up_in_study,
+    peek_study,
+    revise_study,
+    study_verdict_in_words,
+    tell_study_together,
+)
 from ...text.quantities import PERCENT
 from .repeating import RepeatedOutcome
 from .session_options import Options, SessionBar
@@ -91,7 +103,8 @@ class SessionStudies:
         tests: Mapping[str, SessionBar],
         options: Options,
         *,
-        version: str = "",
+        project: str = "",
+        code: Mapping[str, Any] | None = None,
         on_run: Callable[["SessionStudies"], None] = lambda _: None,
     ) -> None:
         self.options, self.bars = options, dict(tests)
@@ -111,42 +124,69 @@ class SessionStudies:
             rule = f"must be at least {LEAST * len(tests):,}: {LEAST} runs for each of {len(tests):,} tests"
             raise InvalidInput("--thresher-budget", options.budget, rule, "give more, or select fewer tests with -k")
         self._store = open_store(options.storage)
-        self.by_bar = {bar: self._study(bar, index, version) for index, bar in enumerate(sorted(set(tests.values())))}
+        self.revised: list[str] = []  # what changed since the studies were asked last, for people
+        bars = enumerate(sorted(set(tests.values())))
+        self.by_bar = {
+            bar: self._study(arm_of_pytest_study(f"pytest {project}".strip()), bar, index, code or {})
+            for index, bar in bars
+        }
+        self._revisions = {bar: study.revision for bar, study in self.by_bar.items()}
         for study in self.by_bar.values():
             self._count_earlier(study)
         self.until = math.inf  # the time limit counts from the first run
 
-    def _study(self, bar: SessionBar, index: int, version: str) -> Study:
+    def _study(self, name: str, bar: SessionBar, index: int, code: Mapping[str, Any]) -> Study:
         # pytest's order of tests may be random
         members = sorted(nodeid for nodeid, own_bar in self.bars.items() if own_bar == bar)
         options, part = self.options, len(members) / len(self.bars)
-        budget = None if options.budget is None else options.budget * len(members) // len(self.bars)
-        tests = sorted((nodeid, *own_bar) for nodeid, own_bar in self.bars.items())
-        identity = (tests, options.isolation, options.guarantee, options.confidence)
-        digest = hashlib.sha256(repr((*identity, options.seed, version)).encode()).hexdigest()
-        short_bars = [_shown(other, "{:g}".format) for other in self._served]
-        short = _shown(bar, "{:g}".format)  # the name has the bar in full only if two look alike
-        shown = short if short_bars.count(short) == 1 else _shown(bar, repr)
-        question: dict[str, Any] = {
-            "arms": [self._names[nodeid] for nodeid in members],
-            "at_least": bar.at_least,
-            "tolerance": bar.tolerance,
-            "unit": PERCENT,
-            "budget": budget,
-            "confidence": 1 - (1 - options.confidence) * part if part < 1 else options.confidence,
-            "guarantee": options.guarantee,
-            # studies with different seeds do not share their draws
-            "seed": None if options.seed is None else (options.seed + index) % (MAX_SEED + 1),
-        }
-        return create_study(f"pytest {shown} {digest[:12]}", storage=self._store, if_exists="join", **question)
+        if bar != options.bar:
+            name += f" {'±'.join(map(repr, bar if bar.tolerance else bar[:1]))}"
+        if options.seed is not None:  # studies with different seeds do not share their draws
+            name += f" seed {options.seed}"
+        files = {self._names[nodeid]: code["arms"][nodeid] for nodeid in members if code}
+        spec = Spec(
+            arms=[self._names[nodeid] for nodeid in members],
+            at_least=bar.at_least,
+            tolerance=bar.tolerance,
+            unit=PERCENT,
+            budget=None if options.budget is None else options.budget * len(members) // len(self.bars),
+            confidence=1 - (1 - options.confidence) * part if part < 1 else options.confidence,
+            guarantee=options.guarantee,
+            seed=None if options.seed is None else (options.seed + index) % (MAX_SEED + 1),
+            depends={"files": code["files"], "arms": files} if code else None,
+        )
+        return self._revised_study(name, spec)
+
+    def _revised_study(self, name: str, spec: Spec) -> Study:
+        """The study of that name with its next revision, if anything changed, or a new study.
+
+        While another session works on it with other tests or other code, this is a study of its own, numbered. Of
+        several, it is the one of which most results hold.
+        """
+        while True:
+            known = list[Study]()
+            with contextlib.suppress(UnknownStudy):
+                while True:
+                    known.append(open_study(_numbered(name, len(known) + 1), storage=self._store))
+            held = {study: peek_study(study, lambda ledger: changes_of(ledger, spec).held) for study in known}
+            for study in sorted(known, key=lambda study: -held[study]):
+                study.sweep()
+                with contextlib.suppress(StudyExists):
+                    changes = revise_study(study, spec, check=lambda ledger: _check_idle(ledger, spec))
+                    extend_for(study, spec)
+                    if changes is not None:
+                        sentence = changes_sentence(changes, arm="test")
+                        self.revised.append(f"{study.name}, revision {study.revision}: {sentence}")
+                    return study
+            with contextlib.suppress(StudyExists):  # another session was faster
+                return create_from_spec(_numbered(name, len(known) + 1), spec, storage=self._store)
 
     def _count_earlier(self, study: Study) -> None:
-        """Count the runs of earlier processes, whose tracebacks are not kept."""
-        if not peek_study(study, lambda ledger: ledger.issued):
-            return
-        for pull in study.pulls():
-            if pull.reward is not None:
-                tally = self.tallies[self._nodeids[pull.arm]]
+        """Count the runs of earlier processes that still hold. Their tracebacks are not kept."""
+        tests = peek_study(study, _tests_of_pulls)
+        for pull in study.pulls() if tests else ():
+            if pull.reward is not None and pull.id in tests:
+                tally = self.tallies[self._nodeids[tests[pull.id]]]
                 tally.passes += pull.reward > 0
                 tally.failures += pull.reward <= 0
                 if pull.reward <= 0 and tally.seed is None:
@@ -163,10 +203,21 @@ class SessionStudies:
         total, asks = sum(waiting.values()), list[Ask]()
         for bar, count in sorted(waiting.items(), key=lambda item: self._served[item[0]]):
             share = max(1, n * count // max(1, total))
-            pulls = self.by_bar[bar].ask_many(min(share, n - len(asks)))
+            pulls = self._ask(bar, min(share, n - len(asks)))
             asks += [Ask(self._nodeids[pull.arm], pull.seed, pull.number, pull.id) for pull in pulls]
             self._served[bar] += len(pulls) / max(1, count)
         return asks
+
+    def _ask(self, bar: SessionBar, n: int) -> list[Pull]:
+        """Ask one study. If another session has revised it, its pulls are not for the code of this one."""
+        study = self.by_bar[bar]
+        pulls = study.ask_many(n)
+        if study.revision != self._revisions[bar]:
+            for pull in pulls:
+                give_up_in_study(study, pull, cause="cancelled", reason="the session has other code")
+            rule = "was revised by another session, which has other tests or other code"
+            raise CannotGoOn("study", study.name, rule, "run pytest again")
+        return pulls
 
     def tell(self, ask: Ask, outcome: RepeatedOutcome, worker: object = None) -> None:
         """Tell the outcome of a run and, with xdist, the worker that made it."""
@@ -224,8 +275,9 @@ class SessionStudies:
     def drop_all(self, reason: str) -> None:
         """After an interruption, drop the pending runs of this process. Each of them may have begun."""
         for study in self._up_to_date():
-            for pull in study.pulls() if study.pending() else ():
-                if pull.state == "pending" and pull.agent == study.agent:
+            pending = {pull.id for pull in study.pending()}
+            for pull in study.pulls() if pending else ():
+                if pull.id in pending and pull.agent == study.agent:
                     study.drop(pull.id, reason=reason, cause="lost")
 
     def close(self) -> None:
@@ -297,8 +349,20 @@ def _standings(ledger: State) -> list[str]:
     return [standing_in_row(ledger, arm) for arm in range(len(ledger.spec.arms))]
 
 
-def _shown(bar: SessionBar, show: Callable[[float], str]) -> str:
-    return "±".join(map(show, bar if bar.tolerance else bar[:1]))
+def _tests_of_pulls(ledger: State) -> dict[int, str]:
+    """The arm of each pull whose history goes on."""
+    arms = ((pull, ledger.arm_of(pull)) for pull in range(1, ledger.last_pull + 1))
+    return {pull: ledger.spec.arms[arm] for pull, arm in arms if arm is not None}
+
+
+def _check_idle(ledger: State, spec: Spec) -> None:
+    """Raise if the study would have to be revised while another session works on it."""
+    if ledger.pending and changes_of(ledger, spec).any:
+        raise StudyExists("study", rule="another session works on it")
+
+
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name} {number}"
 
 
 def arm_of_pytest_study(nodeid: str) -> str:

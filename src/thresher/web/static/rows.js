@@ -108,6 +108,11 @@ export class Rows {
     at("sort").options[1].textContent = `by ${{ mean: "mean", share: "share", difference: "difference" }[head.asks]}`;
   }
 
+  clear() {
+    this.body.replaceChildren();
+    this.made = new Map();
+  }
+
   show(table, arms, head) {
     const ends = scale(table, head);
     const made = new Map();

@@ -2,7 +2,9 @@
 import { EXPIRED, at, breakable, fetched, grouped, make, set, showProgress } from "./tools.js";
 
 const PAUSE = 5000; // milliseconds between two refreshes
+const SELDOM = 12; // refreshes after which a study that is over is read again: a revision may have begun
 const cards = new Map();
+let round = 0;
 
 function card(name) {
   const [title, question, answer] = [make("h2", {}, ...breakable(name)), make("p", { class: "note" }, "…"), make("p", { class: "note" }, "\u00a0")];
@@ -35,7 +37,8 @@ async function refresh() {
     const { item } = cards.get(name);
     if (at("studies").children[index] !== item) at("studies").insertBefore(item, at("studies").children[index] ?? null);
   });
-  for (const [name, part] of cards) if (!part.isOver) await fill(name, part);
+  for (const [name, part] of cards) if (!part.isOver || round % SELDOM === 0) await fill(name, part);
+  round += 1;
 }
 
 async function keepFresh() {

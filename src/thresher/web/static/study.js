@@ -23,6 +23,9 @@ function showHead(news) {
   }
   set("spent", head.spent);
   set("origin", head.origin ?? "");
+  at("revision").hidden = head.revision_text === null;
+  set("revision", head.revision_text ?? "");
+  set("intervals", head.intervals);
   for (const key of ["reached", "missed", "open"]) set(`n-${key}`, grouped(head[key]));
   for (const key of ["reached", "missed"]) set(`c-${key}`, head.confidence === null ? "by their means" : "certified");
   const [reach, miss, unseen] = head.leaning;
@@ -113,7 +116,7 @@ function change(news) {
 function addPoints(history, { step, points }) {
   history.points.pop();
   const last = history.points.at(-1)?.[0] ?? -1;
-  history.points = [...history.points, ...points.slice(0, -1).filter((point) => point[0] > last)].filter((point) => point[0] % step === 0);
+  history.points = [...history.points, ...points.slice(0, -1).filter((point) => point[0] > last)].filter((point, index) => !index || point[0] % step === 0);
   history.points.push(points.at(-1));
 }
 
@@ -122,9 +125,10 @@ async function load() {
   state.head = head;
   state.table = table;
   at("events").replaceChildren();
+  rows.clear(); // another revision has other arms
   showEvents(table.events);
   cases.change(table, head);
-  if (!state.drawn) showRows({ force: true });
+  showRows({ force: true });
   drawSoon();
 }
 
