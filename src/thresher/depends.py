@@ -24,7 +24,7 @@ ARM, CASE = "{arm}", "{case}"  # in a path
 OWN_VERSION = "say version='…', and change it when the code changes"  # a remedy
 
 LARGEST = 2**26  # bytes: a larger file is known by its size and the time of its last change
-NOT_CONTENT = frozenset({"__pycache__", ".git"})  # folders whose files say nothing about what a folder does
+CACHE = "__pycache__"  # a folder that says nothing about what the folder above it does
 
 
 def file_digests(path: str | Path, label: str = "depends") -> dict[str, str]:
@@ -46,7 +46,7 @@ def file_digests(path: str | Path, label: str = "depends") -> dict[str, str]:
 
 
 def _files_below(folder: Path) -> list[Path]:
-    """The regular files below a folder, through links too. A folder that cannot be read is an error."""
+    """The regular files below a folder but hidden ones, through links too. Raises if a folder cannot be read."""
 
     def refuse(error: OSError) -> None:
         raise error
@@ -54,9 +54,10 @@ def _files_below(folder: Path) -> list[Path]:
     files, visited = list[Path](), set[tuple[int, int]]()
     for where, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
         info = Path(where).stat()
-        folders[:] = sorted(set(folders) - NOT_CONTENT) if (info.st_dev, info.st_ino) not in visited else []
+        is_new = (info.st_dev, info.st_ino) not in visited
+        folders[:] = sorted(name for name in folders if is_new and name[0] != "." and name != CACHE)
         visited.add((info.st_dev, info.st_ino))
-        files += [file for name in sorted(names) if (file := Path(where, name)).is_file()]
+        files += [file for name in sorted(names) if name[0] != "." and (file := Path(where, name)).is_file()]
     return files
 
 

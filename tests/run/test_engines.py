@@ -46,7 +46,7 @@ def test_every_pull_is_evaluated_once_with_its_own_seed_and_decided_as_in_a_sequ
     assert (verdict.told, verdict.pending, verdict.done) == (120, 0, True)
     numbers = {arm: itertools.count(1) for arm in range(3)}
     seeds = {
-        event.pull or 0: seed_of_place(event.arm or 0, next(numbers[event.arm or 0]), study.spec)
+        event.pull or 0: seed_of_place(study.spec.seed or 0, event.arm or 0, 3, next(numbers[event.arm or 0]))
         for event in study.events()
         if event.kind == "asked"
     }

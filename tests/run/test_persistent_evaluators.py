@@ -29,7 +29,7 @@ def test_a_few_processes_answer_all_pulls_and_none_is_left_behind(engine: str, w
     assert (verdict.told, verdict.pending, verdict.cost) == (120, 0, 30.0)
     for row in study.pulls():
         number = study.spec.arms.index(row.arm)
-        assert row.reward == seed_of_place(number, row.number, study.spec) / 2**32
+        assert row.reward == seed_of_place(study.spec.seed or 0, number, 3, row.number) / 2**32
     assert 1 <= len(pids(study)) <= 4
     evaluate.stop()  # of this process
     if engine != "process-pool":  # the user's pool is still there, and so are its evaluators

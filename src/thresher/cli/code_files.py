@@ -1,10 +1,9 @@
-"""The files that COMMAND names, such as a script, its settings or a test. Their content decides what is measured.
+"""The files on which results depend: those that COMMAND names, such as a script or a prompt, and those of --depends.
 
-A study records a digest of each file. If a file has changed since, the study's rewards do not describe its new content.
-Files that COMMAND does not name, such as modules that a script imports, are not checked.
+A specification has a digest of each: of files of all results, of those of an arm, and of those of a case. A result
+holds as long as they are unchanged. Files that nobody names, such as modules that a script imports, are not among them.
 """
 
-import hashlib
 import os
 import re
 import shlex
@@ -12,12 +11,12 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ..core.events import IGNORED
 from ..core.named_items import NO_PARAMS
+from ..core.revisions import depends_of
 from ..core.spec import Spec
-from ..core.state import State
+from ..depends import file_digests
 from ..errors import CannotGoOn, InvalidInput
 from ..log.journal import storable_journal_reason
 from ..run.command.process import CASE, PULL_FIELDS, fill_command_template, process_pull_values
@@ -29,8 +28,9 @@ SEPARATORS = re.compile(r"""[\s=,|&;<>()"'`]+""")  # between the names in a word
 OUTPUTS = re.compile(r""">\s*["']?([^\s|&;<>()"'`]+)""")  # the files that a shell script writes
 LONGEST = 4096  # characters: a longer word is a text, such as a prompt
 MOST = 50_000  # ways to fill in a word with arms and cases: if there are more, the files that it names are not checked
-LARGEST = 2**26  # bytes: a larger file is known by its size and the time of its last change
 Place = tuple[str | None, str | int | None]  # an arm and a case; None: any
+ANY: Place = (None, None)
+VERSION = "version"  # what COMMAND's greeting names, among the files of all results
 
 
 class Seen(NamedTuple):
@@ -42,16 +42,21 @@ class Seen(NamedTuple):
 
 
 class CodeFiles:
-    """The files that COMMAND names, as they were when this read them, except those to be ignored."""
+    """The files that COMMAND names and those of ``paths``, as they were when this read them, but no ignored ones."""
 
-    def __init__(self, argv: Sequence[str], ignored: Sequence[str] = ()) -> None:
+    def __init__(self, argv: Sequence[str], ignored: Sequence[str] = (), paths: Sequence[str] = ()) -> None:
         self._words = argv if argv and "/" in argv[0] else argv[1:]  # without a slash, a program is looked up in PATH
         self._spec: Spec | None = None
         self._seen: dict[str, Seen] = {}
-        self._names: dict[Place, list[str]] = {}  # the files that the pulls of an arm and a case use
+        self._names: dict[Place, dict[str, None]] = {}  # the files that the pulls of an arm and a case use
+        self.version: str | None = None  # that COMMAND names in its greeting
         for word in self._words:
-            if not checked_run_placeholders(word):
-                self._record((None, None), fill_command_template(word, {}))
+            fixed = [name for name in _names_in(word) if not checked_run_placeholders(name)]
+            self._read(ANY, [fill_command_template(name, {}) for name in fixed], in_script=len(word.split()) > 1)
+        self._paths = paths
+        for path in paths:
+            if not checked_run_placeholders(path):
+                self._read_path(ANY, fill_command_template(path, {}))
         self._ignored = ignored
         for path in ignored:
             self._ignore(path)
@@ -66,27 +71,48 @@ class CodeFiles:
         self._spec = spec
         for word in self._words:
             for place, values in _fillings(word, spec) if checked_run_placeholders(word) else ():
-                self._record(place, fill_command_template(word, values))
+                filled = fill_command_template(word, values)
+                self._read(place, _names_in(filled), in_script=len(filled.split()) > 1)
+        for path in filter(checked_run_placeholders, self._paths):
+            fillings = list(_fillings(path, spec))
+            if not fillings:
+                rule = f"must have {{arm}}, {{case}} or their parameters, for at most {MOST:,} names in all"
+                raise InvalidInput("--depends", path, rule, "name files or folders as COMMAND does")
+            for place, values in fillings:
+                self._read_path(place, fill_command_template(path, values))
         for path in self._ignored:
             if not self._ignore(path) and not any(path in word for word in self._words):
                 raise InvalidInput("--ignore", path, "COMMAND names no such file", "write it as COMMAND does")
 
-    def changed(self, ledger: State) -> list[str]:
-        """The files that have changed since the study began. Files that the study ignores are ignored from now on.
+    def depends(self, before: Spec | None = None) -> dict[str, Any]:
+        """The digests for a specification: of the files of all results, and those of arms and of cases by name.
 
-        A study records all files before the first pull, so a file that it did not record did not exist.
+        A shell script may have written files since the revision ``before``; those that are new in it are left out.
         """
-        if not ledger.files and ledger.issued == ledger.imported:
-            return []
-        for path in [path for path, digests in ledger.files.items() if IGNORED in digests]:
-            self._ignore(path)
-        self._seen = {name: seen for name, seen in self._seen.items() if name in ledger.files or not seen.in_script}
-        return [name for name, seen in self._seen.items() if seen.digest not in ledger.files.get(name, [None])]
+        known = {name for names in _groups(before) for name in names}
+        files: dict[str, str] = {} if self.version is None else {VERSION: self._content(VERSION) or ""}
+        arms: dict[str, dict[str, str]] = {}
+        cases: dict[str, dict[str, str]] = {}
+        for (arm, case), names in sorted(self._names.items(), key=lambda item: item[0] != ANY):
+            group = files if (arm, case) == ANY else {}
+            for name in names:
+                seen = self._seen.get(name)
+                digest = self._content(name) if seen is not None else None
+                if seen is None or digest is None or (name in files and group is not files):
+                    continue
+                was_there = before is not None and (arm is None or arm in before.arms)
+                if not (was_there and seen.in_script and name not in known):
+                    group[name] = digest
+            if group and group is not files:
+                (cases if arm is None else arms).setdefault(str(case) if arm is None else arm, {}).update(group)
+        return {"files": files, "arms": arms, "cases": cases}
 
-    def digests(self) -> dict[str, str]:
-        """The digests that a study records, by file."""
-        digests = {name: seen.digest for name, seen in self._seen.items() if seen.digest is not None}
-        return digests | dict.fromkeys(self._ignored, IGNORED)
+    def differing(self, spec: Spec, pull: Pull) -> list[str]:
+        """The files on which a pull depends, of which a specification has other content than there is here."""
+        recorded = depends_of(spec)
+        groups = [recorded.files, *(recorded.arms.get(arm, {}) for arm in filter(None, (pull.arm, pull.baseline)))]
+        groups.append(recorded.cases.get(str(pull.case), {}))
+        return [name for group in groups for name, digest in group.items() if self._content(name) != digest]
 
     def check(self, pull: Pull) -> None:
         """Raise if a file that this pull uses has changed. Only files with a new stamp are read again."""
@@ -101,15 +127,19 @@ class CodeFiles:
             return
         if _digest(name, stamp) != seen.digest:
             remedy = (
-                "run again to start over, or with --same-code if the change does not matter; "
+                "run again: results that depend on it are then evaluated again, unless you say --same-code; "
                 f"if COMMAND writes this file itself, add --ignore {shlex.quote(self._as_written(name))}"
             )
             raise CannotGoOn("file", name, "changed while the run lasted", remedy)
         self._seen[name] = seen._replace(stamp=stamp)
 
-    def _record(self, place: Place, word: str) -> None:
-        in_script = len(word.split()) > 1
-        for name in _names_in(word):
+    def _content(self, name: str) -> str | None:
+        """The digest of a file, as it was when this read it, and what the greeting names."""
+        digest = self._seen[name].digest if name in self._seen else _digest(name, _stamp(name))
+        return f"{digest or ''}{self.version}" if name == VERSION and self.version is not None else digest
+
+    def _read(self, place: Place, names: Sequence[str], *, in_script: bool = False) -> None:
+        for name in names:
             if name not in self._seen:
                 stamp = _stamp(name)
                 digest = _digest(name, stamp)
@@ -118,7 +148,15 @@ class CodeFiles:
                 if is_secret or (digest is None and in_script):
                     continue
                 self._seen[name] = Seen(stamp, digest, in_script)
-            self._names.setdefault(place, []).append(name)
+            self._names.setdefault(place, {})[name] = None
+
+    def _read_path(self, place: Place, path: str) -> None:
+        """Read a file, or all files below a folder."""
+        names = list(file_digests(path, "--depends"))
+        for name in names:
+            if storable_journal_reason(masked(name)) != name:
+                raise InvalidInput("--depends", masked(name), "its name seems to have a secret in it", "rename it")
+        self._read(place, names)
 
     def _ignore(self, path: str) -> bool:
         """Ignore a file, or those of all arms or cases. Returns whether there are any."""
@@ -134,6 +172,13 @@ class CodeFiles:
             ):
                 return part
         return name
+
+
+def _groups(spec: Spec | None) -> Iterator[Mapping[str, str]]:
+    """The digests of a specification."""
+    if spec is not None:
+        files, arms, cases = depends_of(spec)
+        yield from (files, *arms.values(), *cases.values())
 
 
 def _fillings(word: str, spec: Spec) -> Iterator[tuple[Place, Mapping[str, str]]]:
@@ -181,14 +226,10 @@ def _stamp(name: str) -> tuple[int, ...] | None:
 
 
 def _digest(name: str, stamp: tuple[int, ...] | None) -> str | None:
-    """A digest of the content; of a large or unreadable file, its size and the time of its last change."""
+    """A digest of the content; of an unreadable file, its size and the time of its last change."""
     if stamp is None:
         return None
-    size, changed = stamp[:2]
     try:
-        if size <= LARGEST:
-            with Path(name).open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()[:32]
-    except OSError:
-        pass
-    return f"{size}:{changed}"
+        return file_digests(name)[name]
+    except InvalidInput:
+        return f"{stamp[0]}:{stamp[1]}"

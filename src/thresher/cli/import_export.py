@@ -443,16 +443,15 @@ class ImportedBaseline:
             raise InvalidInput(OPTION, file, "has no rewards", OF_ONE_ARM)
 
     def check(self, study: Study) -> bool:
-        """Whether the results are still to be imported. Raises if the study began with others, or without them."""
+        """Whether the results are still to be imported. Raises if the study has others."""
         known, begun = peek_study(study, self._known)
         rewards = {self.spec.case(result.case): self.spec.reward(result.reward) for result in self.results}
-        if known == rewards:
-            return False
-        if known or begun:
+        is_other = any(known[case] != reward for case, reward in rewards.items() if case in known)
+        if is_other or (begun and not known):
             has = f"began with {'other' if known else 'no'} results of the baseline"
             remedy = "start over with --fresh, name another --study, or give what it began with"
             raise InvalidInput(OPTION, self.file, f"study {shown(study.name)} {has}", remedy)
-        return True
+        return not begun and not known
 
     def bring(self, study: Study) -> None:
         """Import the results, all or none, unless the study has them."""
@@ -469,9 +468,8 @@ class ImportedBaseline:
         say(f"imported {plural(len(self.results), 'reward')} of the baseline{rest}")
 
     def _known(self, ledger: State) -> tuple[dict[int, float], bool]:
-        """The imported rewards of the baseline by case, and whether the study has handed out a pull."""
-        cases = ledger.cases.imported.get(ledger.base, set()) if ledger.cases else set()
-        return {case: ledger.table[case] for case in cases if case in ledger.table}, ledger.issued > ledger.imported
+        """The rewards of the baseline by case, and whether the study has handed out a pull."""
+        return dict(ledger.table), ledger.issued > ledger.imported
 
 
 def import_of_baseline_results(options: Mapping[str, Any], spec: Spec) -> ImportedBaseline | None:

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 from ..core import ledger as ledgers
 from ..core.events import Event
-from ..core.parameters import BARS
+from ..core.parameters import BARS, MAX_BUDGET
+from ..core.revisions import spec_changes
 from ..core.rows import Row
 from ..core.sentences import remaining_in_sentence, standing_in_sentence
 from ..core.spec import Spec
 from ..core.state import State
 from ..core.verdict import Verdict, verdict_of
+from ..errors import InvalidInput
 from ..log.event_writing import SEED_BYTES
 from ..study import Study
 from ..text.escapes import escaped_visible
@@ -49,9 +51,16 @@ def plan_of_study(
     """Read the log, ask this question instead in memory, and estimate what is left. Nothing is written."""
     times: deque[float] = deque(maxlen=LAST)
     ledger = ledgers.fold_ledger(_noting(chain.from_iterable(study.pages()), times))
+    spec = _asked_instead(ledger.spec, asked)
+    if spec.confidence is None:
+        rule = "has no confidence, so nothing but its budget or its cases ends it"
+        raise InvalidInput("study", study.name, rule, "thresher status says how much of them is left")
     if ledger.unweighed:
         _apply(ledger, Event(0, "weighed", reason=os.urandom(8).hex()))
-    _apply(ledger, Event(0, "revised", spec=_asked_instead(ledger.spec, asked).to_json()))
+    if spec_changes(ledger.spec, spec).any:
+        _apply(ledger, Event(0, "revised", spec=spec.to_json()))
+    elif ledger.budget is not None:
+        _apply(ledger, Event(0, "extended", budget=MAX_BUDGET))
     verdict = verdict_of(study.name, ledger)
     pace = _pace(times) if seconds_per_pull is None else seconds_per_pull
     price = cost_per_pull
@@ -81,16 +90,14 @@ def _pace(times: deque[float]) -> float | None:
 
 
 def _asked_instead(spec: Spec, asked: Mapping[str, Any]) -> Spec:
-    """The specification with another question, and without a budget, which would end it early."""
-    fields = {
-        name: value for name, value in spec.to_json().items() if name not in ("format", "settling_policy_constant")
-    }
+    """The specification with another question, and with the largest budget, if any."""
+    fields = {name: value for name, value in spec.to_json().items() if name not in ("format", "settling_constant")}
     for group in (BARS, ("margin", "ratio")):  # only one of each
         if any(name in asked for name in group):
             fields = {name: value for name, value in fields.items() if name not in group}
     fields |= {**asked, "policy": spec.policy}
-    if fields["confidence"] is not None and not spec.policy.needs_budget:
-        fields["budget"] = None
+    if spec.budget is not None:
+        fields["budget"] = MAX_BUDGET
     return Spec(**fields).seeded(int.from_bytes(os.urandom(SEED_BYTES)))
 
 
@@ -107,9 +114,7 @@ def print_study_plan(plan: StudyPlan, style: str) -> None:
 def _lines(plan: StudyPlan) -> Iterator[str]:
     verdict = plan.verdict
     yield f"{verdict.question} {verdict.answer}"
-    if verdict.left is None and verdict.confidence is None:
-        yield "Nothing settles an arm without a confidence: the study ends with its budget or its cases."
-    elif verdict.left is None:
+    if verdict.left is None:
         yield "How much is left cannot be told yet: an open arm has no reward, or lies on the bar."
     else:
         yield f"{_left_text(plan)}."

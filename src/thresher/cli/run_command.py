@@ -51,7 +51,13 @@ from .question_options import (
     question_cases,
     specification_of_question_options,
 )
-from .resumable_study import ResumableStudy, resumable_evaluator, resumable_pulls
+from .resumable_study import (
+    ResumableStudy,
+    identity_of_run,
+    program_of_command,
+    resumable_evaluator,
+    resumable_pulls,
+)
 from .run_checks import (
     RunCheckCautions,
     check_run_command,
@@ -188,12 +194,14 @@ With --cases, each run evaluates one case of an eval set, and the answers are ab
 name, or its number from 0, {case.KEY} a parameter in the cases file, and THRESHER_CASE is in the environment. No arm
 sees a case twice, so a study without --budget ends after arms × cases pulls at the latest, and usually long before.
 
-The study is stored in thresher.db, under a name made from the question and COMMAND. The same command line resumes it
-after Ctrl-C, a crash or a reboot; a larger --budget extends it; --fresh starts over. Other machines join with the
-same postgresql:// URL. The files that COMMAND names are part of what was measured: if one has changed, such as ask.py
-above, the same command line starts over and keeps the old study under another name. --same-code says that the change
-makes no difference; --ignore names a file that COMMAND itself writes. After other changes, such as in a module that
-ask.py imports, use --fresh.
+The study is stored in thresher.db, under the name of the program: ask for ask.py. The same command line resumes it
+after Ctrl-C, a crash or a reboot; a larger --budget extends it. Other machines join with the same postgresql:// URL.
+
+A result holds as long as nothing changes on which it depends: the files that COMMAND names, those of --depends, and
+the arm's and the case's parameters. Run again after any change, such as one more arm, an edited prompt or another bar:
+the study gets its next revision, which keeps what holds, evaluates the rest, and says so first. If ask.py itself
+changes, nothing holds, unless you say --same-code. Name modules that ask.py imports with --depends, and files that
+COMMAND writes with --ignore. --fresh takes nothing over.
 
 More examples:
   Which of 300 prompts pass, if 5 % of those listed may be wrong?
@@ -254,7 +262,7 @@ GROUPS = {  # of the options, in the order of the help
     " --guarantee --find --policy --seed",
     "Rewards and failures": "--pass --fail --timeout --tries --failure --max-failures --give-up",
     "Where COMMAND runs": "--engine --stay --per-process --resource",
-    "The study": "--storage --study --same-code --ignore",
+    "The study": "--storage --study --depends --same-code --ignore",
     "The end": "--for --require --format --quiet --help",
 }
 
@@ -304,9 +312,15 @@ class RunCommand(click.Command):
     multiple=True,
 )
 @storage_option
-@option("--study NAME", "The study's name.  [default: made from the question and the command]", to="name")
-@option("--fresh", "Start over; the old study stays in the store under another name.")
-@option("--same-code", "Resume although COMMAND, or a file that it names, has changed: it measures the same thing.")
+@option("--study NAME", "The study's name.  [default: that of the program, such as ask for ask.py]", to="name")
+@option("--fresh", "Start over: a revision that takes no results over.")
+@option("--same-code", "Keep all results although COMMAND or its code has changed: it measures the same thing.")
+@option(
+    "--depends PATH",
+    "A file or folder on which results depend, such as a module; it may have {arm} or {case}. Repeat it for more.",
+    to="depends",
+    multiple=True,
+)
 @option(
     "--ignore PATH",
     "A file that COMMAND names and writes, such as a log or a cache; repeat it for more.",
@@ -323,7 +337,7 @@ def run(command: tuple[str, ...], **options: Any) -> int:
     with wording_engine_options_in_errors(options):
         engine = check_engine_name(options["engine"])
         check_engine_workers(options["workers"])
-    files = CodeFiles(command, options["ignored"])
+    files = CodeFiles(command, options["ignored"], options["depends"])
     elsewhere = ":" in engine  # on a cluster: whether the program exists there cannot be checked from here
     persistent = run_command_evaluator(command, options, engine=engine, elsewhere=elsewhere)
     arms = (
@@ -331,6 +345,7 @@ def run(command: tuple[str, ...], **options: Any) -> int:
         if persistent
         else arms_in_question_options(options["file"], options["names"])
     )
+    identity = identity_of_run(command, options["cases"]) if command else ""
     options["cases"] = question_cases(options["cases"])
     if elsewhere and command and "/" in command[0] and not command[0].startswith("/"):
         say(f"{command[0]} is resolved in the folders of the cluster's workers; give an absolute path")
@@ -355,6 +370,8 @@ def run(command: tuple[str, ...], **options: Any) -> int:
         store_of_option(options["storage"]),
         spec,
         files,
+        program=program_of_command(command),
+        identity=identity,
         fresh=options["fresh"],
         same_code=options["same_code"],
         is_measured=options["reward"] in MEASURED,
@@ -397,7 +414,7 @@ class RunCommandJob:
     def run(self) -> None:
         """Start the engine, open the study, and make pulls until the end."""
         options, is_measured = self._options, self._resumable.is_measured
-        limits = Limits(seconds=options["seconds"], give_up=options["give_up"], check=self._resumable.files.check)
+        limits = Limits(seconds=options["seconds"], give_up=options["give_up"], check=self._resumable.check)
         workers = options["workers"] or (1 if is_measured else None)
         workers = run_command_pulls_at_once(self._evaluate, workers, options["engine"])
         check_run_open_files(workers or 0)

@@ -156,6 +156,12 @@ class Lineage:
         return self.commons.setdefault(key, max(largest, self.common) + 1)
 
 
+def spec_of_pull(state: State, pull: int) -> Spec:
+    """What was asked when a pull was issued."""
+    pasts = state.lineage.pasts if state.lineage is not None and pull <= state.lineage.first else []
+    return next((past.spec for past in reversed(pasts) if pull > past.first), state.spec)
+
+
 class Source(NamedTuple):
     """Where an arm of a new revision comes from."""
 

@@ -107,10 +107,10 @@ class Spec:
         vars(spec).update(seed=seed)
         return spec
 
-    def with_depends(self, depends: Mapping[str, Any]) -> "Spec":
-        """The same specification with what its results depend on; without, if that is nothing."""
+    def with_depends(self, depends: Mapping[str, Any], identity: str | None = None) -> "Spec":
+        """The same specification with what its results depend on, if anything, and what the study is found again by."""
         spec = copy(self)
-        vars(spec).update(depends=parameters.depends_parameter("depends", depends) or None)
+        vars(spec).update(depends=parameters.depends_parameter("depends", depends) or None, identity=identity)
         return spec
 
     def with_cases(self, order: Sequence[int]) -> "Spec":

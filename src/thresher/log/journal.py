@@ -158,7 +158,8 @@ class Journal:
                             draft = JournalDraft()
                             draft.ledger, draft.events, draft.lease = ledger, [], self.lease
                             draft.key, draft.agent = f"{self._nonce}-{self._calls}", _ACTING.get() or self.agent
-                            self._ledger, self._basis, told = None, ledger.last, ledger.own_told
+                            self._ledger, self._basis = None, ledger.last
+                            told, revision = ledger.own_told, ledger.revision
                             try:
                                 self._deciding = True
                                 answer = plan(draft, *args)
@@ -172,7 +173,7 @@ class Journal:
                             if draft.events:
                                 written = answer, draft.events[-1]
                                 self._store.append(self.study, draft.events, lease=draft.lease)
-                                self.told += ledger.own_told - told
+                                self.told += ledger.own_told - told if ledger.revision == revision else 0
                                 if self.on_write is not None:
                                     self.on_write(self._basis, draft.events)
                             self._ledger = ledger

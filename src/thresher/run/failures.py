@@ -259,9 +259,9 @@ class FailureWatch:
 
         Of arms that failed equally often, those with a reward come first.
         """
-        names = self.study.spec.arms
 
         def least_failed(ledger: State) -> tuple[str | None, bool]:
+            names = ledger.spec.arms
             takes = [arm for arm in range(len(names)) if ledger.board.shut[arm] != SHUT]
             ranks = [
                 (self._failed[names[arm]], not ledger.board.seen[arm], mixed_place_word(arm, 1), arm) for arm in takes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import heapq
 import math
 import queue
@@ -183,7 +182,7 @@ class RunLoopMeter:
     def _progress(self, ledger: State, now: float) -> Progress:
         self._recent.append((now, ledger.told))
         then, told = self._recent[0]
-        rate = (ledger.told - told) / (now - then) if now > then else 0.0
+        rate = max(0, ledger.told - told) / (now - then) if now > then else 0.0  # a revision may take rewards away
         waits = [] if self._end is None else [max(0.0, self._end - now)]
         if ledger.left is not None and rate > 0:
             waits.append(ledger.left / rate)
@@ -359,7 +358,6 @@ class Runner:
         self.study, self.limits, self._engine = study, limits, engine
         self.signal: signal.Signals | None = None
         self._end = None if limits.seconds is None else time.monotonic() + limits.seconds
-        self._check_reward = functools.partial(check_pair, study.spec) if study.spec.pairs else study.spec.reward
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()  # finished futures, signals, STOP
         self._suspects = FailureSuspects()
         self._evaluations = RunLoopEvaluations(study, engine, self._suspects, self._inbox.put)
@@ -517,6 +515,14 @@ class Runner:
             self._watch.failure(failure, time.monotonic())
         else:
             self._handle_returned(evaluation, value)
+
+    def _check_reward(self, value: object) -> None:
+        """Raise if a value is no reward, or outside the bounds, of what is asked now: another agent may revise it."""
+        spec = self.study.spec
+        if spec.pairs:
+            check_pair(spec, value)
+        else:
+            spec.reward(value)
 
     def _handle_returned(self, evaluation: Evaluation, value: object) -> None:
         try:
