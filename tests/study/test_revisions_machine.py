@@ -86,11 +86,13 @@ class RevisionsMachine(RuleBasedStateMachine):
             if isinstance(asked, tuple):
                 self.tell(asked, reward)
 
-    def goes_on(self, pull: Pull, history: Hashable) -> bool:
-        """Whether a pending pull still counts: its history has gone on without an interruption."""
-        return peek_study(
-            self.study, lambda ledger: ledger.pull_arm[pull.id - 1] >= 0 and ledger.state_of(pull.id) == 0
-        )
+    def goes_on(self, pull: Pull) -> bool:
+        """Whether the pull's history goes on, perhaps again: late rewards count."""
+        return peek_study(self.study, lambda ledger: ledger.arm_of(pull.id)) is not None
+
+    def is_pending(self, pull: Pull) -> bool:
+        """Whether nothing has ended the pull: the end of its history does."""
+        return pull.id in peek_study(self.study, lambda ledger: ledger.pending_pulls())
 
     @step(asked=consumes(pulls), reward=st.sampled_from([0.0, 0.5, 1.0]))
     def end(self, asked: Any, reward: float) -> None:
@@ -98,7 +100,7 @@ class RevisionsMachine(RuleBasedStateMachine):
 
     def tell(self, asked: Any, reward: float) -> None:
         pull, history = asked
-        counts = self.goes_on(pull, history)
+        counts = self.goes_on(pull)
         self.study.tell(pull, reward)
         self.study.tell(pull, reward)  # the same again is accepted
         if counts and self.has_cases:
@@ -108,8 +110,8 @@ class RevisionsMachine(RuleBasedStateMachine):
 
     @step(asked=consumes(pulls))
     def fail(self, asked: Any) -> None:
-        pull, history = asked
-        counts = self.goes_on(pull, history)
+        pull, _ = asked
+        counts = self.is_pending(pull)
         self.study.drop(pull, cause="failed")
         if counts and self.has_cases:
             self.results.setdefault(self.key(pull.arm, pull.case), None)
