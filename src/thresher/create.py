@@ -1,5 +1,6 @@
 """Creating a study, opening one, and making the next revision of one."""
 
+import contextlib
 import os
 import time
 from collections.abc import Iterable
@@ -14,11 +15,11 @@ from .core.named_arguments import named_arguments
 from .core.named_items import ARMS, CASES, ItemKind, Params, items_from_text
 from .core.parameters import SpecArguments
 from .core.policies import Policy
-from .core.revisions import Taking, changes_of
+from .core.revisions import Changes, Taking, changes_of
 from .core.spec import Spec, spec_differences
 from .core.state import State
 from .depends import Dependency, stored_depends
-from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
+from .errors import Conflict, Interrupted, InvalidInput, StudyExists, UnknownStudy, shown
 from .log.event_writing import SEED_BYTES
 from .log.past import store_at_revision
 from .log.store import Storage, Store, chained_in_store, open_store
@@ -243,3 +244,36 @@ def _revise(study: Study, wanted: Spec, taking: Taking) -> Study:
     revise_study(study, wanted, taking=taking)
     extend_for(study, wanted)
     return study
+
+
+def take_up_study(name: str, spec: Spec, *, storage: Storage) -> tuple[Study, Changes | None]:
+    """The study of that name with its next revision and what changed, or a new study: for adapters.
+
+    While another process works on it with another specification, this is a study of its own, numbered. Of several, it
+    is the one of which most results hold.
+    """
+    store = open_store(storage)
+    while True:
+        known = list[Study]()
+        with contextlib.suppress(UnknownStudy):
+            while True:
+                known.append(open_study(_numbered(name, len(known) + 1), storage=store))
+        held = {study: peek_study(study, lambda ledger: changes_of(ledger, spec).held) for study in known}
+        for study in sorted(known, key=lambda study: -held[study]):
+            study.sweep()
+            with contextlib.suppress(StudyExists):
+                changes = revise_study(study, spec, check=lambda ledger: _check_idle(ledger, spec))
+                extend_for(study, spec)
+                return study, changes
+        with contextlib.suppress(StudyExists):  # another process was faster
+            return create_from_spec(_numbered(name, len(known) + 1), spec, storage=store), None
+
+
+def _check_idle(ledger: State, wanted: Spec) -> None:
+    """Raise if the study would be revised while another process works on it."""
+    if ledger.pending and changes_of(ledger, wanted).any:
+        raise StudyExists("study", rule="another process works on it")
+
+
+def _numbered(name: str, number: int) -> str:
+    return name if number == 1 else f"{name} {number}"

@@ -10,6 +10,8 @@ from chances import most
 
 import thresher
 from thresher.adapters.host_gate import HostGate
+from thresher.errors import CannotGoOn
+from thresher.log.store import MemoryStore
 
 
 def study_of(cases: int = 30, /, **question: object) -> thresher.Study:
@@ -228,3 +230,19 @@ def test_answers_are_right_whatever_outcomes_decide(hosted: bool, tolerance: flo
 def test_the_adapter_loads_inspect_ai_only_when_it_is_used() -> None:
     program = "import sys, thresher.adapters.inspect; sys.exit('inspect_ai' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_gate_of_a_study_that_was_revised_begins_no_case_and_tells_nothing() -> None:
+    """In the next revision, cases may have other numbers, and the arm may be another task."""
+    store = MemoryStore()
+    asked = {"arms": ["a"], "at_least": 0.5, "storage": store, "if_exists": "revise"}
+    study = thresher.create_study("gated", cases=["x", "y", "z"], **asked)  # type: ignore[arg-type]
+    gate = HostGate(study, "a")
+    first, second, _ = gate.upcoming()
+    gate.begin(first)
+    revised = thresher.create_study("gated", cases=["z", "y"], **asked)  # type: ignore[arg-type]
+    for call in (lambda: gate.begin(second), lambda: gate.tell(first, 1)):
+        with pytest.raises(CannotGoOn, match="was revised by another process"):
+            call()
+    gate.end(finished=False)
+    assert (revised.verdict().told, revised.pending()) == (0, [])

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from ..core.capital import ABOVE, OPEN
 from ..core.events import Cause
 from ..core.state import State
-from ..errors import AlreadyTold, InvalidInput, OutsideBounds
+from ..errors import AlreadyTold, CannotGoOn, InvalidInput, OutsideBounds
 from ..study import Pull, Study, ask_study_for_cases, give_up_in_study, peek_study
 
 
@@ -28,7 +28,7 @@ class HostGate:
         self.held: dict[int, Pull] = {}  # by case: pulls that were asked for and have not begun
         self.begun: dict[int, Pull] = {}  # by case
         self._ended: set[int] = set()  # cases that began and ended without a reward; they failed if the host continues
-        self._number = study.spec.arm(arm)
+        self._number, self._revision = study.spec.arm(arm), study.revision
         self._order: list[int] | None = None  # the host's order; None: the study's own
         self._position: dict[int, int] = {}  # by case: its position in the host's order
         self._next = 0  # in the host's order
@@ -72,6 +72,7 @@ class HostGate:
     def tell(self, case: int, reward: object) -> None:
         """The case has a reward. If it never had its turn, because its reward was known, it is asked for now."""
         with self._lock:
+            self._check_revision()
             pull = self.begun.pop(case, None)
             if pull is None:
                 pull = None if self.over() else self._pull_for(case)
@@ -111,6 +112,14 @@ class HostGate:
         """Why the arm needs no more rewards, or None if it needs more."""
         return peek_study(self.study, self._over)
 
+    def _check_revision(self, pull: Pull | None = None) -> None:
+        """Raise if another process has revised the study: its cases have other numbers, and tasks may differ."""
+        if self.study.revision != self._revision:
+            if pull is not None:
+                self._drop(pull, "cancelled", "the study was revised")
+            self._take_back("the study was revised")
+            raise CannotGoOn("study", self.study.name, "was revised by another process", "evaluate again")
+
     def _over(self, ledger: State) -> str | None:
         arm, find = self._number, ledger.spec.find
         if arm in ledger.retired:
@@ -125,6 +134,11 @@ class HostGate:
         return "the case is known, given up, or pending elsewhere"
 
     def _pull_for(self, case: int) -> Pull | None:
+        pull = self._ask_for(case)
+        self._check_revision(pull)
+        return pull
+
+    def _ask_for(self, case: int) -> Pull | None:
         """The pull of this case. Pulls of the cases before it are asked for first, and held until their turn."""
         if (held := self.held.pop(case, None)) is not None:
             return held

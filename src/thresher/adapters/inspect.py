@@ -8,18 +8,22 @@ The arms are the tasks, and the cases are their samples. inspect_ai is imported 
 """
 
 import copy
+import functools
 import hashlib
 import json
 import math
 import os
+import sys
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from ..core.parameters import Guarantee
+from ..core.spec import Spec
 from ..core.verdict import Verdict
-from ..create import create_study
+from ..create import take_up_study
+from ..depends import source_digest
 from ..errors import CannotGoOn, InvalidInput
 from ..log.store import Storage
 from ..run.evaluator_errors import names_refused_evaluator_error
@@ -95,9 +99,10 @@ def inspect_number(value: object) -> float:
         raise InvalidInput("score", value, "is not a number", remedy) from None
 
 
-# The identity of the evaluator: a study resumes only with the same models, solvers, scorers and datasets. The names of
-# the arms do not show these. Of a solver or a scorer, only its name and its arguments count, not its code.
+# What the scores of a task depend on: its model, solver, scorer and samples, the options of the eval, and the files
+# that define these. If they change, the study gets another revision, and the task is evaluated again.
 
+PACKAGES = "site-packages"
 MODEL = "INSPECT_EVAL_MODEL"  # the environment variable with the default model
 HARMLESS = {  # settings for calling a model that change no answer
     *("max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections"),
@@ -109,39 +114,65 @@ COUNTING = {  # options of eval that change scores, besides the settings for cal
 }
 
 
-def inspect_identity(
+def inspect_depends(
     arms: "Mapping[str, Task]",
     samples: "Mapping[str, Mapping[str, Sample]]",
     options: Mapping[str, Any],
     value: Callable[[Any], float] | None,
     scorer: str | None,
-) -> str:
-    """A text that is the same for all calls that measure the same rewards."""
+) -> dict[str, Any]:
+    """Digests of what all scores, those of a task and those of a sample depend on: see `revisions.Depends`."""
+    from inspect_ai import __version__
     from inspect_ai.model import GenerateConfig
 
     counting = (COUNTING | GenerateConfig.model_fields.keys()) - HARMLESS
-    default_model = options.get("model") or os.environ.get(MODEL)
-    parts = {
-        arm: [
-            task.model or default_model,
-            task.config,
-            [task.setup, task.solver, task.scorer, task.sandbox, task.model_roles],
-            [_sample_content(sample) for _, sample in sorted(samples[arm].items())],
-        ]
-        for arm, task in arms.items()
-    }
     settings = {key: setting for key, setting in options.items() if key in counting}
-    text = json.dumps([parts, settings, value, scorer], sort_keys=True, default=_without_process)
-    models = sorted({str(task.model or default_model) for task in arms.values()})
-    return f"inspect_ai with {listed_phrase(models)}: {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    common = {"inspect_ai": __version__, "the options of the eval": _digest([settings, value, scorer])}
+    common |= _source_files([settings, value])
+    shared = {}  # the samples that are the same for all tasks
+    for case in common_sample_ids(samples):
+        digests = {_digest(_sample_content(own[case])) for own in samples.values()}
+        if len(digests) == 1:
+            shared[case] = {"the sample": digests.pop()}
+    of_arms = {}
+    for arm, task in arms.items():
+        model = task.model or options.get("model") or os.environ.get(MODEL)
+        parts = [task.config, task.setup, task.solver, task.scorer, task.sandbox, task.model_roles]
+        own = [_sample_content(sample) for case, sample in sorted(samples[arm].items()) if case not in shared]
+        of_arms[arm] = {f"task {arm}": _digest([model, parts]), **_source_files(parts)}
+        of_arms[arm] |= {f"the samples of {arm}": _digest(own)} if own else {}
+    return {"files": common, "arms": of_arms, "cases": shared}
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, default=_without_process)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _source_files(values: object) -> dict[str, str]:
+    """The digests of the files that define solvers, scorers and functions. Packages are not among these."""
+    files: dict[str, str] = {}
+
+    def note(value: object) -> object:
+        defined = value if hasattr(value, "__qualname__") else type(value)
+        module = sys.modules.get(defined.__module__)
+        if PACKAGES not in (getattr(module, "__file__", None) or PACKAGES):
+            files.update(source_digest(defined))  # type: ignore[arg-type]
+        return _without_process(value)
+
+    json.dumps(values, default=note)
+    return files
 
 
 def _sample_content(sample: "Sample") -> list[Any]:
     """The content of a sample, without the ids of its messages, which are random."""
     asked = (
-        sample.input if isinstance(sample.input, str) else [(message.role, message.text) for message in sample.input]
+        sample.input
+        if isinstance(sample.input, str)
+        else [message.model_dump(exclude={"id"}, exclude_none=True) for message in sample.input]
     )
-    return [sample.id, asked, sample.target, sample.choices]
+    others = [sample.choices, sample.metadata, sample.sandbox, sample.files, sample.setup]
+    return [sample.id, asked, sample.target, *others]
 
 
 def _without_process(value: object) -> object:
@@ -150,8 +181,11 @@ def _without_process(value: object) -> object:
     from inspect_ai.model import Model
     from pydantic import BaseModel
 
+    if isinstance(value, functools.partial):
+        return [value.func, value.args, value.keywords]
     if isinstance(value, Model):
-        return [str(value), value.config]
+        arguments = {name: argument for name, argument in value.model_args.items() if name != "api_key"}
+        return [str(value), value.config, value.api.base_url, arguments]
     if is_registry_object(value):
         return [registry_log_name(value), registry_params(value)]
     if isinstance(value, Sequence):  # such as a chain of solvers
@@ -338,18 +372,16 @@ class InspectSifting:
         arms = inspect_arms(tasks, models)
         self.options = _checked_options(options, len(arms))
         samples = {arm: inspect_samples(arm, task, scorer) for arm, task in arms.items()}
-        self.study = create_study(
-            name,
+        spec = Spec(
             arms=list(arms),
             cases=common_sample_ids(samples),
             tries=1 + (options.get("retry_on_error") or 0),
             max_failures=None,  # fail_on_error says when errors end a task
-            storage=storage,
-            if_exists="join",
             unit=PERCENT if question.get("bounds", SHARES) == SHARES else None,
-            evaluator=inspect_identity(arms, samples, options, value, scorer),
+            depends=inspect_depends(arms, samples, options, value, scorer),
             **question,
         )
+        self.study, _ = take_up_study(name, spec, storage=storage)
         self.logs: list[EvalLog] = []
         self.stops: dict[str, InspectStopping] = {}
         self.tasks: list[Task] = []
@@ -534,7 +566,8 @@ def sift(
         confidence: how sure all certified answers together must be.
         guarantee: see `thresher.create_study`.
         budget: samples, over all tasks. None: until every task is settled.
-        storage: where to keep the study, as ``"sqlite:///evals.db"``; the same call resumes it. None: in memory.
+        storage: where to keep the study, as ``"sqlite:///evals.db"``. The same call resumes it; if tasks, samples or
+            the question changed, only what changed is evaluated. None: in memory.
         name: the study's name.
         seed: keys the orders of the samples. None: every new study draws its own.
 

@@ -1,6 +1,5 @@
 """The studies of a pytest session: which test to run next, and the result of each test."""
 
-import contextlib
 import hashlib
 import math
 import time
@@ -12,25 +11,16 @@ from typing import Any, Literal, NamedTuple
 from ...core.forecast import forecast_left
 from ...core.guarantee import Words
 from ...core.parameters import MAX_SEED
-from ...core.revisions import changes_of
 from ...core.rows import Row, standing_in_row
 from ...core.sentences import changes_sentence
 from ...core.spec import Spec
 from ...core.state import State
 from ...core.verdict import Verdict
-from ...create import create_from_spec, extend_for, open_study
-from ...errors import CannotGoOn, InvalidInput, StudyExists, UnknownStudy
+from ...create import take_up_study
+from ...errors import CannotGoOn, InvalidInput
 from ...log.event_writing import Telling
 from ...log.store import open_store
-from ...study import (
-    Pull,
-    Study,
-    give_up_in_study,
-    peek_study,
-    revise_study,
-    study_verdict_in_words,
-    tell_study_together,
-)
+from ...study import Pull, Study, give_up_in_study, peek_study, study_verdict_in_words, tell_study_together
 from ...text.quantities import PERCENT
 from .repeating import RepeatedOutcome
 from .session_options import Options, SessionBar
@@ -155,31 +145,11 @@ class SessionStudies:
             seed=None if options.seed is None else (options.seed + index) % (MAX_SEED + 1),
             depends={"files": code["files"], "arms": files} if code else None,
         )
-        return self._revised_study(name, spec)
-
-    def _revised_study(self, name: str, spec: Spec) -> Study:
-        """The study of that name with its next revision, if anything changed, or a new study.
-
-        While another session works on it with other tests or other code, this is a study of its own, numbered. Of
-        several, it is the one of which most results hold.
-        """
-        while True:
-            known = list[Study]()
-            with contextlib.suppress(UnknownStudy):
-                while True:
-                    known.append(open_study(_numbered(name, len(known) + 1), storage=self._store))
-            held = {study: peek_study(study, lambda ledger: changes_of(ledger, spec).held) for study in known}
-            for study in sorted(known, key=lambda study: -held[study]):
-                study.sweep()
-                with contextlib.suppress(StudyExists):
-                    changes = revise_study(study, spec, check=lambda ledger: _check_idle(ledger, spec))
-                    extend_for(study, spec)
-                    if changes is not None:
-                        sentence = changes_sentence(changes, arm="test")
-                        self.revised.append(f"{study.name}, revision {study.revision}: {sentence}")
-                    return study
-            with contextlib.suppress(StudyExists):  # another session was faster
-                return create_from_spec(_numbered(name, len(known) + 1), spec, storage=self._store)
+        study, changes = take_up_study(name, spec, storage=self._store)
+        if changes is not None:
+            sentence = changes_sentence(changes, arm="test")
+            self.revised.append(f"{study.name}, revision {study.revision}: {sentence}")
+        return study
 
     def _count_earlier(self, study: Study) -> None:
         """Count the runs of earlier processes that still hold. Their tracebacks are not kept."""
@@ -353,16 +323,6 @@ def _tests_of_pulls(ledger: State) -> dict[int, str]:
     """The arm of each pull whose history goes on."""
     arms = ((pull, ledger.arm_of(pull)) for pull in range(1, ledger.last_pull + 1))
     return {pull: ledger.spec.arms[arm] for pull, arm in arms if arm is not None}
-
-
-def _check_idle(ledger: State, spec: Spec) -> None:
-    """Raise if the study would have to be revised while another session works on it."""
-    if ledger.pending and changes_of(ledger, spec).any:
-        raise StudyExists("study", rule="another session works on it")
-
-
-def _numbered(name: str, number: int) -> str:
-    return name if number == 1 else f"{name} {number}"
 
 
 def arm_of_pytest_study(nodeid: str) -> str:
