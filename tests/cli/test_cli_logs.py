@@ -9,7 +9,6 @@ from program import complaint
 from workdir import Workdir, a_workdir  # noqa: F401 - the fixture
 
 import thresher as library
-from thresher.study import accept_evaluator_in_study, record_files_in_study
 
 
 def log_of(workdir: Workdir, name: str) -> dict[str, Any]:
@@ -18,9 +17,8 @@ def log_of(workdir: Workdir, name: str) -> dict[str, Any]:
 
 
 def study_with_every_event(workdir: Workdir) -> None:
-    study = library.create_study("every", arms=["a", "b"], at_least=0.5, budget=20, evaluator="v1", storage=workdir.url)
-    accept_evaluator_in_study(study, "v2")
-    record_files_in_study(study, lambda ledger: {"ask.py": "1f", "log.txt": "-"})
+    question: dict[str, Any] = {"arms": ["a", "b"], "budget": 20, "storage": workdir.url}
+    study = library.create_study("every", at_least=0.5, **question)
     study.add_many([("a", 1), ("b", None), ("b", 0)])
     first, second, third = study.ask_many(3)
     study.tell(first, 1, repeatable=True)
@@ -29,14 +27,15 @@ def study_with_every_event(workdir: Workdir) -> None:
     study.drop(third, cause="failed")
     study.restore(second.arm)
     study.extend(budget=30)
-    record_files_in_study(study, lambda ledger: {"ask.py": "2e"})
+    library.create_study("every", at_least=0.6, **question, if_exists="revise")
+    study.ask()
 
 
 def test_export_json_brings_every_kind_of_event_back(workdir: Workdir) -> None:
     study_with_every_event(workdir)
     log = log_of(workdir, "every")
     kinds = {event["kind"] for event in log["events"]}
-    assert kinds >= {"accepted", "file", "asked", "weighed", "told", "dropped", "retired", "restored", "extended"}
+    assert kinds >= {"asked", "weighed", "told", "dropped", "retired", "restored", "extended", "revised"}
     workdir.good("import", "-", "--study", "copy", stdin=json.dumps(log))
     assert workdir.json("verify", "copy")["digest"] == workdir.json("verify", "every")["digest"]
     assert workdir.study("copy").verdict().outside == workdir.study("every").verdict().outside != ()
@@ -82,18 +81,18 @@ EDITS: dict[str, tuple[Callable[[list[dict[str, Any]]], list[dict[str, Any]]], s
         lambda events: without(events, of_kind(events, "told")),
         "an imported pull is still pending",
     ),
-    "an evaluator accepted twice": (
-        lambda events: renumbered([*events, of_kind(events, "accepted")]),
-        "is accepted already",
+    "a revision with an earlier seed": (
+        lambda events: renumbered([*events, {**of_kind(events, "revised"), "spec": events[0]["spec"]}]),
+        "an earlier revision has the same",
     ),
-    "an evaluator without a name": (lambda events: changed(events, "accepted", reason=None), "evaluator None"),
-    "a file that is recorded twice": (
-        lambda events: renumbered([*events, of_kind(events, "file")]),
-        "must be a digest and a name, and not recorded yet",
+    "a revision for no known cause": (
+        lambda events: changed(events, "revised", cause="lost"),
+        "must be fresh, vouched",
     ),
-    "a file that changed, and nobody vouched": (
-        lambda events: [{**event, "cause": None} if event["kind"] == "file" else event for event in events],
-        "has changed since rewards were measured",
+    "a revision that asks nothing": (lambda events: changed(events, "revised", spec=None), "must be a JSON object"),
+    "a pull of an arm that the revision has not": (
+        lambda events: [{**event, "arm": 2} if event is events[-1] else event for event in events],
+        "arm 2",
     ),
     "a kind that is no word": (lambda events: changed(events, "extended", kind=["told"]), "is not the log of a study"),
 }

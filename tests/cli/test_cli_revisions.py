@@ -22,7 +22,7 @@ Ask = tuple[Path, list[thresher.Verdict]]
 def a_study(tmp_path_factory: pytest.TempPathFactory) -> Ask:
     """A folder with study `ask`, and its verdicts. Tests only read it."""
     folder = tmp_path_factory.mktemp("ask")
-    return folder, revisions(folder / "thresher.db", last=12)
+    return folder, revisions(folder / "thresher.db", last=4)
 
 
 def json_of(folder: Path, *args: str) -> Any:

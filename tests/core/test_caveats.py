@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.study import accept_evaluator_in_study
+from thresher.log.store import MemoryStore
+from thresher.study import revise_study
 
 
 def guarantee(study: thresher.Study) -> str:
@@ -57,13 +58,30 @@ def test_arms_with_a_reward_outside_the_bounds_are_named() -> None:
     assert " Not certified, because a reward lay outside the bounds: 'a', 'c'." in guarantee(study)
 
 
-def test_evaluators_that_count_as_the_same_are_named_in_short() -> None:
-    words = " The rewards were measured by 2 evaluators that were accepted as equivalent: "
-    cut, whole = "x" * 199, "y" * 198
-    study = made(evaluator=cut)
+def test_what_is_promised_over_all_revisions_is_a_number() -> None:
+    store = MemoryStore()
+
+    def revised(*arms: str, **given: Any) -> str:
+        study = made(arms, storage=store, if_exists="revise", **given)
+        thresher.run(study, lambda pull: 1.0, workers=1)
+        return guarantee(study)
+
+    assert "revision" not in revised("a", "b")
+    words = " This is revision 2. By itself that holds if what was changed did not depend on results;"
+    text = revised("a", "c")
+    assert words in text
+    assert " for all answers of all 2 revisions together, whatever it depended on: at least 92.5 %." in text
+    assert "all 3 revisions together, whatever it depended on: at least 92.5 %." in revised("a"), "no arm is new"
+
+
+def test_somebody_who_vouches_for_a_change_is_named() -> None:
+    study = made(budget=20, evaluator="ask.py")
+    study.tell(study.ask() or 0, 1)
+    words = " After rewards were measured, there was a change in what measures them; somebody vouched that this makes"
     assert words not in guarantee(study)
-    accept_evaluator_in_study(study, whole)
-    assert f"{words}'{cut[:198]}…; '{whole}'." in guarantee(study)
+    revise_study(study, study.spec.with_depends({"files": {"ask.py": "2"}}), taking="vouched")
+    assert words in guarantee(study)
+    assert study.verdict().told == 1
 
 
 def test_cases_without_a_reward_count_as_the_worst() -> None:

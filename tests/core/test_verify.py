@@ -142,4 +142,4 @@ def test_the_digest_is_this_one_on_every_machine() -> None:
     assert replayed_state_digest(fold_ledger(history())) == DIGEST
 
 
-DIGEST = "76e11bdc6cca44ef0cb0be34cf54c2425ca2bd632c6b50df6eb289ee37aaeb4f"
+DIGEST = "2dc371827c1c1e9dc216c501ac92fbda154e8138b83603977a02d8235f20dba6"

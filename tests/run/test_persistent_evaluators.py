@@ -86,7 +86,7 @@ def test_the_process_that_names_the_arms_gets_the_pulls_too(monkeypatch: pytest.
     monkeypatch.setattr(persistent, "PersistentProcess", start)
     monkeypatch.setattr(persistent, "PATIENCE", 20.0)
     unasked = stayer.evaluator("greet")
-    assert unasked.arms_named() == ["a", {"name": "b", "depth": 2}]
+    assert unasked.arms_named() == (["a", {"name": "b", "depth": 2}], None)
     study = make("a", "b", budget=4)
     evaluate = unasked.for_study(study.spec)
     assert thresher.run(study, evaluate, workers=1).told == 4

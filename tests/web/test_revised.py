@@ -13,7 +13,7 @@ from revised import CASES, revisions, rewarded
 import thresher
 from thresher.log.store import MemoryStore, Store, open_store
 from thresher.web import report
-from thresher.web.charts import study_figure as figure
+from thresher.web.charts import chart_of_study
 from thresher.web.event_stream import EventStream
 from thresher.web.live_study import LiveStudy
 from thresher.web.log_follower import LogFollower
@@ -62,7 +62,7 @@ def test_every_revision_has_its_own_history(store: MemoryStore) -> None:
         assert [point.issued for point in points] == sorted(point.issued for point in points)
         assert points[0].issued == verdict.held
         assert points[-1][1:] == (len(verdict.reached), len(verdict.missed), len(verdict.open))
-        assert tuple(figure(study, "history").data[0].x) == tuple(point.issued for point in points)
+        assert tuple(chart_of_study(study, "history").data[0].x) == tuple(point.issued for point in points)
 
 
 def test_a_long_history_keeps_its_first_point_and_round_ones(store: MemoryStore) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ..core.named_items import NO_PARAMS
 from ..core.revisions import depends_of
 from ..core.spec import Spec
-from ..depends import file_digests
+from ..depends import VERSION, file_digests
 from ..errors import CannotGoOn, InvalidInput
 from ..log.journal import storable_journal_reason
 from ..run.command.process import CASE, PULL_FIELDS, fill_command_template, process_pull_values
@@ -30,7 +30,6 @@ LONGEST = 4096  # characters: a longer word is a text, such as a prompt
 MOST = 50_000  # ways to fill in a word with arms and cases: if there are more, the files that it names are not checked
 Place = tuple[str | None, str | int | None]  # an arm and a case; None: any
 ANY: Place = (None, None)
-VERSION = "version"  # what COMMAND's greeting names, among the files of all results
 
 
 class Seen(NamedTuple):

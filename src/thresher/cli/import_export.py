@@ -108,7 +108,8 @@ def _print_pulls(ledger: State) -> None:
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     has_cases, pairs = ledger.spec.cases is not None, ledger.spec.pairs
-    has_origins, has_remarks = any(ledger.pull_origin), bool(ledger.remarks)
+    has_origins = any(origin & ~IMPORTED for origin in ledger.pull_origin)
+    has_remarks = bool(ledger.remarks)
     columns = ["case"] if has_cases else ["baseline"] if pairs else []
     columns += ["cause"] if has_origins else []
     columns += ["note", "cost"] if has_remarks else []

@@ -283,7 +283,10 @@ class ResumableStudy:
         if reason:
             raise StudyExists("study", name, f"{pending}, and {reason}", stop)
         if changes.evaluator:
-            raise StudyExists("study", name, f"{pending}, with the command {state.spec.evaluator}", stop)
+            other = (
+                f"the command {state.spec.evaluator}" if state.spec.evaluator else "something else than this command"
+            )
+            raise StudyExists("study", name, f"{pending}, with {other}", stop)
         return Step("revise")
 
     def _check_budget(self, state: State, name: str) -> None:

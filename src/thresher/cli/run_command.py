@@ -99,15 +99,18 @@ def run_command_evaluator(
     return PersistentEvaluator(tuple(command), options["timeout"], per_process)
 
 
-def run_command_arms(evaluate: PersistentEvaluator, options: Mapping[str, Any], *, engine: str) -> dict[str, Params]:
-    """The arms of the options, or those that the evaluator names in its greeting."""
+def run_command_arms(
+    evaluate: PersistentEvaluator, options: Mapping[str, Any], *, engine: str
+) -> tuple[dict[str, Params], str | None]:
+    """The arms of the options, or those that the evaluator's greeting names, and the version that it names."""
     if options["file"] or options["names"]:
-        return arms_in_question_options(options["file"], options["names"])
+        return arms_in_question_options(options["file"], options["names"]), None
     try:
-        arms = items_from_list(evaluate.arms_named(), "COMMAND's greeting", ARMS_OF_COMMANDS)
+        named, version = evaluate.arms_named()
+        arms = items_from_list(named, "COMMAND's greeting", ARMS_OF_COMMANDS)
         if not arms:
             raise InvalidInput("arms", rule="COMMAND's greeting names none", remedy=SHAPES)
-        return arms
+        return arms, version
     finally:
         if engine != "threads":  # pulls are made elsewhere
             evaluate.stop()
@@ -340,11 +343,10 @@ def run(command: tuple[str, ...], **options: Any) -> int:
     files = CodeFiles(command, options["ignored"], options["depends"])
     elsewhere = ":" in engine  # on a cluster: whether the program exists there cannot be checked from here
     persistent = run_command_evaluator(command, options, engine=engine, elsewhere=elsewhere)
-    arms = (
-        run_command_arms(persistent, options, engine=engine)
-        if persistent
-        else arms_in_question_options(options["file"], options["names"])
-    )
+    if persistent:
+        arms, files.version = run_command_arms(persistent, options, engine=engine)
+    else:
+        arms = arms_in_question_options(options["file"], options["names"])
     identity = identity_of_run(command, options["cases"]) if command else ""
     options["cases"] = question_cases(options["cases"])
     if elsewhere and command and "/" in command[0] and not command[0].startswith("/"):
@@ -362,7 +364,7 @@ def run(command: tuple[str, ...], **options: Any) -> int:
     spec = specification_of_question_options(
         arms, options, evaluator=resumable_evaluator(evaluate, failure=failure, here=here)
     )
-    evaluate = evaluate.for_study(spec)
+    evaluate = persistent.for_study(spec, files.version) if persistent else evaluate.for_study(spec)
     files.fill_in(spec)
     refuse_run_command_requirements(options["require"], arms=spec.contenders)
     resumable = ResumableStudy(

@@ -52,6 +52,7 @@ from .reward import (
     reward_start_failure,
 )
 
+LONGEST_VERSION = 200  # characters
 PATIENCE = 60.0  # seconds in which an evaluator must name the arms, if nobody else does
 NAME_THEM = 'name them with --arms FILE or --arm NAME, or let it print {"arms": [...]} first'
 FIRST_WORD = 10.0  # seconds in which a program that cannot start usually ends; until then, it gets a single pull
@@ -78,29 +79,31 @@ class PersistentEvaluator:
     timeout: float | None = None  # seconds from the moment when a pull is written
     per_process: int = 1  # threads that share a process, and so the most pulls that are pending in it
     arms: frozenset[str] | None = None  # the study's arms; a process that names others is refused
+    version: str | None = None  # ... and so is one that names another version
     baseline: str | None = None  # set if pulls are pairs: the baseline's side has the pull's id with a minus sign
 
     def __call__(self, pull: Pull) -> float:
         """Let a process evaluate the pull. Returns its reward."""
         return _pool(self).evaluate(pull, -pull.id if pull.arm == self.baseline else pull.id)
 
-    def for_study(self, spec: Spec) -> PersistentEvaluator:
+    def for_study(self, spec: Spec, version: str | None = None) -> PersistentEvaluator:
         """The evaluator for a study, with the processes that run already."""
-        evaluator = replace(self, arms=frozenset(spec.arms), baseline=spec.baseline if spec.pairs else None)
+        baseline = spec.baseline if spec.pairs else None
+        evaluator = replace(self, arms=frozenset(spec.arms), version=version, baseline=baseline)
         with _LOCK:
             if self in _POOLS:
                 pool = _POOLS[evaluator] = _POOLS.pop(self)
                 pool.settings = evaluator
         return evaluator
 
-    def arms_named(self) -> Sequence[object]:
-        """Start a process, let it name the arms, and keep it for pulls."""
+    def arms_named(self) -> tuple[Sequence[object], str | None]:
+        """Start a process, let it name the arms and its version, and keep it for pulls."""
         greetings: list[Greeting] = []
         try:
             process = _start(self.argv, lambda greeting: greetings.append(_check_protocol(greeting)))
             try:
                 process.wait_for_greeting(PATIENCE)
-                arms = _arms_in(greetings)
+                arms, version = _arms_in(greetings), _version_in(greetings[0])
             except BaseException:
                 process.end(0.0)
                 raise
@@ -111,7 +114,7 @@ class PersistentEvaluator:
             remedy = "correct it, or name the arms with --arms FILE or --arm NAME"
             raise CannotGoOn("arms", rule=f"there are none, and {error}", remedy=remedy) from None
         _pool(self).adopt(process)
-        return arms
+        return arms, version
 
     def rest(self) -> None:
         """End the processes here that have nothing to do, because a run is over."""
@@ -216,7 +219,7 @@ class PersistentSlot:
                 if self._pool.is_stopped:
                     raise CommandFailed("the evaluator was stopped", kind="the evaluator was stopped")
                 settings = self._pool.settings
-                self._process = _start(settings.argv, lambda greeting: _check_greeting(greeting, settings.arms))
+                self._process = _start(settings.argv, lambda greeting: _check_greeting(greeting, settings))
             return self._process
 
 
@@ -267,17 +270,37 @@ def _arms_in(greetings: Sequence[Greeting]) -> list[object]:
     return arms
 
 
-def _check_greeting(greeting: Greeting, arms: frozenset[str] | None) -> None:
-    """Raise if a process speaks another version, or names other arms than those of the study."""
-    if _check_protocol(greeting).arms is None or arms is None:
+def _version_in(greeting: Greeting) -> str | None:
+    """The version in a greeting."""
+    version = greeting.version
+    if version is not None and not (isinstance(version, str) and 0 < len(version) <= LONGEST_VERSION):
+        rule = f"COMMAND must name it as a text of 1 to {LONGEST_VERSION} characters"
+        raise EvaluatorRefused("version", version, rule, 'print {"version": "2"}, for example')
+    return None if version is None else masked_printable(version)
+
+
+def _check_greeting(greeting: Greeting, settings: PersistentEvaluator) -> None:
+    """Raise if a process speaks another protocol, or names another version, or other arms than those of the study."""
+    arms = _check_protocol(greeting).arms
+    if settings.arms is None:
         return
-    listing = greeting.arms if isinstance(greeting.arms, list) else [greeting.arms]
+    version = _version_in(greeting)
+    if version != settings.version:
+        if settings.version is None:
+            rule = "COMMAND names its version only after the study has begun"
+            remedy = "leave --arms and --arm out, so that COMMAND names its arms and its version first"
+            raise EvaluatorRefused("version", version, rule, remedy)
+        rule = f"COMMAND was version {shown(settings.version)} when this run began"
+        raise EvaluatorRefused("version", version, rule, "run again with the same version everywhere")
+    if arms is None:
+        return
+    listing = arms if isinstance(arms, list) else [arms]
     try:
         names = {*named_items.items_from_list(listing, "COMMAND's greeting", ARMS)}
     except InvalidInput as error:
         raise EvaluatorRefused("arms", rule=str(error)) from None
-    if names != arms:
-        differing = sorted(names ^ arms)
+    if names != settings.arms:
+        differing = sorted(names ^ settings.arms)
         rule = f"COMMAND names other arms than the study has: they differ in {listed_phrase(differing, show=shown)}"
         raise EvaluatorRefused("arms", len(names), rule, "leave --arms and --arm out, or name the same")
 

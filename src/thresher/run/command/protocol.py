@@ -58,6 +58,7 @@ class Greeting(NamedTuple):
 
     protocol: object
     arms: object  # None: it names none
+    version: object = None  # of what it evaluates; None: it names none
 
 
 def protocol_pull_line(pull: Pull, key: int) -> bytes:
@@ -97,8 +98,8 @@ def read_protocol_line(line: bytes) -> Answer | Greeting:
         pull = data.get("pull")
         if type(pull) is int:
             return Answer(pull, data, line)
-        if pull is None and ("protocol" in data or "arms" in data):
-            return Greeting(data.get("protocol", PROTOCOL), data.get("arms"))
+        if pull is None and data.keys() & {*Greeting._fields}:
+            return Greeting(data.get("protocol", PROTOCOL), data.get("arms"), data.get("version"))
     raise NotAnAnswer(f'printed JSON that does not answer a "pull": {quoted_protocol_line(line)}')
 
 
