@@ -59,7 +59,7 @@ from .options import (
     storage_option,
     store_of_option,
     study_of_option,
-    with_study_options,
+    with_name_and_storage_options,
 )
 from .output import put_output, say, say_done
 
@@ -67,7 +67,7 @@ LINES = 1000  # of CSV, written at once
 
 
 @click.command()
-@with_study_options
+@with_name_and_storage_options
 @click.argument("style", type=click.Choice(["csv", "json"]), metavar="csv|json")
 def export(study: Study, style: str) -> None:
     """Write study NAME to standard output: csv has one line per pull, json has the whole log. import reads both.

@@ -40,7 +40,7 @@ from .options import (
     store_of_option,
     study_of_option,
     study_of_option_or_damage,
-    with_study_options,
+    with_name_and_storage_options,
 )
 from .output import cli_output_read_in_part, print_verdict, put_output, standard_output
 
@@ -54,7 +54,7 @@ POLL = 0.25  # seconds between two reads of --follow
 
 
 @click.command()
-@with_study_options
+@with_name_and_storage_options
 @format_option("text", "json")
 def status(study: Study, style: str) -> None:
     """Show how far study NAME is, who works on it, and which pulls are pending. It changes nothing.
@@ -94,7 +94,7 @@ def _put(name: str, text: str) -> None:
 
 
 @click.command()
-@with_study_options
+@with_name_and_storage_options
 @format_option(*FORMATS)
 def verdict(study: Study, style: str) -> None:
     """Print the answer of study NAME so far.
@@ -187,7 +187,7 @@ def _agents_and_pulls(study: Study) -> dict[str, Any]:
 
 
 @click.command()
-@with_study_options
+@with_name_and_storage_options
 @option("--follow", "Keep printing new events until Ctrl-C.")
 @option("--after SEQ", "Print only events after this one.", type=Whole(0, MAX_WHOLE), default=0)
 @format_option("text", "json")
@@ -259,7 +259,7 @@ LONGEST = 32  # characters of a case's name, for people
 
 
 @click.command()
-@with_study_options
+@with_name_and_storage_options
 @option("--all", f"List all cases, not only the {MOST} hardest.", to="everything")
 @format_option("text", "json", "csv", text="JSON and CSV have all cases; CSV has a column for each arm.")
 def cases(study: Study, everything: bool, style: str) -> None:

@@ -28,7 +28,7 @@ from ..errors import (
 )
 from ..text.masking import masked
 from .locks import locks_renewed_after_fork
-from .reader import damaged_log, no_log_to_read, read_event_at, read_has_event, read_log_pages
+from .reader import damaged_log, read_event_at, read_has_event, read_log_pages, unknown_study_for_reader
 from .store import Store, store_chain_digest
 
 Answer = TypeVar("Answer")
@@ -229,7 +229,7 @@ class Journal:
             events = chain.from_iterable(read_log_pages(self._store, self.study))
             first = next(events, None)
             if first is None or (self._birth is not None and first.key != self._birth):
-                raise no_log_to_read(self.study)
+                raise unknown_study_for_reader(self.study)
             mine = self._acknowledged
             if mine is not None and not read_has_event(self._store, self.study, mine):
                 rule = f"was set back while this agent worked on it: event {mine.seq}, which was acknowledged, is gone"
