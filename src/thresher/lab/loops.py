@@ -32,7 +32,7 @@ from .delays import (
     owed_delayed,
     put_delay_due,
 )
-from .families import CONSTANT, RECORDED, family_chance_within, draw_from_family, family_moments, set_family_arm
+from .families import CONSTANT, RECORDED, draw_from_family, family_chance_within, family_moments, set_family_arm
 from .repetition import (
     Arms,
     Boards,
