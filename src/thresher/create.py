@@ -17,7 +17,7 @@ from .core.policies import Policy
 from .core.spec import Spec, spec_differences
 from .core.state import State
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, shown
-from .log.store import Storage, Store, chained_in_store, open_store
+from .log.store import START, Storage, Store, chained_in_store, open_store
 from .study import LEASE, Study, accept_evaluator_in_study, peek_study
 from .text.files import read_text
 
@@ -121,8 +121,8 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 if attempt == 1:
-                    store.append(name, [event])
-                store.flush()  # also after an append whose reply was lost: it may not be on the disk
+                    store.append(name, [event], before=START)
+                store.flush(name, event)  # also after an append whose reply was lost: it may not be on the disk
                 break
             except (Conflict, Interrupted) as error:
                 first = store.read(name, 0, 1)

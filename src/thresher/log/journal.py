@@ -163,14 +163,15 @@ class Journal:
                             written = answer, None
                             if draft.events:
                                 written = answer, draft.events[-1]
-                                self._store.append(self.study, draft.events, lease=draft.lease)
+                                before, lease = self._basis.digest, draft.lease
+                                self._store.append(self.study, draft.events, before=before, lease=lease)
                                 self.told += ledger.own_told - told
                                 if self.on_write is not None:
                                     self.on_write(self._basis, draft.events)
                             self._ledger = ledger
                     # After the turn, so that no other agent waits for our disk. Flush even if nothing was written
                     # because a repeated call found its events: their writer may have died before it flushed.
-                    self._store.flush()
+                    self._store.flush(self.study, ledger.last)
                     self._acknowledged = written[1] or self._acknowledged
                     return written[0]
                 except Conflict:
