@@ -105,3 +105,13 @@ def at_statement(
         return action(session, go_on) if words in str(query) else go_on()
 
     monkeypatch.setattr(psycopg.Connection, "execute", hooked)
+
+
+def leave_unflushed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Append as an agent does that dies after its commit, before it waits for the disk; only the next time."""
+
+    def commit(session: "psycopg.Connection[Any]", _: Callable[[], Any]) -> Any:
+        monkeypatch.undo()
+        return session.execute("COMMIT")
+
+    at_statement("COMMIT; SELECT", commit, monkeypatch)

@@ -22,7 +22,7 @@ from .depends import Dependency, stored_depends
 from .errors import Conflict, Interrupted, InvalidInput, StudyExists, UnknownStudy, shown
 from .log.event_writing import SEED_BYTES
 from .log.past import store_at_revision
-from .log.store import Storage, Store, chained_in_store, open_store
+from .log.store import START, Storage, Store, chained_in_store, open_store
 from .study import LEASE, Study, keep_to_depends, peek_study, revise_study
 from .text.files import read_text
 from .text.phrasing import either_phrase
@@ -160,8 +160,8 @@ def _created(name: str, store: Store, spec: Spec) -> bool:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 if attempt == 1:
-                    store.append(name, [event])
-                store.flush()  # also after an append whose reply was lost: it may not be on the disk
+                    store.append(name, [event], before=START)
+                store.flush(name, event)  # also after an append whose reply was lost: it may not be on the disk
                 break
             except (Conflict, Interrupted) as error:
                 first = store.read(name, 0, 1)

@@ -20,7 +20,7 @@ from .core.state import State
 from .core.verdict import Verdict, verdict_of
 from .errors import CannotGoOn, InvalidInput, OutsideBounds, missing_package
 from .log import event_writing
-from .log.call_keys import CallKeys, stored_call_key
+from .log.call_keys import CallKeys, call_key_digest
 from .log.event_writing import Telling
 from .log.journal import Answer, Journal, JournalDraft
 from .log.leases import LeaseKeeper
@@ -116,7 +116,7 @@ class Study(AbstractContextManager["Study"]):
         if self._keys is None:
             self._keys = CallKeys(self.name, self.store)
             self._journal.on_write = self._keys.follow
-        draft.key = stored_call_key(checks.checked_text("key", key))
+        draft.key = call_key_digest(checks.checked_text("key", key))
         known = self._keys.pulls(draft.key, draft.ledger.last)
         if not known:
             return event_writing.write_ask_events(draft, n, host, seconds)

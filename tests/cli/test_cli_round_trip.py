@@ -15,7 +15,7 @@ from thresher.core import evidence
 from thresher.core.events import DROPPED, OUTSIDE
 from thresher.core.state import State
 from thresher.errors import InvalidInput
-from thresher.log.store import open_store
+from thresher.log.store import START, open_store
 from thresher.study import give_up_in_study, peek_study
 
 ARMS = ("a", "b", "c")
@@ -78,7 +78,7 @@ def test_an_import_of_an_export_has_every_reward_and_every_charge(
     lived(original, chance, outside)
     ledger = peek_study(original, lambda ledger: ledger)
     store = open_store(url)
-    store.append("original", original.events())
+    store.append("original", original.events(), before=START)
     cli.main(["export", "original", "csv", "--storage", url], standalone_mode=False)
     file = tmp_path / "original.csv"
     file.write_text(capsys.readouterr().out)

@@ -9,7 +9,7 @@ from lab_commands import run
 from thresher.cli.error_wording import error_in_options
 from thresher.errors import InvalidInput
 from thresher.lab import Setup, families, simulate
-from thresher.lab.families import chance_within_family
+from thresher.lab.families import family_chance_within
 from thresher.lab.recorded import Recorded
 
 NONE = Recorded(("a",), ((0.1, 0.5, 0.5, 0.9),)).samples
@@ -88,17 +88,17 @@ def test_a_plan_compares_with_a_baseline() -> None:
 
 def test_true_shares_are_those_of_the_families() -> None:
     ends = (0.0, 1.0, NONE)
-    assert chance_within_family(families.UNIFORM, 0.2, 0.4, *ends, 1.0, 0.3) == pytest.approx(0.75)
-    assert chance_within_family(families.UNIFORM, 0.2, 0.4, *ends, -1.0, -0.3) == pytest.approx(0.25)
-    assert chance_within_family(families.NORMAL, 2.0, 1.0, *ends, 1.0, 1.0) == pytest.approx(0.8413, abs=1e-4)
-    assert chance_within_family(families.NORMAL, 2.0, 1.0, *ends, -1.0, -1.0) == pytest.approx(0.1587, abs=1e-4)
-    assert chance_within_family(families.CLIPPED, 0.5, 1.0, *ends, 1.0, 1.0) == pytest.approx(
+    assert family_chance_within(families.UNIFORM, 0.2, 0.4, *ends, 1.0, 0.3) == pytest.approx(0.75)
+    assert family_chance_within(families.UNIFORM, 0.2, 0.4, *ends, -1.0, -0.3) == pytest.approx(0.25)
+    assert family_chance_within(families.NORMAL, 2.0, 1.0, *ends, 1.0, 1.0) == pytest.approx(0.8413, abs=1e-4)
+    assert family_chance_within(families.NORMAL, 2.0, 1.0, *ends, -1.0, -1.0) == pytest.approx(0.1587, abs=1e-4)
+    assert family_chance_within(families.CLIPPED, 0.5, 1.0, *ends, 1.0, 1.0) == pytest.approx(
         0.3085, abs=1e-4
     )  # what is clipped is at 1
-    assert chance_within_family(families.CLIPPED, 0.5, 1.0, *ends, 1.0, 1.01) == 0.0
-    assert chance_within_family(families.CLIPPED, 0.5, 1.0, *ends, -1.0, -1.0) == 1.0
-    assert chance_within_family(families.RECORDED, 0.0, 4.0, *ends, 1.0, 0.5) == 0.75
-    assert chance_within_family(families.RECORDED, 0.0, 4.0, *ends, -1.0, -0.1) == 0.25
+    assert family_chance_within(families.CLIPPED, 0.5, 1.0, *ends, 1.0, 1.01) == 0.0
+    assert family_chance_within(families.CLIPPED, 0.5, 1.0, *ends, -1.0, -1.0) == 1.0
+    assert family_chance_within(families.RECORDED, 0.0, 4.0, *ends, 1.0, 0.5) == 0.75
+    assert family_chance_within(families.RECORDED, 0.0, 4.0, *ends, -1.0, -0.1) == 0.25
 
 
 def test_a_share_needs_no_bounds_and_takes_rewards_from_anywhere() -> None:

@@ -11,7 +11,7 @@ from logs import append
 import thresher
 from thresher.core.events import Event
 from thresher.errors import Conflict
-from thresher.log.store import Store
+from thresher.log.store import START, Store, store_chain_digest
 
 HOSTILE = [
     *("'; DROP TABLE events; --", '"quoted"', "../../etc/passwd", "%s %d ?", "a\\b", "ünïcode ✓ 漢字", " blank "),
@@ -66,6 +66,15 @@ def test_an_append_at_any_number_but_the_next_writes_nothing(store: Store, first
         append(store, "s", [Event(first, "asked", 2, 0), Event(first + 1, "asked", 3, 0)], lease=0.001)
     assert [event.seq for event in store.read("s")] == [1, 2]
     assert store.expired("s") == []
+
+
+def test_an_append_after_another_event_than_the_last_writes_nothing(store: Store) -> None:
+    """A crash may have lost the event that it follows, and another agent may have written another in its place."""
+    append(store, "s", [created(), Event(2, "asked", 1, 0)])
+    lost = store_chain_digest(START, created())
+    with pytest.raises(Conflict):
+        store.append("s", [Event(3, "told", 1, 0, 1.0, digest=b"x" * 16)], before=lost)
+    assert [event.seq for event in store.read("s")] == [1, 2]
 
 
 def test_a_log_begins_with_event_1(store: Store) -> None:

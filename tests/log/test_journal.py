@@ -25,10 +25,10 @@ class Flaky(MemoryStore):
 
     trouble: Sequence[str] = ()
 
-    def append(self, study: str, events: Any, *, lease: float | None = None) -> None:
+    def append(self, study: str, events: Any, **options: Any) -> None:
         now, *self.trouble = self.trouble or ["fine"]
         if now != "not written":
-            super().append(study, events, lease=lease)
+            super().append(study, events, **options)
         if now == "rival":
             raise Conflict("event")
         if now != "fine":
@@ -55,15 +55,17 @@ def test_a_write_that_is_found_later_is_recognised_as_ours() -> None:
 
     class Slow(Flaky):
         hidden: Any = None
+        options: Any = None
 
-        def append(self, study: str, events: Any, *, lease: float | None = None) -> None:
+        def append(self, study: str, events: Any, **options: Any) -> None:
             if self.trouble:
                 self.trouble, self.hidden = [], list(events)
+                self.options = options
                 raise Interrupted("storage")
             if self.hidden:
-                super().append(study, self.hidden)
+                super().append(study, self.hidden, **self.options)
                 self.hidden = None
-            super().append(study, events, lease=lease)
+            super().append(study, events, **options)
 
     store = Slow()
     study = make(store)
@@ -90,7 +92,7 @@ def test_a_crash_between_writing_and_flushing_writes_once(survives: bool, count:
     class Crashing(MemoryStore):
         crash = False
 
-        def flush(self) -> None:
+        def flush(self, study: str, last: Event) -> None:
             if self.crash:
                 self.crash = False
                 seen.append(peek_study(other, lambda ledger: ledger.issued))
@@ -114,7 +116,7 @@ def test_a_repeated_tell_whose_reward_is_gone_after_a_crash_is_written_again() -
     class Crashing(MemoryStore):
         crash = False
 
-        def flush(self) -> None:
+        def flush(self, study: str, last: Event) -> None:
             if self.crash:
                 self.crash = False
                 self.logs["s"].pop()
@@ -135,7 +137,7 @@ def test_a_repeated_call_waits_for_the_disk_too() -> None:
     class Counting(MemoryStore):
         flushes = 0
 
-        def flush(self) -> None:
+        def flush(self, study: str, last: Event) -> None:
             self.flushes += 1
 
     store = Counting()
@@ -253,11 +255,11 @@ class Stubborn(MemoryStore):
 
     appends = 0
 
-    def append(self, study: str, events: Any, *, lease: float | None = None) -> None:
+    def append(self, study: str, events: Any, **options: Any) -> None:
         if events[0].seq > 1:
             self.appends += 1
             raise Conflict("event", events[0].seq)
-        super().append(study, events, lease=lease)
+        super().append(study, events, **options)
 
 
 def test_a_race_lost_without_a_winner_is_damage_and_is_not_retried_forever() -> None:
@@ -274,12 +276,12 @@ def test_a_race_lost_against_another_agent_is_run_again() -> None:
         rivals = 0
         twin = MemoryStore()
 
-        def append(self, study: str, events: Any, *, lease: float | None = None) -> None:
+        def append(self, study: str, events: Any, **options: Any) -> None:
             if events[0].seq > 1 and self.rivals:
                 self.rivals -= 1
                 rival = thresher.open_study("s", storage=self.twin)
                 rival.ask()
-            super().append(study, events, lease=lease)
+            super().append(study, events, **options)
 
     store = Busy()
     store.twin.logs = store.logs

@@ -141,7 +141,7 @@ def test_a_name_of_which_anything_is_left_is_taken(left: str, tmp_path: Path) ->
     with pytest.raises(thresher.ThresherError, match="already"):
         store.rename("a", name)
     with pytest.raises(Conflict, match="another agent wrote it first"):
-        store.append(name, chained_in_store([Event(1, "created", key="k")]))
+        store.append(name, chained_in_store([Event(1, "created", key="k")]), before=START)
     store.close()
 
 
@@ -151,7 +151,7 @@ def test_a_name_of_which_anything_is_left_is_taken(left: str, tmp_path: Path) ->
 def test_a_store_may_be_closed_before_its_turn_is_over(postgres_url: str) -> None:
     store = open_store(postgres_url)
     with store.turn("s"):
-        store.append("s", chained_in_store([Event(1, "created", key="k")]))
+        store.append("s", chained_in_store([Event(1, "created", key="k")]), before=START)
         store.close()
     assert store.studies() == ["s"]
     store.close()
@@ -187,7 +187,7 @@ def test_a_text_with_a_nul_is_no_text_of_an_event(field: str, more: dict[str, An
 def test_an_event_without_a_digest_is_not_kept() -> None:
     store = MemoryStore()
     with pytest.raises(thresher.InvalidInput, match="has no digest"):
-        store.append("s", [Event(1, "created")])
+        store.append("s", [Event(1, "created")], before=START)
     assert store.studies() == []
 
 
@@ -247,7 +247,7 @@ def test_a_file_that_is_not_there_reads_as_an_empty_store_and_is_not_created(tmp
     assert (store.read("s"), store.head("s"), store.studies()) == ([], None, [])
     assert (store.expired("s"), store.notes("s")) == ([], {})
     store.delete("s")
-    store.flush()
+    store.flush("s", Event(1, "created"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -263,13 +263,6 @@ def test_a_log_is_left_to_the_file_that_replaced_ours(tmp_path: Path) -> None:
     store.close()
     assert (tmp_path / "thresher.db-wal").stat().st_size > 0
     assert len(thresher.open_study("s", storage=file).events()) >= 4
-
-
-def test_there_is_nothing_to_flush_at_first(postgres_url: str) -> None:
-    store = open_store(postgres_url)
-    store.flush()
-    assert store.studies() == []
-    store.close()
 
 
 def test_a_study_that_never_was_is_unknown_and_not_deleted() -> None:

@@ -1,5 +1,6 @@
 """PgBouncer in transaction mode: each transaction of an agent may have another session, which others had before."""
 
+import contextlib
 import os
 import shutil
 import socket
@@ -11,13 +12,16 @@ from typing import Any
 
 import psycopg
 import pytest
-from postgres import Server, at_statement
+from logs import append
+from postgres import Server, at_statement, leave_unflushed
 from program import until
 
 import thresher
+from thresher.core.events import Event
 from thresher.core.replay import verify
-from thresher.errors import StoreFailed
+from thresher.errors import Conflict, Interrupted, StoreFailed
 from thresher.log import postgres
+from thresher.log.store import open_store
 
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 SESSION = ("synchronous_commit", "lock_timeout", "plan_cache_mode", "search_path", "default_transaction_isolation")
@@ -117,6 +121,81 @@ def test_agents_at_once_share_a_pool_of_one(url: str) -> None:
     studies = agents(url)
     with ThreadPoolExecutor(2) as pool:
         assert sum(pool.map(work, studies)) == 200
+
+
+@pytest.fixture(params=["direct", "pooled"])
+def either_url(server: Server, url: str, request: pytest.FixtureRequest) -> str:
+    return url if request.param == "pooled" else server.url.replace("/postgres?", "/pooled?")
+
+
+def kinds(study: thresher.Study) -> list[str]:
+    """The kinds of all events, in a log that verifies."""
+    assert verify(study.events()).sound
+    return [event.kind for event in study.events()]
+
+
+def test_a_crash_between_the_commit_and_the_disk_loses_nothing_acknowledged(
+    server: Server, either_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(session: "psycopg.Connection[Any]", _: Callable[[], Any]) -> Any:
+        monkeypatch.undo()
+        session.execute("COMMIT")
+        server.kill()
+        session.close()
+        raise psycopg.OperationalError("the connection is lost")
+
+    study, other = agents(either_url)
+    pull = study.ask() or pytest.fail("no pull")
+    at_statement("COMMIT; SELECT", crash, monkeypatch)
+    study.tell(pull, 1)
+    server.kill()
+    assert kinds(other) == kinds(study) == ["created", "asked", "told"]
+    study.close()
+    other.close()
+
+
+@pytest.mark.parametrize("turns", [True, False])
+@pytest.mark.parametrize("rival", [True, False])
+def test_nothing_follows_an_event_that_was_lost_in_a_crash(
+    server: Server, either_url: str, turns: bool, rival: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if the agent has read it, the pooler hides the crash, and the place of the event is taken again."""
+    study, other = agents(either_url)
+    pull = study.ask() or pytest.fail("no pull")
+    dies = open_store(either_url)
+    leave_unflushed(monkeypatch)
+    (lost,) = append(dies, "s", [Event(3, "retired", arm=1, key="k", time=1.0, agent="a")])
+    assert study.verdict()["b"].retired
+    server.kill()
+    if rival:
+        other.extend(budget=300)
+    if not turns:
+        monkeypatch.setattr(type(dies), "turn", lambda self, study: contextlib.nullcontext())
+    assert dies.studies() == ["s"], "it connects again"
+    with pytest.raises(Conflict), dies.turn("s"):
+        dies.append("s", [Event(4, "told", 1, 0, 1.0, digest=b"x" * 16)], before=lost.digest)
+    with pytest.raises(Interrupted):
+        study.store.flush("s", lost)
+    study.tell(pull, 1)
+    assert not study.verdict()["b"].retired
+    assert kinds(study) == ["created", "asked", *["extended"] * rival, "told"]
+    assert study.verdict() == other.verdict()
+    for closing in (dies, study, other):
+        closing.close()
+
+
+def test_what_another_agent_wrote_is_on_the_disk_before_a_repeated_call_returns(
+    server: Server, either_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, other = agents(either_url)
+    pull = study.ask() or pytest.fail("no pull")
+    leave_unflushed(monkeypatch)
+    append(other.store, "s", [Event(3, "told", pull.id, 0, 1.0, key="k", time=1.0, agent="a")])
+    study.tell(pull, 1)
+    server.kill()
+    assert kinds(other) == ["created", "asked", "told"]
+    study.close()
+    other.close()
 
 
 def test_what_another_program_left_in_the_session_does_not_matter(server: Server, url: str) -> None:

@@ -152,12 +152,12 @@ def test_without_psycopg_one_line_says_what_to_install() -> None:
 
 def test_an_append_that_meets_a_deletion_writes_nothing(postgres_url: str) -> None:
     study = make(postgres_url)
-    store, seen = study.store, study.events()[-1].seq
+    store, last = study.store, study.events()[-1]
     with psycopg.connect(postgres_url) as deleting, ThreadPoolExecutor(1) as pool:
         deleting.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
         deleting.execute("DELETE FROM thresher_heads WHERE study = 's'")
         deleting.execute("DELETE FROM thresher_events WHERE study = 's'")
-        late = pool.submit(store.append, "s", [Event(seen + 1, "asked", 1, 0)])
+        late = pool.submit(store.append, "s", [Event(last.seq + 1, "asked", 1, 0)], before=last.digest)
         for _ in range(100):  # in any case it must write nothing; usually it waits for the lock by now
             if deleting.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():
                 break
@@ -178,7 +178,7 @@ def test_an_append_that_a_damaged_head_would_allow_replaces_no_event(postgres_ur
         connection.execute("UPDATE thresher_heads SET seq = 2")
     before = study.store.read("s")
     with pytest.raises(Conflict):
-        study.store.append("s", [before[2]._replace(arm=1)])
+        study.store.append("s", [before[2]._replace(arm=1)], before=before[3].digest)
     assert study.store.read("s") == before
     study.store.close()
 

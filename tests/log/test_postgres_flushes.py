@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 from logs import append
-from postgres import Server, at_statement, in_schema
+from postgres import Server, at_statement, in_schema, leave_unflushed
 
 import thresher
 from thresher.core.events import Event
@@ -73,23 +73,29 @@ def test_what_is_acknowledged_survives_a_crash(url: str, crash: Crash) -> None:
     assert crash() == ["created", "asked", "told", "asked"]
 
 
-def test_a_repeated_tell_is_acknowledged_when_the_first_one_is_on_the_disk(url: str, crash: Crash) -> None:
+def test_a_repeated_tell_is_acknowledged_when_the_first_one_is_on_the_disk(
+    url: str, crash: Crash, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The agent that told it first may have died before it waited for the disk."""
     study, dies = a_study(url), open_store(url)
     pull = study.ask() or pytest.fail("no pull")
+    leave_unflushed(monkeypatch)
     append(dies, "s", [Event(3, "told", pull.id, 0, 1.0)])
     study.tell(pull, 1)
     assert crash() == ["created", "asked", "told"]
 
 
-def test_an_earlier_flush_does_not_cover_what_a_later_turn_finds(url: str, crash: Crash) -> None:
+def test_an_earlier_flush_does_not_cover_what_a_later_turn_finds(
+    url: str, crash: Crash, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store, dies = open_store(url), open_store(url)
     with store.turn("s"):
-        append(store, "s", [Event(1, "created")])  # flushed with the end of its turn; its own flush never comes
-    append(dies, "s", [Event(2, "asked", 1, 0)])
+        append(store, "s", [Event(1, "created")])
+    leave_unflushed(monkeypatch)
+    (last,) = append(dies, "s", [Event(2, "asked", 1, 0)])
     with store.turn("s"):
         assert len(store.read("s")) == 2
-    store.flush()
+    store.flush("s", last)
     assert crash() == ["created", "asked"]
 
 
@@ -159,7 +165,7 @@ def test_a_turn_interrupted_after_it_was_acquired_leaves_no_lock(
         pytest.fail("the turn began")
     with psycopg.connect(postgres_url, autocommit=True) as other:
         for _ in range(100):  # the server notices that a session has ended a moment later
-            if other.execute(schema.TRY_TURN, ("s",)).fetchone() == (True,):
+            if other.execute(schema.turn_statement(other, "s", schema.TRY_TURN)).fetchone() == (True,):
                 break
             other.execute("SELECT pg_sleep(0.02)")
         else:

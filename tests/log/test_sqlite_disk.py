@@ -18,9 +18,12 @@ import storm
 from sqlite_files import filled, make
 
 import thresher
+from thresher.core.events import Event
 from thresher.errors import StoreFailed
 from thresher.log import sqlite, sqlite_file
 from thresher.log.store import open_store
+
+LAST = Event(1, "created")  # SQLite brings all that was written to the disk
 
 
 @pytest.fixture
@@ -150,7 +153,7 @@ def test_a_failed_flush_is_reported_and_nothing_is_acknowledged_after_it(
         study.tell(pulls[1], 0.5)
     (tmp_path / "thresher.db-wal").unlink()
     with pytest.raises(StoreFailed, match="a write to the disk failed"):
-        store.flush()  # the first failure is the one to know about
+        store.flush("s", LAST)  # the first failure is the one to know about
     store.close()
 
 
@@ -170,9 +173,9 @@ def test_a_failure_is_reported_to_all_threads_that_flush(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(os, "fdatasync", fails_once)
     with ThreadPoolExecutor(2) as pool:
-        flushes = [pool.submit(store.flush)]
+        flushes = [pool.submit(store.flush, "s", LAST)]
         assert began.wait(30)
-        flushes.append(pool.submit(store.flush))
+        flushes.append(pool.submit(store.flush, "s", LAST))
         assert not flushes[1].done(), "it waits for the first"
         go_on.set()
         for flush in flushes:
@@ -254,7 +257,7 @@ def test_a_file_that_is_replaced_before_the_first_flush_is_noticed_by_it(tmp_pat
     (tmp_path / "copy").write_bytes(file.read_bytes())
     (tmp_path / "copy").rename(file)
     with pytest.raises(StoreFailed, match="was deleted or replaced while it was in use"):
-        store.flush()
+        store.flush("s", LAST)
     store.close()
 
 

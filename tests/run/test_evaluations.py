@@ -85,7 +85,7 @@ def test_a_pull_that_another_agent_told_needs_no_drop(monkeypatch: pytest.Monkey
     def told(*_: object, **__: object) -> None:
         raise AlreadyTold("pull", 1, "was told")
 
-    monkeypatch.setattr(loop, "give_up", told)
+    monkeypatch.setattr(loop, "give_up_in_study", told)
     some()[0].drop(Evaluation(pull(1), 1), "the end", "lost")
 
 

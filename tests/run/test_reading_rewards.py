@@ -3,14 +3,8 @@
 import pytest
 
 from thresher.errors import Busy, InvalidInput, NoReward
-from thresher.run.command.reward import (
-    CommandFailed,
-    codes_text,
-    exit_in_words,
-    last_output_lines,
-    last_words_of_output,
-    read_reward,
-)
+from thresher.run.command.program_end import last_lines_at_program_end, last_words_at_program_end, program_end_in_words
+from thresher.run.command.reward import CommandFailed, codes_text, read_reward
 from thresher.text.masking import masked_printable
 
 
@@ -77,12 +71,12 @@ def test_a_failure_carries_the_last_lines_of_its_errors_or_else_of_its_output() 
 
 def test_only_the_last_lines_that_are_not_blank_are_kept() -> None:
     text = "\n".join(f"line {number}\n" for number in range(20))
-    assert last_output_lines(text.encode()).splitlines() == [f"line {number}" for number in range(10, 20)]
-    assert last_output_lines(("a\n" + "\n" * 50).encode()) == "a"
-    assert last_output_lines(("a\n" + "\n" * 51).encode()) == "", "the last fifty lines are looked at"
-    assert last_words_of_output(b"") == ""
-    assert last_words_of_output(b"one\n two \n\n") == ": 'two'"
-    assert len(last_words_of_output(b"x" * 400)) < 210
+    assert last_lines_at_program_end(text.encode()).splitlines() == [f"line {number}" for number in range(10, 20)]
+    assert last_lines_at_program_end(("a\n" + "\n" * 50).encode()) == "a"
+    assert last_lines_at_program_end(("a\n" + "\n" * 51).encode()) == "", "the last fifty lines are looked at"
+    assert last_words_at_program_end(b"") == ""
+    assert last_words_at_program_end(b"one\n two \n\n") == ": 'two'"
+    assert len(last_words_at_program_end(b"x" * 400)) < 210
 
 
 def test_other_peoples_text_is_shown_without_colours_secrets_and_control_characters() -> None:
@@ -102,7 +96,7 @@ def test_other_peoples_text_is_shown_without_colours_secrets_and_control_charact
     ],
 )
 def test_the_end_of_a_program_is_told_in_words(code: int, words: str) -> None:
-    assert exit_in_words(code) == words
+    assert program_end_in_words(code) == words
 
 
 @pytest.mark.parametrize(
@@ -116,7 +110,7 @@ def test_the_end_of_a_program_is_told_in_words(code: int, words: str) -> None:
 def test_an_exit_code_that_means_nothing_is_explained(code: int, words: str) -> None:
     with pytest.raises(CommandFailed) as caught:
         read("exit-code", "", code, "no such test")
-    assert (str(caught.value), caught.value.kind) == (words, exit_in_words(code))
+    assert (str(caught.value), caught.value.kind) == (words, program_end_in_words(code))
 
 
 def test_exit_codes_mean_what_the_user_says() -> None:

@@ -136,16 +136,17 @@ class Slow(MemoryStore):
     """The connection breaks during an append, which arrives all the same, just before the next one."""
 
     held: list[Event] | None = None
+    options: Any = None
     breaks = False
 
-    def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
+    def append(self, study: str, events: Sequence[Event], **options: Any) -> None:
         if self.breaks and self.held is None:
-            self.held = list(events)
+            self.held, self.options = list(events), options
             raise Interrupted("storage", rule="the connection was lost")
         if self.breaks and self.held is not None:
             self.breaks = False
-            super().append(study, self.held, lease=lease)
-        super().append(study, events, lease=lease)
+            super().append(study, self.held, **self.options)
+        super().append(study, events, **options)
 
 
 def test_the_reply_to_an_ask_has_the_ticket_that_is_in_the_log() -> None:

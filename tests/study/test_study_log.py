@@ -75,11 +75,11 @@ class Rival(MemoryStore):
 
     interfere = False
 
-    def append(self, study: str, events: Any, *, lease: float | None = None) -> None:
+    def append(self, study: str, events: Any, **options: Any) -> None:
         if self.interfere:
             self.interfere = False
             thresher.open_study(study, storage=self).ask()
-        super().append(study, events, lease=lease)
+        super().append(study, events, **options)
 
 
 def test_the_loser_of_a_race_decides_again() -> None:
@@ -94,10 +94,10 @@ def test_the_loser_of_a_race_decides_again() -> None:
 class FullDisk(MemoryStore):
     full = False
 
-    def append(self, study: str, events: Any, *, lease: float | None = None) -> None:
+    def append(self, study: str, events: Any, **options: Any) -> None:
         if self.full:
             raise OSError("no space left on device")
-        super().append(study, events, lease=lease)
+        super().append(study, events, **options)
 
 
 def test_what_was_not_written_did_not_happen() -> None:
@@ -116,7 +116,7 @@ def test_what_was_not_written_did_not_happen() -> None:
 def test_an_append_out_of_turn_writes_nothing() -> None:
     store = MemoryStore()
     with pytest.raises(Conflict):
-        store.append("s", [thresher.Event(2, "asked")])
+        store.append("s", [thresher.Event(2, "asked")], before=None)
     assert store.studies() == []
 
 

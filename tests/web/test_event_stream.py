@@ -10,7 +10,7 @@ import pytest
 
 import thresher
 from thresher.errors import StoreFailed
-from thresher.log.store import MemoryStore
+from thresher.log.store import START, MemoryStore
 from thresher.study import give_up_in_study
 from thresher.web.event_stream import EventStream
 from thresher.web.json_shapes import encoded_json_shape
@@ -154,9 +154,8 @@ def test_the_history_is_what_happened_and_ends_with_the_verdict() -> None:
     assert (step, len(points) > 100) == (4, True)
     then = MemoryStore()  # the log as it was when pull 800 was issued
     log = store.read("coins")
-    then.append(
-        "coins", log[: next(at for at, event in enumerate(log) if event.pull == 800 and event.kind == "asked") + 1]
-    )
+    end = next(at for at, event in enumerate(log) if event.pull == 800 and event.kind == "asked") + 1
+    then.append("coins", log[:end], before=START)
     past = thresher.open_study("coins", storage=then).verdict()
     assert points[800 // step] == [800, len(past.reached), len(past.missed), len(past.open)]
     now = study.verdict()

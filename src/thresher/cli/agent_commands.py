@@ -25,7 +25,7 @@ from .options import (
     scores_option,
     storage_option,
     study_of_option,
-    with_study_options,
+    with_name_and_storage_options,
 )
 from .output import print_lines, say, say_done
 
@@ -77,7 +77,7 @@ class AgentPullName(click.ParamType["int | str"]):
 
 
 @click.command(help=ASK)
-@with_study_options
+@with_name_and_storage_options
 @click.option("-n", "count", type=Whole(1, MOST), default=1, help="How many pulls.")
 @option("--arm NAME", "Pull this arm, instead of the one that the study chooses.")
 @option("--wait", "While other agents have the last cases, wait until one is free again or all are told.")
@@ -110,7 +110,7 @@ def _line(pull: Pull) -> str:
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@with_study_options
+@with_name_and_storage_options
 @click.argument("pull", type=AgentPullName())
 @click.argument("reward", type=Number())
 @click.argument("baseline", type=Number(), required=False)
@@ -164,7 +164,7 @@ def _rewards_of_pull(study: Study, reward: float, baseline: float | None) -> flo
 
 
 @click.command()
-@with_study_options
+@with_name_and_storage_options
 @click.argument("pulls", type=AgentPullName(), nargs=-1, required=True, metavar="PULL…")
 @option("--lease DURATION", "Time from now after which the next ask drops them.", type=Duration(), default="1h")
 def renew(study: Study, pulls: tuple[int | str, ...], lease: float) -> int:

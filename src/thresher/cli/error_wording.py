@@ -100,10 +100,10 @@ def suggesting_exit_code_in_errors(options: Mapping[str, Any]) -> Iterator[None]
     try:
         yield
     except CannotGoOn as error:
-        from ..run.command.reward import exit_in_words
+        from ..run.command.program_end import program_end_in_words
 
         could_be = not options["stay"] and options["reward"] == "last-float"
-        if not could_be or not re.search(rf"{exit_in_words(1)}(?!\d)", error.rule):
+        if not could_be or not re.search(rf"{program_end_in_words(1)}(?!\d)", error.rule):
             raise
         remedy = Naming("{remedy}; if exit 1 is an answer: --reward exit-code", remedy=error.remedy)
         raise CannotGoOn(error.what, rule=error.rule, remedy=remedy) from error.__cause__

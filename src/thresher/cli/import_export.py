@@ -48,7 +48,7 @@ from ..core.spec import Spec
 from ..core.state import State
 from ..errors import Conflict, InvalidInput, StudyExists, ThresherError, shown
 from ..log.journal import storable_in_journal, storable_journal_reason
-from ..log.store import Head, chained_in_store
+from ..log.store import START, Head, chained_in_store
 from ..study import Study, import_into_study, peek_study
 from ..text.escapes import escaped_csv_cell, escaped_csv_remark
 from ..text.files import read_text
@@ -344,11 +344,11 @@ def _restore(events: list[Event], name: object, storage: str | None) -> None:
     study, store = checked_name("study", name), store_of_option(storage)
     with store.turn(study):
         try:
-            store.append(study, events, lease=3600.0)
+            store.append(study, events, before=START, lease=3600.0)
         except Conflict:
             rule = f"already exists in {address_in_storage_option(store)}"
             raise StudyExists("study", study, rule, "give another name: --study NAME") from None
-    store.flush()
+    store.flush(study, events[-1])
     say_done(study, f"imported into {address_in_storage_option(store)}, with {plural(len(events), 'event')}")
 
 

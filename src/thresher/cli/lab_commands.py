@@ -2,7 +2,10 @@
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -10,6 +13,7 @@ from click.core import ParameterSource
 from ..core.parameters import BARS
 from ..core.sentences import question_sentence_of, sentence_wording
 from ..errors import InvalidInput
+from ..run.signals import until_stop_signal
 from ..text.phrasing import plural
 from ..text.quantities import duration_text, percent_text
 from . import lab_options as lab
@@ -25,7 +29,40 @@ if TYPE_CHECKING:
     from ..lab.result import Result, ResultCertificates
 
 
+Made = TypeVar("Made")  # what the work returns
 NINE_OF_TEN = "nine of ten"  # a heading of the plan's table
+
+
+def completed_lab_command(work: Callable[[], Made]) -> Made:
+    """Do all of the work and return its result. After a signal, say so in one line and exit: nothing is written."""
+    results: list[Made] = []
+    status = until_stop_signal(lambda: results.append(work()))
+    if status:
+        say("stopped; nothing was written")
+        os._exit(status)  # a thread may be running machine code or compiling, and a normal exit would crash it
+    return results[0]
+
+
+def drawn_lab_command(
+    picture: str | None, work: Callable[[], Made], draw: Callable[[Made, Path], None], *, force: bool
+) -> Made:
+    """The result of the work, which is also drawn to ``picture``. Raises before the work if that cannot be written."""
+    if picture is None:
+        return completed_lab_command(work)
+    from ..lab.pictures import PICTURE, check_ready
+    from ..text.files import replacing_file
+
+    if not picture.lower().endswith((".png", ".pdf", ".svg")):
+        raise InvalidInput("--picture", picture, "must end with .png, .pdf or .svg")
+    check_ready()
+
+    def work_and_draw() -> Made:
+        with replacing_file(picture, PICTURE, force=force) as partial:
+            result = work()
+            draw(result, partial)
+        return result
+
+    return completed_lab_command(work_and_draw)
 
 
 def print_lab_data(style: str, rows: list[dict[str, Any]], data: dict[str, Any]) -> None:
@@ -298,7 +335,7 @@ def simulate(
         with progress_bar("simulating", max(1, repetitions) * setup.budget) as progress:
             return play(setup, repetitions=repetitions, seed=seed, threads=threads, progress=progress)
 
-    result = lab.completed_lab_work(work)
+    result = completed_lab_command(work)
     if style == "table":
         print_lab_result(result)
     else:
@@ -405,7 +442,7 @@ def plan(
         return planning.plan(setup, seed=seed, threads=threads, **timing)
 
     with naming_options_in_errors(options):
-        result = lab.drawn_lab_work(picture, work, pictures.draw_plan, force=force)
+        result = drawn_lab_command(picture, work, pictures.draw_plan, force=force)
     if style == "table":
         print_plan(result, cost_per_pull)
     else:
@@ -517,7 +554,7 @@ def compare(picture: str | None, style: str, force: bool, **options: Any) -> Non
             return comparing.compare(options["policies"], **fixed, progress=progress)
 
     with naming_options_in_errors(names):
-        comparisons = lab.drawn_lab_work(picture, work, pictures.draw_comparison, force=force)
+        comparisons = drawn_lab_command(picture, work, pictures.draw_comparison, force=force)
     if style == "table":
         print_comparisons(comparisons)
     else:

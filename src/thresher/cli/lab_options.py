@@ -1,16 +1,13 @@
 """Options of the laboratory's commands, and what their values mean. Nothing heavy is imported here."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..core.checks import checked_share
 from ..core.parameters import BARS
 from ..errors import InvalidInput, shown
-from ..run.signals import until_stop_signal
 from ..text.phrasing import listed_phrase, plural
 from ..text.quantities import PERCENT, Quantity, read_quantity
 from .error_wording import option_in_error
@@ -20,8 +17,6 @@ from .output import say
 if TYPE_CHECKING:
     from ..lab.recorded import Recorded
     from ..lab.setup import Setup
-
-Result = TypeVar("Result")
 
 
 class LabOptionType(click.ParamType[Any]):
@@ -124,38 +119,6 @@ PICTURE = combined_options(
     option("--picture FILE", "Also draw it to this file (.png, .pdf, .svg).", type=click.Path()),
     option("--force", "Overwrite the --picture file even if it is not a picture."),
 )
-
-
-def completed_lab_work(work: Callable[[], Result]) -> Result:
-    """Do all of the work and return its result. After a signal, say so in one line and exit: nothing is written."""
-    results: list[Result] = []
-    status = until_stop_signal(lambda: results.append(work()))
-    if status:
-        say("stopped; nothing was written")
-        os._exit(status)  # a thread may be running machine code or compiling, and a normal exit would crash it
-    return results[0]
-
-
-def drawn_lab_work(
-    picture: str | None, work: Callable[[], Result], draw: Callable[[Result, Path], None], *, force: bool
-) -> Result:
-    """The result of the work, which is also drawn to ``picture``. Raises before the work if that cannot be written."""
-    if picture is None:
-        return completed_lab_work(work)
-    from ..lab.pictures import PICTURE, check_ready
-    from ..text.files import replacing_file
-
-    if not picture.lower().endswith((".png", ".pdf", ".svg")):
-        raise InvalidInput("--picture", picture, "must end with .png, .pdf or .svg")
-    check_ready()
-
-    def work_and_draw() -> Result:
-        with replacing_file(picture, PICTURE, force=force) as partial:
-            result = work()
-            draw(result, partial)
-        return result
-
-    return completed_lab_work(work_and_draw)
 
 
 def question_in_lab_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from ..core.parameters import PARAMETERS, TYPES
 from ..core.policies import Policy
 from ..create import open_study
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy, error_line, shown
-from ..log.reader import no_log_to_read
+from ..log.reader import unknown_study_for_reader
 from ..log.store import MemoryStore, Store, open_store
 from ..study import Study
 from ..text.naming import Naming, worded_naming
@@ -297,7 +297,7 @@ def study_of_option(
             raise UnknownStudy("study", name, f"there is no file {path}", other) from None
         others = store.studies()
         other = name_check_remedy(name, others) or f"{_there_are(others)}; --storage or {VARIABLE} names another store"
-        raise no_log_to_read(name, address_in_storage_option(store), other) from None
+        raise unknown_study_for_reader(name, address_in_storage_option(store), other) from None
 
 
 def _there_are(names: Sequence[str]) -> str:
@@ -315,7 +315,7 @@ def studies_to_name_in_option(storage: str | None) -> str:
     return ""
 
 
-def with_study_options(command: Callable[..., Status]) -> Callable[..., Status]:
+def with_name_and_storage_options(command: Callable[..., Status]) -> Callable[..., Status]:
     """Give a command NAME and ``--storage``, and open that study for it."""
 
     @name_argument
@@ -333,7 +333,7 @@ revision_option = option(
 
 
 def with_revision_options(command: Callable[..., Status]) -> Callable[..., Status]:
-    """The same as `with_study_options`, with ``--revision``."""
+    """The same as `with_name_and_storage_options`, with ``--revision``."""
 
     @name_argument
     @revision_option

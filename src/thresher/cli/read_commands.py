@@ -44,8 +44,8 @@ from .options import (
     store_of_option,
     study_of_option,
     study_of_option_or_damage,
+    with_name_and_storage_options,
     with_revision_options,
-    with_study_options,
 )
 from .output import cli_output_read_in_part, print_verdict, put_output, standard_output
 
@@ -59,7 +59,7 @@ POLL = 0.25  # seconds between two reads of --follow
 
 
 @click.command()
-@with_study_options
+@with_name_and_storage_options
 @format_option("text", "json")
 def status(study: Study, style: str) -> None:
     """Show how far study NAME is, who works on it, and which pulls are pending. It changes nothing.
@@ -195,7 +195,7 @@ def _agents_and_pulls(study: Study) -> dict[str, Any]:
 
 
 @click.command()
-@with_study_options
+@with_name_and_storage_options
 @option("--follow", "Keep printing new events until Ctrl-C.")
 @option("--after SEQ", "Print only events after this one.", type=Whole(0, MAX_WHOLE), default=0)
 @format_option("text", "json")

@@ -25,7 +25,7 @@ from .options import (
     store_of_option,
     study_of_option,
     study_of_option_or_damage,
-    with_study_options,
+    with_name_and_storage_options,
 )
 from .output import print_lines, put_output, say, say_done, standard_output
 from .question_options import arm_options, arms_in_question_options, question_cases, specification_of_question_options
@@ -112,7 +112,7 @@ def create(name: str, storage: str | None, **options: Any) -> None:
 
 
 @click.command()
-@with_study_options
+@with_name_and_storage_options
 @option("--budget N", "The new total of pulls.", type=Whole(), required=True)
 def extend(study: Study, budget: int) -> None:
     """Give study NAME a larger budget.
@@ -127,7 +127,7 @@ def extend(study: Study, budget: int) -> None:
 
 
 @click.command()
-@with_study_options
+@with_name_and_storage_options
 @arm_argument
 @option("--reason TEXT", "Why, for the log and the verdict.", default="retired by hand")
 def retire(study: Study, arm: str, reason: str) -> None:
@@ -142,7 +142,7 @@ def retire(study: Study, arm: str, reason: str) -> None:
 
 
 @click.command()
-@with_study_options
+@with_name_and_storage_options
 @arm_argument
 def restore(study: Study, arm: str) -> None:
     """Let the retired ARM of study NAME take pulls again, with its failures forgiven.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numba
 
 from ..core import custom_scores
-from ..core.board import Board
+from ..core.board import Board, score_on_board
 from ..core.formulas import (
     Rule,
     apt_formula,
@@ -109,7 +109,7 @@ def compiled_score_failed(
     rule = rule._replace(formula=policy.scored_by())
     for arm in range(len(plain.seen)) if invalid.arm is None else [invalid.arm]:
         try:
-            board.score_on_board(plain, arm, rule)
+            score_on_board(plain, arm, rule)
         except custom_scores.CustomScoreRefused as refused:
             return refused.of_arm(policy.formula, arm, where)
     # only compiled code broke the rule: a logarithm may round differently

@@ -28,7 +28,7 @@ SHARED = (*CORE, streams, families, delays, repetition, compiled_scores)  # `app
 SCORED = (board, compiled_scores)  # these call a user's score
 LOOPS = (loops,)
 CALLED = frozenset(
-    ("draw_from_rarer_family", "family_moments", "chance_within_family")
+    ("draw_from_rarer_family", "family_moments", "family_chance_within")
 )  # not worth the time to compile them into every caller
 njit: Any = numba.njit  # its annotations lack the options below
 settings: Any = numba.config

@@ -3,7 +3,7 @@
 The functions are compiled once for all families, which are numbers there. `set_family_arm` turns an arm's nominal mean
 and spread into the two numbers that `draw_from_family` needs, `family_moments` gives its true mean and variance. Where
 the nominal mean is the true mean, the two are equal bit for bit: a mean on the bar stays there. ``low`` and
-``high`` are the bounds of rewards; ``samples`` holds recorded rewards, arm after arm. `chance_within_family` is the
+``high`` are the bounds of rewards; ``samples`` holds recorded rewards, arm after arm. `family_chance_within` is the
 chance that a reward is within a limit.
 """
 
@@ -197,7 +197,7 @@ def fits_limit_in_family(sign: float, limit: float, reward: float) -> float:
     return 1.0 if sign * reward >= limit else 0.0
 
 
-def chance_within_family(
+def family_chance_within(
     family: int,
     first: float,
     second: float,

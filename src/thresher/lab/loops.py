@@ -32,7 +32,7 @@ from .delays import (
     owed_delayed,
     put_delay_due,
 )
-from .families import CONSTANT, RECORDED, chance_within_family, draw_from_family, family_moments, set_family_arm
+from .families import CONSTANT, RECORDED, draw_from_family, family_chance_within, family_moments, set_family_arm
 from .repetition import (
     Arms,
     Boards,
@@ -105,7 +105,7 @@ def truth_in_loop(arms: Arms, arm: int, other: float) -> float:
     if not measure.within:
         return mean_counted_in_repetition(arms, arms.mean[arm], other)
     if not measure.paired:
-        return chance_within_family(
+        return family_chance_within(
             arms.family, first, second, arms.low, arms.high, arms.samples, measure.sign, measure.limit
         )
     base = arms.first[arms.base]

@@ -10,10 +10,10 @@ from .store import Store
 MARK = "again:"  # keys that callers chose; the others were made up by a journal
 
 
-def stored_call_key(key: str) -> str:
+def call_key_digest(key: str) -> str:
     """A caller's key as an event carries it: of fixed length and printable, whatever the caller chose.
 
-    >>> stored_call_key("job 17")
+    >>> call_key_digest("job 17")
     'again:2454fc94bb29bb346c1228bb7464e0ea'
     """
     import hashlib  # here: most processes see no such key

@@ -29,7 +29,7 @@ from ..errors import (
 )
 from ..text.masking import masked
 from .locks import locks_renewed_after_fork
-from .reader import damaged_log, no_log_to_read, read_event_at, read_has_event, read_log_pages
+from .reader import damaged_log, read_event_at, read_has_event, read_log_pages, unknown_study_for_reader
 from .store import Store, store_chain_digest
 
 Answer = TypeVar("Answer")
@@ -172,14 +172,15 @@ class Journal:
                             written = answer, None
                             if draft.events:
                                 written = answer, draft.events[-1]
-                                self._store.append(self.study, draft.events, lease=draft.lease)
+                                before, lease = self._basis.digest, draft.lease
+                                self._store.append(self.study, draft.events, before=before, lease=lease)
                                 self.told += ledger.own_told - told if ledger.revision == revision else 0
                                 if self.on_write is not None:
                                     self.on_write(self._basis, draft.events)
                             self._ledger = ledger
                     # After the turn, so that no other agent waits for our disk. Flush even if nothing was written
                     # because a repeated call found its events: their writer may have died before it flushed.
-                    self._store.flush()
+                    self._store.flush(self.study, ledger.last)
                     self._acknowledged = written[1] or self._acknowledged
                     return written[0]
                 except Conflict:
@@ -238,7 +239,7 @@ class Journal:
             events = chain.from_iterable(read_log_pages(self._store, self.study))
             first = next(events, None)
             if first is None or (self._birth is not None and first.key != self._birth):
-                raise no_log_to_read(self.study)
+                raise unknown_study_for_reader(self.study)
             mine = self._acknowledged
             if mine is not None and not read_has_event(self._store, self.study, mine):
                 rule = f"was set back while this agent worked on it: event {mine.seq}, which was acknowledged, is gone"

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 from ..core.events import Event
 from ..errors import InvalidInput
 from ..text.phrasing import plural
-from .reader import no_log_to_read, read_log_pages
+from .reader import read_log_pages, unknown_study_for_reader
 from .store import Head, Store
 
 
@@ -49,10 +49,10 @@ class PastStore:
     def close(self) -> None:
         self._store.close()
 
-    def flush(self) -> None:
+    def flush(self, study: str, last: Event) -> None:
         """Nothing was written."""
 
-    def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
+    def append(self, study: str, events: Sequence[Event], *, before: bytes | None, lease: float | None = None) -> None:
         self._refuse()
 
     def turn(self, study: str) -> AbstractContextManager[object]:
@@ -85,7 +85,7 @@ def store_at_revision(store: Store, study: str, revision: int) -> PastStore:
             count += 1
         last = event
     if last is None:
-        raise no_log_to_read(study)
+        raise unknown_study_for_reader(study)
     if count < revision:
         rule = f"study {study!r} has {plural(count, 'revision')}"
         raise InvalidInput(

@@ -3,9 +3,10 @@
 One session per process, behind a lock. A lost session is opened again. The caller finds out by the key of its events
 whether they were written.
 
-Everything happens in transactions, and nothing is kept in a session: no setting, no lock, no prepared statement.
-Behind a pooler, each transaction may have another session of the server, and other programs have the same ones in
-between. So a turn is a transaction, and an append ends it with a commit that waits for the disk.
+Everything happens in transactions, and nothing is kept in a pooler's session: no setting, no lock, no prepared
+statement. Each transaction may have another session of the server, and other programs have the same ones in between. So
+a turn is a transaction. An append ends it with a commit that does not wait for the disk, and waits in the transaction
+after it, when the next agent has its turn already.
 """
 
 import contextlib
@@ -99,6 +100,7 @@ class PostgresStore:
     def __init__(self, url: str) -> None:
         self._server = PostgresServer(url)
         self._impatient_until = 0.0
+        self._durable: bytes | None = None  # the digest of the last event that this process appended
 
     def close(self) -> None:
         self._server.close()
@@ -118,9 +120,9 @@ class PostgresStore:
 
         return self._server.do(work, study=study)
 
-    def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
+    def append(self, study: str, events: Sequence[Event], *, before: bytes | None, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none; in one statement, so in one message."""
-        first = events[0].seq
+        first, last = events[0].seq, events[-1]
         is_single, (begun, over) = len(events) == 1, pulls_changed_in_store(events)
         new = (
             event_to_store_row(events[0])
@@ -128,8 +130,8 @@ class PostgresStore:
             else map(list, zip(*map(event_to_store_row, events), strict=True))
         )
         values = dict(zip(Event._fields, new, strict=True))
-        values |= {"study": study, "before": first - 1, "lease": lease, "begun": begun, "over": over}
-        values |= {"end": events[-1].seq, "last": events[-1].digest}
+        values |= {"study": study, "first": first, "before": before, "lease": lease, "begun": begun, "over": over}
+        values |= {"end": last.seq, "last": last.digest}
         begins = lease is not None and bool(begun)
         query = schema.append_statement(is_single=is_single, begins_log=first == 1, begins=begins, ends=bool(over))
 
@@ -138,14 +140,20 @@ class PostgresStore:
                 written = connection.execute(query, values).fetchone()
             except postgres.UniqueViolation:
                 raise store_race_lost(first) from None
-            if written != (len(events),):
+            if written is None or written[0] != len(events):
                 raise store_race_lost(first)
             self._end_turn()  # nothing is left to do in it
+            connection.execute(self._server.end)
+            self._durable = last.digest
 
         self._server.do(work, study=study, writes=True)
 
-    def flush(self) -> None:
-        """Nothing is left to do: every commit waits for the disk, and nobody sees it before."""
+    def flush(self, study: str, last: Event) -> None:
+        """Wait for the disk, and for standbys if the server does. What this process appended last is there already."""
+        if last.digest != self._durable:
+            ((is_there, _),) = self._rows(schema.FLUSH, study, last.seq, last.digest)
+            if not is_there:
+                raise Interrupted("storage", self._server.url, f"event {last.seq} is gone: lost in a crash, or deleted")
 
     def studies(self) -> list[str]:
         return sorted(name for (name,) in self._rows(schema.NAMES))
@@ -156,9 +164,9 @@ class PostgresStore:
 
         def take(connection: "psycopg.Connection[Any]") -> None:
             hopeless = time.monotonic() < self._impatient_until or are_locks_in_a_hurry()
-            query = schema.TRY_TURN if hopeless else schema.TURN
+            query = schema.turn_statement(connection, study, schema.TRY_TURN if hopeless else schema.TURN)
             try:
-                held = connection.execute(query, (study,)).fetchone() != (False,)
+                held = self._server.begin(connection, query) != (False,)
             except postgres.LockNotAvailable:  # its holder hangs, or was stopped
                 self._impatient_until = time.monotonic() + BUSY_WITHOUT_TURN
                 held = False
@@ -166,7 +174,7 @@ class PostgresStore:
 
         with self._server.lock:  # the transaction is the session's, so threads of this process queue here
             try:
-                self._server.do(take)
+                self._server.do(take, begun=True)
             except BaseException:
                 self._server.close()  # an interrupt may have come after the lock was acquired: this frees it
                 raise
@@ -230,7 +238,7 @@ class PostgresServer:
         self.lock = threading.RLock()
         self.session: psycopg.Connection[Any] | None = None
         self.turn: psycopg.Connection[Any] | None = None  # the session in which the transaction of a turn is open
-        self._begin = ""  # how a transaction begins there
+        self._begin = self.end = ""  # how a transaction begins there, and how one that appended ends
         self._known = False  # whether we were ever connected: then a refusal may be temporary
         self._held = ""  # who held a lock when we last connected
         self._given_up_until = 0.0
@@ -242,10 +250,24 @@ class PostgresServer:
                 self.session.close()
                 self.session = self.turn = None
 
+    def begin(self, connection: "psycopg.Connection[Any]", query: str) -> Any:
+        """Begin a transaction with a statement without parameters, in one message; returns the first row."""
+        cursor = connection.execute(f"{self._begin}; {query}")
+        while cursor.nextset():
+            pass
+        return cursor.fetchone()
+
     def do(
-        self, work: "Callable[[psycopg.Connection[Any]], Answer]", *, study: str | None = None, writes: bool = False
+        self,
+        work: "Callable[[psycopg.Connection[Any]], Answer]",
+        *,
+        study: str | None = None,
+        writes: bool = False,
+        begun: bool = False,
     ) -> Answer:
         """Call ``work`` in the turn's transaction, or one of its own; again if it is lost, unless it ``writes``.
+
+        If that is ``begun`` by ``work``, it is not begun here.
 
         A cancelled statement is like a lost connection. A lock that another session holds is waited for like a server
         that is down: nothing is written meanwhile.
@@ -257,7 +279,7 @@ class PostgresServer:
                 with self._until_interrupted():
                     connection = self._idle_session() or self._connect(patience)
                     try:
-                        return self._in_transaction(connection, work)
+                        return self._in_transaction(connection, work, begun=begun)
                     except postgres.LockNotAvailable:
                         self._wait_for_lock(patience, 0.05, blocking_postgres_sessions(connection))
                     except _DAMAGE:
@@ -283,13 +305,17 @@ class PostgresServer:
         return self.session
 
     def _in_transaction(
-        self, connection: "psycopg.Connection[Any]", work: "Callable[[psycopg.Connection[Any]], Answer]"
+        self,
+        connection: "psycopg.Connection[Any]",
+        work: "Callable[[psycopg.Connection[Any]], Answer]",
+        *,
+        begun: bool,
     ) -> Answer:
         try:
-            if self.turn is not connection:
+            if self.turn is not connection and not begun:
                 connection.execute(self._begin)
             answer = work(connection)
-            if self.turn is not connection:  # it took no turn, or ended it
+            if self.turn is not connection and connection.pgconn.transaction_status in OPEN:  # no turn, or at its end
                 connection.execute("COMMIT")
             return answer
         except BaseException:
@@ -340,7 +366,8 @@ class PostgresServer:
     def _connected(self) -> "psycopg.Connection[Any]":
         connection = psycopg.connect(**self._settings, autocommit=True, prepare_threshold=None)
         try:
-            self._begin = schema.begin_statement(connection, lock_timeout=TURN)
+            connection.prepare_threshold = 5 if schema.is_own_session(connection) else None
+            self._begin, self.end = schema.transaction_ends(connection, lock_timeout=TURN)
             connection.execute(self._begin)
             schema.create_tables(connection)
             connection.execute("COMMIT")

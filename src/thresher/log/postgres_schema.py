@@ -47,13 +47,15 @@ READ, HEAD, NAMES = store_read_queries("thresher_", "%s")
 def append_statement(*, is_single: bool, begins_log: bool, begins: bool, ends: bool) -> str:
     """The statement that appends one event or many, with only the parts that are needed for leases.
 
-    The head must be the previous event: then no other agent has written, and the study was not deleted. Changing the
-    head locks its row, so writers queue there. Event 1 has no previous event, and creates the head.
+    The head must be the previous event: then no other agent has written, the study was not deleted, and the server has
+    not lost the event in a crash. Changing the head locks its row, so writers queue there. Event 1 has no previous
+    event, and creates the head. The commit that follows does not wait for the disk.
 
     Deleting a study locks the whole table (`PostgresStore.delete`), so no append can come in between.
     """
     new = _ONE if is_single else _MANY
-    moved = "UPDATE thresher_heads SET seq = %(end)s, digest = %(last)s WHERE study = %(study)s AND seq = %(before)s"
+    moved = """UPDATE thresher_heads SET seq = %(end)s, digest = %(last)s
+    WHERE study = %(study)s AND seq = %(first)s - 1 AND digest = %(before)s"""
     made = """INSERT INTO thresher_heads SELECT %(study)s, %(end)s, %(last)s::bytea WHERE NOT EXISTS
     (SELECT 1 FROM thresher_events WHERE study = %(study)s) ON CONFLICT DO NOTHING"""
     parts = f"""head AS ({made if begins_log else moved} RETURNING 1), written AS (INSERT INTO thresher_events
@@ -66,11 +68,15 @@ def append_statement(*, is_single: bool, begins_log: bool, begins: bool, ends: b
     if ends:
         parts += """, gone AS (DELETE FROM thresher_leases WHERE study = %(study)s AND pull = ANY(%(over)s)
         AND EXISTS (SELECT 1 FROM written))"""
-    return f"WITH {parts} SELECT count(*) FROM written"  # noqa: S608 - of our own column names
+    return f"WITH {parts} SELECT count(*), set_config('synchronous_commit', 'off', true) FROM written"  # noqa: S608 - of our own column names
 
 
-TURN = f"SELECT pg_advisory_xact_lock({KEY}, hashtext(%s))"
-TRY_TURN = f"SELECT pg_try_advisory_xact_lock({KEY}, hashtext(%s))"
+# Commits that wait write a message into the server's log: one that writes nothing would not wait. With it, all commits
+# before it are on the disk.
+_MARK = "pg_logical_emit_message(true, 'thresher', '')"
+FLUSH = f"SELECT EXISTS (SELECT FROM thresher_events WHERE study = %s AND seq = %s AND digest = %s), {_MARK}"  # noqa: S608
+TURN = "pg_advisory_xact_lock"
+TRY_TURN = "pg_try_advisory_xact_lock"
 RENEW = """UPDATE thresher_leases SET until = clock_timestamp() + make_interval(secs => %s)
 WHERE study = %s AND pull = ANY(%s)"""
 NOTE = """INSERT INTO thresher_agents (study, agent, command) VALUES (%s, %s, %s)
@@ -104,16 +110,34 @@ def postgres_schema_settings(url: str) -> dict[str, Any]:
         raise InvalidInput("storage", masked(url), rule, remedy) from None
 
 
-def begin_statement(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> str:
-    """How to begin a transaction: with settings that end with it.
+def turn_statement(connection: "psycopg.Connection[Any]", study: str, function: str) -> str:
+    """The statement that takes a turn with `TURN` or `TRY_TURN`, without parameters: it can follow another."""
+    return f"SELECT {function}({KEY}, hashtext({sql.quote(study, connection)}))"
 
-    The server's own level of synchronous_commit and its own search_path, whatever another program may have left in a
-    pooled session: what is committed is then on the disk, and in the same tables as before.
+
+def transaction_ends(connection: "psycopg.Connection[Any]", *, lock_timeout: float) -> tuple[str, str]:
+    """How a transaction begins, and how one that appended ends.
+
+    It begins with settings that end with it: the server's own level of synchronous_commit and its own search_path,
+    whatever another program may have left in a pooled session. What is committed is then on the disk, and in the same
+    tables as before. A session of our own needs the lock's timeout only, once.
+
+    An append is committed without waiting for the disk, so that the next agent gets its turn. Then a transaction that
+    only flushes waits, in the same message: no crash of the server in between can be hidden by a pooler.
     """
     query = "SELECT name, reset_val FROM pg_settings WHERE name IN ('synchronous_commit', 'search_path')"
-    settings = {"lock_timeout": f"{lock_timeout:g}s", **dict(connection.execute(query).fetchall())}
-    local = (f"set_config('{name}', {sql.quote(value, connection)}, true)" for name, value in settings.items())
-    return f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT {', '.join(local)}"
+    values = {"lock_timeout": f"{lock_timeout:g}s", **dict(connection.execute(query).fetchall())}
+    local = {name: f"set_config('{name}', {sql.quote(value, connection)}, true)" for name, value in values.items()}
+    begin, end = "BEGIN ISOLATION LEVEL READ COMMITTED", f"COMMIT; SELECT {local['synchronous_commit']}, {_MARK}"
+    if connection.prepare_threshold is None:
+        return f"{begin}; SELECT {', '.join(local.values())}", end
+    connection.execute("SELECT set_config('lock_timeout', %s, false)", (values["lock_timeout"],))
+    return begin, end
+
+
+def is_own_session(connection: "psycopg.Connection[Any]") -> bool:
+    """Whether the session is ours until it ends. A pooler's client is told another number than its server's session."""
+    return connection.execute("SELECT pg_backend_pid()").fetchone() == (connection.info.backend_pid,)
 
 
 def create_tables(connection: "psycopg.Connection[Any]") -> None:

@@ -78,7 +78,9 @@ def _damage(store: Store, study: str, first: Event | None, where: str) -> Damage
     return damaged_log(study, where)
 
 
-def no_log_to_read(study: str, where: str = "this store", remedy: str = "create it with create_study") -> UnknownStudy:
+def unknown_study_for_reader(
+    study: str, where: str = "this store", remedy: str = "create it with create_study"
+) -> UnknownStudy:
     """The error for a study that a store does not have."""
     return UnknownStudy("study", study, f"is not in {where}", remedy)
 

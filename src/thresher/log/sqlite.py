@@ -57,7 +57,7 @@ CREATE TABLE agents (
 _READ, _HEAD, _NAMES = store_read_queries("", "?")
 _BEGIN = """INSERT INTO heads SELECT ?1, ?2, ?3 WHERE NOT EXISTS (SELECT 1 FROM events WHERE study = ?1)
 ON CONFLICT DO NOTHING"""
-_MOVE = "UPDATE heads SET seq = ?2, digest = ?3 WHERE study = ?1 AND seq = ?4"
+_MOVE = "UPDATE heads SET seq = ?2, digest = ?3 WHERE study = ?1 AND seq = ?4 AND digest = ?5"
 _INSERT = f"INSERT INTO events (study, {COLUMNS}) VALUES (?{', ?' * len(Event._fields)})"  # noqa: S608
 
 
@@ -90,7 +90,7 @@ class SqliteStore:
         rows = self._rows(_HEAD, study)
         return Head(*rows[0]) if rows else None
 
-    def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
+    def append(self, study: str, events: Sequence[Event], *, before: bytes | None, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none: only if the log's head is the event before the first."""
         rows, first, last = [(study, *event_to_store_row(event)) for event in events], events[0].seq, events[-1]
         begun, over = pulls_changed_in_store(events)
@@ -99,7 +99,7 @@ class SqliteStore:
             if first == 1:
                 connection.execute(_BEGIN, head)
             else:
-                connection.execute(_MOVE, (*head, first - 1))
+                connection.execute(_MOVE, (*head, first - 1, before))
             if not connection.changes():
                 raise store_race_lost(first)
             connection.executemany(_INSERT, rows)
@@ -110,7 +110,10 @@ class SqliteStore:
                 pulls = [(study, pull) for pull in over]
                 connection.executemany("DELETE FROM leases WHERE study = ? AND pull = ?", pulls)
 
-    def flush(self) -> None:
+    def flush(self, study: str, last: Event) -> None:
+        self._flush()
+
+    def _flush(self) -> None:
         """Bring the write-ahead log to the disk: as durable as synchronous=FULL, but no other process waits meanwhile.
 
         If that fails, it is not tried again: the system may have dropped what was written, and a second try would find
@@ -154,7 +157,7 @@ class SqliteStore:
                 raise store_name_taken(name)
             for table in ("heads", "events", "leases", "agents"):
                 connection.execute(f"UPDATE {table} SET study = ? WHERE study = ?", (name, study))  # noqa: S608
-        self.flush()
+        self._flush()
 
     def delete(self, study: str) -> None:
         if self._is_missing():
@@ -162,7 +165,7 @@ class SqliteStore:
         with self._write(study) as connection:
             for table in ("heads", "events", "leases", "agents"):
                 connection.execute(f"DELETE FROM {table} WHERE study = ?", (study,))  # noqa: S608
-        self.flush()
+        self._flush()
 
     # -- beside the log -----------------------------------------------------------------------------------------------
 

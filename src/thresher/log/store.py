@@ -114,8 +114,8 @@ class Store(Protocol):
 
     It keeps events in order, and knows only which pulls they begin and end.
 
-    ``(study, seq)`` is the primary key: an append at a number that is taken, or that would leave a gap, raises
-    `Conflict` and writes nothing.
+    ``(study, seq)`` is the primary key: an append at a number that is taken, or that would leave a gap, or after an
+    event that is not the log's head, raises `Conflict` and writes nothing.
     """
 
     @property
@@ -131,18 +131,19 @@ class Store(Protocol):
     def head(self, study: str) -> Head | None:
         """The number and the digest of the last event that was written, as noted beside the log; None: no study."""
 
-    def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
+    def append(self, study: str, events: Sequence[Event], *, before: bytes | None, lease: float | None = None) -> None:
         """Write all of the events, or raise and write none; after `Interrupted` it is unknown which. Then call `flush`.
 
-        The events carry their digests (see `store_chain_digest`), and the last of them becomes the head.
+        The events carry their digests (see `store_chain_digest`), and the last of them becomes the head. They follow
+        the event with the digest ``before``; event 1 follows `START`.
 
         Pulls that the events ask for get a lease of ``lease`` seconds; pulls that they end lose theirs.
         """
 
-    def flush(self) -> None:
-        """Make what this process appended survive a power cut.
+    def flush(self, study: str, last: Event) -> None:
+        """Make the log up to this event survive a power cut, whoever wrote it.
 
-        Called after the turn, so that no other agent waits for the disk. `Interrupted`: what was appended may be gone.
+        Called after the turn, so that no other agent waits for the disk. `Interrupted`: the event may be gone.
         """
 
     def studies(self) -> list[str]:
@@ -247,8 +248,8 @@ class MemoryStore:
     There are no leases: the log dies with the process that asks.
 
     >>> store = MemoryStore()
-    >>> from thresher.log.store import chained_in_store
-    >>> store.append("s", chained_in_store([Event(1, "created")]))
+    >>> from thresher.log.store import START, chained_in_store
+    >>> store.append("s", chained_in_store([Event(1, "created")]), before=START)
     >>> store.read("s"), store.read("s", after=1), store.studies()
     ([Event(seq=1, kind='created', ...)], [], ['s'])
     """
@@ -267,17 +268,17 @@ class MemoryStore:
         log = self.logs.get(study)
         return _tuple(Head, (log[-1].seq, log[-1].digest)) if log else None
 
-    def append(self, study: str, events: Sequence[Event], *, lease: float | None = None) -> None:
+    def append(self, study: str, events: Sequence[Event], *, before: bytes | None, lease: float | None = None) -> None:
         with self._lock:
             log = self.logs.get(study, [])
-            if events[0].seq != len(log) + 1:
+            if events[0].seq != len(log) + 1 or (log and log[-1].digest != before):
                 raise store_race_lost(events[0].seq)
             if events[0].digest is None:
                 raise InvalidInput("event", events[0].seq, "has no digest", "store.chained gives it one")
             log.extend(events)
             self.logs[study] = log
 
-    def flush(self) -> None:
+    def flush(self, study: str, last: Event) -> None:
         """Memory survives nothing."""
 
     def studies(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Other people's text, where it could be taken for commands: on a terminal, in a spreadsheet, in Markdown."""
+"""Other people's text, where it could be taken for commands: in a terminal, a spreadsheet, Markdown or a path."""
 
 import csv
 import io
@@ -82,3 +82,17 @@ def escaped_markdown(text: str) -> str:
     """
     text = _MARKS.sub(lambda match: _ENTITIES.get(match[0], f"\\{match[0]}"), " ".join(text.splitlines()))
     return _LIST.sub(r"\1\3\\\2", text)
+
+
+def escape_slashes(segment: str) -> str:
+    """A segment as part of a path in which its own slashes do not separate.
+
+    >>> escape_slashes("50%/x"), unescape_slashes(escape_slashes("50%/x"))
+    ('50%25%2Fx', '50%/x')
+    """
+    return segment.replace("%", "%25").replace("/", "%2F")
+
+
+def unescape_slashes(segment: str) -> str:
+    """The segment that `escape_slashes` encoded."""
+    return segment.replace("%2F", "/").replace("%25", "%")

@@ -21,12 +21,12 @@ from ..depends import VERSION
 from ..errors import shown
 from ..log.reader import read_log_section
 from ..study import ask_study_for_reply, peek_study, tell_study_for_reply
+from ..text.escapes import unescape_slashes
 from . import models
 from .event_stream import event_stream_pieces
 from .json_shapes import event_json_shape
 from .live_study import live_study_arm_json
 from .refusals import Refusal, refusal_of_unknown_parameters
-from .request_checks import unescape_request_slashes
 from .served_studies import ServedStudies
 
 MOST_EVENTS = 10_000  # in one reply
@@ -35,9 +35,9 @@ LONGEST_NAME = 100  # characters of an agent's name
 Name = Annotated[
     str,
     Path(description="The study's name; slashes in it as %2F.", min_length=1),
-    AfterValidator(unescape_request_slashes),
+    AfterValidator(unescape_slashes),
 ]
-Arm = Annotated[str, Path(description="The arm's name.", min_length=1), AfterValidator(unescape_request_slashes)]
+Arm = Annotated[str, Path(description="The arm's name.", min_length=1), AfterValidator(unescape_slashes)]
 
 
 class ApiJson(JSONResponse):

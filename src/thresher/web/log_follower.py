@@ -15,7 +15,7 @@ from ..core.events import NO_EVENT, Event, event_time_text
 from ..core.rows import Standing, row_reaches, standing_in_row
 from ..core.state import State
 from ..errors import DamagedStudy, InvalidInput, ThresherError, UnknownStudy
-from ..log.reader import damaged_log, no_log_to_read, read_log_pages, read_log_section
+from ..log.reader import damaged_log, read_log_pages, read_log_section, unknown_study_for_reader
 from ..log.store import Store
 
 MOST = 500  # points; when there are more, every other one is removed
@@ -94,7 +94,7 @@ class LogFollower:
         try:
             first = next(iter(read_log_section(store, name, 0, 1)), None)
             if first is None:
-                raise no_log_to_read(name)
+                raise unknown_study_for_reader(name)
             self.ledger: State = ledgers.ledger_after_created(first)
         except InvalidInput as error:
             raise damaged_log(self.name, f"event 1: {error}") from None

@@ -25,6 +25,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ..text.escapes import escape_slashes
 from ..text.logs import log
 from .refusals import SURPRISE, Refusal, refusal_reply
 
@@ -181,7 +182,7 @@ class CheckedApp:
         if scope["type"] != "http":  # there are no web sockets here
             await send({"type": "websocket.close", "code": 1008})
             return
-        answer = _CheckedReply(scope, receive, send)
+        answer = _RequestReply(scope, receive, send)
         try:
             scope = normalise_request_to_check(scope)
             headers = Headers(raw=[(name.lower(), value) for name, value in scope["headers"]])
@@ -248,7 +249,7 @@ class CheckedApp:
         raise Refusal(403, "method", method, "this token or session may only read", remedy)
 
 
-class _CheckedReply:
+class _RequestReply:
     """Sends the application's reply with security headers, and knows whether the reply has begun."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -358,19 +359,5 @@ def normalise_request_to_check(scope: Scope) -> Scope:
             parts = parts[:-1]
         elif part not in ("", "."):
             parts.append(part)
-    path = "/" + "/".join(map(escape_request_slashes, parts))
+    path = "/" + "/".join(map(escape_slashes, parts))
     return {**scope, "path": path, "raw_path": ("/" + "/".join(quote(part, safe="") for part in parts)).encode()}
-
-
-def escape_request_slashes(segment: str) -> str:
-    """A segment as part of a path in which its own slashes do not separate.
-
-    >>> escape_request_slashes("50%/x"), unescape_request_slashes(escape_request_slashes("50%/x"))
-    ('50%25%2Fx', '50%/x')
-    """
-    return segment.replace("%", "%25").replace("/", "%2F")
-
-
-def unescape_request_slashes(segment: str) -> str:
-    """The segment that `escape_request_slashes` encoded."""
-    return segment.replace("%2F", "/").replace("%25", "%")

@@ -31,10 +31,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from .._version import __version__
 from ..errors import InvalidInput, StoreFailed, ThresherError, UnknownStudy
 from ..log.store import Store
+from ..text.escapes import unescape_slashes
 from ..text.logs import log
 from . import api, pages
 from .refusals import SURPRISE, Refusal, refusal_of, refusal_of_malformed, refusal_reply
-from .request_checks import CheckedApp, RareRequestWarning, RequestAccess, request_ip, unescape_request_slashes
+from .request_checks import CheckedApp, RareRequestWarning, RequestAccess, request_ip
 from .served_studies import ServedStudies
 
 MOST = 4096  # connections, even if more descriptors are available
@@ -126,7 +127,7 @@ def create_app(served: ServedStudies, access: RequestAccess) -> CheckedApp:
         if isinstance(error, StoreFailed):
             log.warning(str(error))
         if isinstance(error, UnknownStudy):
-            served.forget(unescape_request_slashes(request.path_params.get("study", "")))
+            served.forget(unescape_slashes(request.path_params.get("study", "")))
         return _error_reply(request, refusal_of(error))
 
     app.add_exception_handler(Refusal, _error_reply)  # type: ignore[arg-type]  # it is called only with these
@@ -140,7 +141,7 @@ def create_app(served: ServedStudies, access: RequestAccess) -> CheckedApp:
     def http_error(request: Request, error: HTTPException) -> Response:
         status = error.status_code
         if status == 404:
-            path, remedy = unescape_request_slashes(request.url.path), "/docs lists the addresses of the interface"
+            path, remedy = unescape_slashes(request.url.path), "/docs lists the addresses of the interface"
             refusal = Refusal(status, "path", path, "is not here", remedy)
         elif status == 405:
             rule = "is not a method that this address takes"

@@ -31,6 +31,7 @@ from .. import forks
 from ..failures import EvaluatorLost, EvaluatorRefused
 from . import guard
 from .process import TAIL, kill_process_group
+from .program_end import last_lines_at_program_end, last_words_at_program_end, program_end_in_words
 from .protocol import (
     LONGEST,
     PROTOCOL,
@@ -43,14 +44,7 @@ from .protocol import (
     quoted_protocol_line,
     read_protocol_line,
 )
-from .reward import (
-    CommandFailed,
-    TimedOut,
-    exit_in_words,
-    last_output_lines,
-    last_words_of_output,
-    reward_start_failure,
-)
+from .reward import CommandFailed, TimedOut, reward_start_failure
 
 LONGEST_VERSION = 200  # characters
 PATIENCE = 60.0  # seconds in which an evaluator must name the arms, if nobody else does
@@ -575,14 +569,14 @@ class PersistentProcess:
     def _died(self) -> None:
         self._program.reap(at_once=False)
         how = self._program.ended
-        self._lose(f"{how}{last_words_of_output(self._program.errors)}", how, fault=False)
+        self._lose(f"{how}{last_words_at_program_end(self._program.errors)}", how, fault=False)
 
     def _lose(self, text: str, kind: str, error: BaseException | None = None, *, fault: bool = True) -> None:
         """The process is gone or useless, and its pulls are lost. If it has only one, that pull is to blame."""
         with self._lock:
             lost = self._clear()
         self._program.reap(at_once=True)
-        output = last_output_lines(self._program.errors)
+        output = last_lines_at_program_end(self._program.errors)
         failed = CommandFailed(f"the evaluator {text}", kind=f"the evaluator {kind}", output=output)
         if fault and not lost:
             self._fault = failed
@@ -649,7 +643,7 @@ class PersistentProgram:
     def ended(self) -> str:
         """How it ended, in words."""
         code = self._process.returncode or 0
-        return exit_in_words(code) if code else f"{exit_in_words(code)} before it answered"
+        return program_end_in_words(code) if code else f"{program_end_in_words(code)} before it answered"
 
     def reap(self, *, at_once: bool) -> None:
         """End the process and its children. Unless ``at_once``, it has a moment to exit by itself."""

@@ -13,16 +13,15 @@ import errno
 import json
 import math
 import re
-import signal
 from collections.abc import Iterable, Mapping, Sequence
 
 from ...core import checks
 from ...core.question import Measure, reward_for_question
 from ...errors import Busy, EvaluationFailed, InvalidInput, NoReward, shown
 from ...text.files import read_json
-from ...text.masking import COLOURS, masked_printable
+from ...text.masking import COLOURS
+from .program_end import last_lines_at_program_end, last_words_at_program_end, program_end_in_words
 
-LINES, WIDTH = 10, 500  # lines of the output that a failure keeps for people, and the characters of each
 TRANSIENT = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY)  # a later start may work
 PASSING, FAILING = frozenset({0}), frozenset({1})  # exit codes, unless --pass and --fail say otherwise
 SECONDS, CPU_SECONDS = MEASURED = ("seconds", "cpu-seconds")  # rewards that are measured
@@ -59,7 +58,9 @@ def read_reward(
         if reward == "exit-code":
             return _exit_reward(code, err, passing, failing)
         if code != 0:
-            raise CommandFailed(f"{exit_in_words(code)}{last_words_of_output(err)}", kind=exit_in_words(code))
+            raise CommandFailed(
+                f"{program_end_in_words(code)}{last_words_at_program_end(err)}", kind=program_end_in_words(code)
+            )
         if reward in MEASURED:
             return measured_time_as_reward(times or {}, reward)
         text = out.decode("utf-8", "replace")
@@ -70,7 +71,7 @@ def read_reward(
             return _json_reward([text, _last_line(text)], rest)
         raise InvalidInput("reward", reward, "is not a known way to find a reward")
     except EvaluationFailed as error:
-        error.output = last_output_lines(err) or last_output_lines(out)
+        error.output = last_lines_at_program_end(err) or last_lines_at_program_end(out)
         raise
 
 
@@ -114,7 +115,7 @@ def _exit_reward(code: int, err: bytes, passing: frozenset[int], failing: frozen
     """1 for a passing exit code, 0 for a failing one. A program that was killed, not found or misused has none."""
     if code in passing or code in failing:
         return float(code in passing)
-    how, words = exit_in_words(code), last_words_of_output(err)
+    how, words = program_end_in_words(code), last_words_at_program_end(err)
     if code < 0 or code in (126, 127):
         raise CommandFailed(f"{how}{words}", kind=how)
     rule = f"which is neither --pass {codes_text(passing)} nor --fail {codes_text(failing)}"
@@ -239,40 +240,4 @@ def no_reward_read(problem: str, *printed: object) -> NoReward:
     return NoReward(f"{problem}{quoted}; {remedy}", kind=problem)
 
 
-def exit_in_words(code: int) -> str:
-    """How a program ended.
-
-    >>> exit_in_words(-9), exit_in_words(3), exit_in_words(137), exit_in_words(255)
-    ('was ended by SIGKILL', 'exited with 3', 'exited with 137, perhaps ended by SIGKILL', 'exited with 255')
-    """
-    if code < 0:
-        return f"was ended by {_signal(-code) or f'signal {-code}'}"
-    if code in (126, 127):
-        return f"exited with {code}: a program was not found or cannot be run"
-    perhaps = _signal(code - 128)  # how shells report a death by a signal
-    return f"exited with {code}, perhaps ended by {perhaps}" if perhaps else f"exited with {code}"
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return ""
-
-
 # -- The last lines ---------------------------------------------------------------------------------------------------
-
-
-def _lines(data: bytes) -> list[str]:
-    """The last lines that are not blank."""
-    lines = masked_printable(data.decode("utf-8", "replace")).splitlines()[-5 * LINES :]
-    return [line[:WIDTH] for line in lines if line.strip()]
-
-
-def last_output_lines(data: bytes) -> str:
-    return "\n".join(_lines(data)[-LINES:])
-
-
-def last_words_of_output(err: bytes) -> str:
-    lines = _lines(err)
-    return f": {shown(lines[-1].strip(), 200)}" if lines else ""

@@ -18,7 +18,7 @@ from ...errors import CannotGoOn, error_line
 from ...study import Pull
 from ...text.logs import log
 from .. import forks
-from ..command.reward import exit_in_words
+from ..command.program_end import program_end_in_words
 from ..evaluators import Shared, shared_argument
 from ..failures import WorkerLost, wrapped_failure
 from .outcomes import evaluate_to_outcome, unpack_outcome
@@ -295,7 +295,7 @@ class LocalProcess:
         if self._pipe is not None:
             self._pipe.close()
         code, self._pipe = self._process.exitcode, None
-        return f"its process {exit_in_words(code)}"
+        return f"its process {program_end_in_words(code)}"
 
 
 def _serve(pipe: Connection, evaluate: Any, shared: Shared | None) -> None:
