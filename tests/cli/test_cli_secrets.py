@@ -147,5 +147,5 @@ def test_what_an_evaluator_raises_is_masked(caplog: pytest.LogCaptureFixture) ->
 
 
 def test_the_text_that_identifies_an_evaluator_is_masked() -> None:
-    study = library.create_study("s", arms=["a"], at_least=0.5, budget=4, evaluator=f"v1 --token {WORD}")
-    assert study.spec.evaluator == "v1 --token ***"
+    spec = library.Spec(arms=["a"], at_least=0.5, budget=4, evaluator=f"v1 --token {WORD}")
+    assert spec.evaluator == "v1 --token ***"

@@ -75,7 +75,7 @@ def test_what_is_promised_over_all_revisions_is_a_number() -> None:
 
 
 def test_somebody_who_vouches_for_a_change_is_named() -> None:
-    study = made(budget=20, evaluator="ask.py")
+    study = made(budget=20, version="1")
     study.tell(study.ask() or 0, 1)
     words = " After rewards were measured, there was a change in what measures them; somebody vouched that this makes"
     assert words not in guarantee(study)

@@ -243,11 +243,11 @@ def test_a_repeated_event_has_a_pull_and_its_arm_and_comes_once(change: dict[str
 # -- whose rewards ---------------------------------------------------------------------------------------------------
 
 
-def test_imported_charges_do_not_hide_that_another_evaluator_measured(tmp_path: Path) -> None:
+def test_imported_charges_do_not_hide_that_another_version_measured(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
-    study = make(storage=url, evaluator="v1")
+    study = make(storage=url, version="v1")
     study.add_many([("good", None)] * 40)
     for _ in range(30):
         study.tell(study.ask() or 0, 1)
-    with pytest.raises(thresher.StudyExists, match="evaluator is 'v1', not 'v2'"):
-        make(storage=url, evaluator="v2", if_exists="join")
+    with pytest.raises(thresher.StudyExists, match="version has changed"):
+        make(storage=url, version="v2", if_exists="join")

@@ -83,7 +83,7 @@ def test_a_row_of_the_table_is_an_argument_an_option_and_a_field_of_http() -> No
     fields = models.NewStudy.model_fields
     assert {*fields} == {"name", "if_exists", "version", *PARAMETERS}
     options = {option.name: option for option in cli.arm_options(lambda: None).__click_params__}
-    assert {*PARAMETERS} - options.keys() == {"arms", "unit", "evaluator"}, "--arms or --arm; the command"
+    assert {*PARAMETERS} - options.keys() == {"arms", "unit"}, "--arms or --arm; --reward"
     for name in {*PARAMETERS} - {"arms"}:
         default = PARAMETERS[name].default
         assert (arguments[name].default, fields[name].default) == (default, default)

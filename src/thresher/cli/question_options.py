@@ -43,7 +43,6 @@ FORMS = {  # of parameters that a command line takes in other forms
     ),
     "cases": (option("--cases FILE|N", "An eval set: a file of cases, written like --arms, or how many there are."),),
     "unit": (),  # --reward says it
-    "evaluator": (),  # COMMAND
 }
 arm_options = combined_options(  # what defines a study's question
     *chain.from_iterable(FORMS[name] if name in FORMS else [option_of_parameter(name)] for name in PARAMETERS)

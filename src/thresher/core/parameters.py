@@ -326,14 +326,6 @@ class SpecArguments(TypedDict, total=False):
             default=False,
         ),
     ]
-    evaluator: Annotated[
-        str | None,
-        Parameter(
-            "A text that identifies what measures the rewards, such as a command or a version.",
-            "Once a study has rewards, it can only be joined with an evaluator that it knows.",
-            check=masked_parameter,
-        ),
-    ]
     cases: Annotated[
         int | Named | None,
         Parameter(
@@ -390,6 +382,10 @@ class StoredArguments(SpecArguments, total=False):
             "The program and the file of cases, as a text: the study is found again by it.",
             check=checks.checked_text,
         ),
+    ]
+    evaluator: Annotated[
+        str | None,
+        Parameter("What measures the rewards, as a command; see also `depends`.", check=masked_parameter),
     ]
     settling_constant: Annotated[
         float | None,
