@@ -117,7 +117,7 @@ class Study(AbstractContextManager["Study"]):
             self._keys = CallKeys(self.name, self.store)
             self._journal.on_write = self._keys.follow
         draft.key = call_key_digest(checks.checked_text("key", key))
-        known = self._keys.pulls(draft.key, draft.ledger.last)
+        known = [pull for pull in self._keys.pulls(draft.key, draft.ledger.last) if draft.ledger.goes_on(pull)]
         if not known:
             return event_writing.write_ask_events(draft, n, host, seconds)
         event_writing.write_repeated_ask_events(draft, known)

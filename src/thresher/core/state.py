@@ -241,6 +241,10 @@ class State:
         arm = self.pull_arm[pull - 1]
         return None if arm < 0 else arm
 
+    def goes_on(self, pull: int) -> bool:
+        """Whether the history that issued the pull goes on; where only its reward holds, it is a known value."""
+        return self.pull_arm[pull - 1] >= 0 and (self.cases is None or self.sheet.place[pull] >= 0)
+
     def history(self, arm: int) -> History:
         """The history of an arm."""
         return self.histories.get(arm) or new_history(self.spec, self.stakes, arm, self.revision)
