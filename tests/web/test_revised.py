@@ -11,6 +11,8 @@ from coins import get, post
 from revised import CASES, revisions, rewarded
 
 import thresher
+from thresher.core.capital import OPEN, mean_capital
+from thresher.core.ledger import fold_ledger
 from thresher.log.store import MemoryStore, Store, open_store
 from thresher.web import report
 from thresher.web.charts import chart_of_study
@@ -125,6 +127,19 @@ def test_http_shows_events_with_the_names_that_arms_had_then(store: MemoryStore)
     assert get(app, "/ask/arms/short").data["row"]["arm"] == "short"
     assert get(app, "/ask/arms/polite").status == 404
     assert get(app, "/ask/cases").data["cases"] == len(CASES)
+
+
+def test_the_rewards_of_an_arm_are_in_order_and_its_evidence_ends_where_it_stands(store: MemoryStore) -> None:
+    revisions(store, last=12)
+    app = server(store)
+    state = fold_ledger(thresher.open_study("ask", storage=store).events())
+    for arm, name in enumerate(state.spec.arms):
+        data = get(app, f"/ask/arms/{name}").data
+        assert [pull["number"] for pull in data["rewards"]] == list(range(1, data["asked"] + 1))
+        numbers = [point["number"] for point in data["evidence"]]
+        assert numbers == sorted(set(numbers))
+        if state.docket.settled[arm] == OPEN and data["evidence"]:
+            assert data["evidence"][-1]["reaching"] == pytest.approx(mean_capital(state.capitals[arm], 0), rel=1e-5)
 
 
 def test_a_study_is_revised_over_http(store: MemoryStore) -> None:

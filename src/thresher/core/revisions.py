@@ -127,6 +127,7 @@ class Lineage:
         self.arms = [spec.contenders]  # ... and how many arms were asked about
         self.moved = False  # whether the bar was moved after rewards were seen
         self.confidence = spec.confidence  # the lowest that was asked for
+        self.edited: set[tuple[int, int]] | None = None  # a cache of `evaluated_again`
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Lineage) and self.begun == other.begun and self.ended.keys() == other.ended.keys()
@@ -306,7 +307,7 @@ def end_histories(state: State, new: State, sources: list[Source], taking: Takin
         elif arm != state.base and arm not in translated:  # nothing was ever certified about it
             lineage.begun[state.history(arm).revision - 1] -= 1
     lineage.pasts.append(present(state))
-    lineage.first, lineage.taking = state.last_pull, taking
+    lineage.first, lineage.taking, lineage.edited = state.last_pull, taking, None
     lineage.common = lineage.number_of(spec, None)
     if taking == "vouched":
         lineage.vouched.append(new.revision)
@@ -434,14 +435,24 @@ def evaluated_again(state: State) -> int:
     """With cases: results of arms and cases that had an earlier result, which no longer holds."""
     if state.lineage is None or state.cases is None:
         return 0
-    spec, earlier = state.spec, set[tuple[str, str]]()
-    for past in state.lineage.pasts:
-        if past.spec.cases is None:
-            continue
-        for pull, (arm, case) in enumerate(zip(past.arms, past.cases, strict=True), start=past.first + 1):
-            if state.pull_arm[pull - 1] < 0 and has_result(state, pull):
-                earlier.add((past.spec.arms[arm], str(past.spec.case_name(case))))
-    if not earlier:
+    lineage = state.lineage
+    if lineage.edited is None:
+        lineage.edited = _edited(state)
+    if not lineage.edited:
         return 0
-    present_cases = ((state.pull_arm[pull - 1], state.cases.pull_case[pull - 1]) for pull in pulls_with_result(state))
-    return sum((spec.arms[arm], str(spec.case_name(case))) in earlier for arm, case in present_cases)
+    pulls = zip(state.pull_arm, state.cases.pull_case, state.pull_state, strict=True)
+    results = ((arm, case) for arm, case, told in pulls if arm >= 0 and told in (TOLD, LATE))
+    return len(lineage.edited.intersection(results))
+
+
+def _edited(state: State) -> set[tuple[int, int]]:
+    """The arms and cases of the present revision that had a result which no longer holds."""
+    spec, edited = state.spec, set[tuple[int, int]]()
+    cases = {str(spec.case_name(case)): case for case in range(spec.case_count)}
+    for past in state.lineage.pasts:
+        arms = [spec.index.get(name) for name in past.spec.arms]
+        names = [cases.get(str(past.spec.case_name(case))) for case in range(past.spec.case_count)]
+        for pull, (arm, case) in enumerate(zip(past.arms, past.cases, strict=False), start=past.first + 1):
+            if state.pull_arm[pull - 1] < 0 and has_result(state, pull):
+                edited.add((arms[arm], names[case]))  # type: ignore[arg-type]
+    return {pair for pair in edited if None not in pair}

@@ -16,6 +16,7 @@ from ..core import guarantee as guarantees
 from ..core.capital import BETS, Stakes, bet_capital, fresh_capital, mean_capital
 from ..core.events import BLAMED, DROPPED, LATE, OUTSIDE, PENDING, STATES, Event
 from ..core.intervals import Commit, Interval, committed_for_interval
+from ..core.revisions import Phase, weigh_phase
 from ..core.row_text import DETAILS, row_text_cells
 from ..core.rows import MOST, ORDER, Row, row_of
 from ..core.sentences import SentenceWording
@@ -257,19 +258,20 @@ MOST_POINTS = 400
 
 def live_study_arm_json(live: LiveStudy, name: str) -> dict[str, Any]:
     """The data of an arm's page. The evidence is computed outside the lock."""
-    data, commits, stakes, spec = live.read(lambda ledger: _copy_arm(ledger, ledger.spec.arm(name)))
-    points = list(_evidence(commits, stakes, spec))
+    data, commits, phases, stakes, spec = live.read(lambda ledger: _copy_arm(ledger, ledger.spec.arm(name)))
+    points = list(_evidence(commits, phases, stakes, spec))
     data["evidence"] = points[: -1 : max(1, len(points) // MOST_POINTS)] + points[-1:]
     return data
 
 
-def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], Stakes, Spec]:
+def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], list[Phase], Stakes, Spec]:
     spec, wording = ledger.spec, sentences.sentence_wording(ledger.spec)
     row = row_of(ledger, arm)
     pulls = [pull for pull, of in enumerate(ledger.pull_arm, start=1) if of == arm]
-    rewards = [_pull_json(ledger, arm, pull, wording) for pull in pulls[-MOST_REWARDS:]]
+    numbers = {pull: number for number, pull in enumerate(pulls, start=1)}  # its own may be of an earlier history
+    rewards = [{**_pull_json(ledger, arm, pull, wording), "number": numbers[pull]} for pull in pulls[-MOST_REWARDS:]]
     commits = committed_for_interval(ledger, arm)[:MOST_REPLAYED] if ledger.certifies else []
-    commits = [commit._replace(pull=ledger.pull_number[commit.pull - 1]) for commit in commits]
+    commits = [commit._replace(pull=numbers[commit.pull]) for commit in commits]
     data = {
         "format": 1,
         "seq": ledger.seq,
@@ -290,7 +292,7 @@ def _copy_arm(ledger: State, arm: int) -> tuple[dict[str, Any], list[Commit], St
         "late": sum(ledger.pull_state[pull - 1] == LATE for pull in pulls),
         "rewards": rewards,
     }
-    return data, commits, ledger.stakes_of(arm), spec
+    return data, commits, list(ledger.phases.get(arm, ())), ledger.stakes_of(arm), spec
 
 
 def live_arm_facts(row: Row, wording: SentenceWording) -> list[tuple[str, str]]:
@@ -311,7 +313,7 @@ def _pull_json(ledger: State, arm: int, pull: int, wording: SentenceWording) -> 
     """One pull and its reward. A picture shows ``value`` against the bar or the limit."""
     spec, state, case = ledger.spec, ledger.pull_state[pull - 1], ledger.case_of(pull)
     reward = ledger.pull_reward[pull - 1] if ledger.has_reward(pull) else None
-    data: dict[str, Any] = {"pull": pull, "number": ledger.pull_number[pull - 1], "state": STATES[state]}
+    data: dict[str, Any] = {"pull": pull, "state": STATES[state]}
     data |= {"reward": reward, "value": reward, "text": wording.amount(reward)}
     if case is not None:
         data["case"] = spec.case_name(case)
@@ -331,14 +333,17 @@ def _pull_json(ledger: State, arm: int, pull: int, wording: SentenceWording) -> 
     return {**data, "value": min(reward / other, MOST) if other else None}
 
 
-def _evidence(commits: list[Commit], stakes: Stakes, spec: Spec) -> Iterator[dict[str, Any]]:
+def _evidence(commits: list[Commit], phases: list[Phase], stakes: Stakes, spec: Spec) -> Iterator[dict[str, Any]]:
     """After each commit, the evidence that the arm reaches the bar, and that it misses it, and the interval.
 
-    Evidence is the capital of a bet, which begins at 1.
+    Evidence is the capital of a bet, which begins at 1, or where it was when the list of cases changed.
     """
     if not commits:
         return
     capital = fresh_capital()
+    for phase in phases:
+        for _ in weigh_phase(phase, spec.case_count, capital, stakes):
+            pass
     interval = Interval(1.0 / stakes.level)
     for commit in commits:
         bet_capital(capital, stakes, commit.low, commit.high, commit.low_bar, commit.high_bar)
