@@ -454,5 +454,5 @@ def _edited(state: State) -> set[tuple[int, int]]:
         names = [cases.get(str(past.spec.case_name(case))) for case in range(past.spec.case_count)]
         for pull, (arm, case) in enumerate(zip(past.arms, past.cases, strict=False), start=past.first + 1):
             if state.pull_arm[pull - 1] < 0 and has_result(state, pull):
-                edited.add((arms[arm], names[case]))  # type: ignore[arg-type]
+                edited.add((arms[arm], names[case]))
     return {pair for pair in edited if None not in pair}
