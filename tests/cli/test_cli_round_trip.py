@@ -233,11 +233,3 @@ def test_an_export_ends_at_its_head_although_the_study_continues(
     monkeypatch.setattr(library.Study, "pages", pages)
     cli.main(["export", "s", "json", "--storage", url], standalone_mode=False)
     assert json.loads(capsys.readouterr().out) == json.loads(exported.read_text())
-
-
-def test_a_renamed_study_keeps_its_head(exported: Path) -> None:
-    study = imported(exported, "copy")
-    head = study.verdict().head
-    with study.store.turn("copy"):
-        study.store.rename("copy", "other")
-    assert library.open_study("other", storage=study.store).verdict().head == head

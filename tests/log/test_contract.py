@@ -117,23 +117,6 @@ def test_a_deleted_study_leaves_nothing_and_its_name_is_free(store: Store) -> No
     assert len(store.read("s")) == 1
 
 
-def test_a_renamed_study_is_complete_and_its_old_name_is_free(store: Store) -> None:
-    begin(store, pulls=3, lease=0.001)
-    store.note("s", "me", "true")
-    before = list(store.read("s"))
-    with store.turn("s"):
-        store.rename("s", "t")
-    assert (list(store.read("t")), dict(store.notes("t"))) == (before, {"me": "true"})
-    assert (list(store.read("s")), store.studies(), dict(store.notes("s"))) == ([], ["t"], {})
-    append(store, "t", [Event(5, "told", 1, 0, 1.0)])
-    begin(store)
-    with pytest.raises(Conflict):
-        store.rename("s", "t")
-    assert [len(store.read(name)) for name in ("s", "t")] == [1, 5]
-    store.rename("nobody", "somebody")
-    assert store.studies() == ["s", "t"]
-
-
 def test_the_commands_of_agents_are_kept_beside_them(store: Store) -> None:
     begin(store)
     store.note("s", "one", "./evaluate.sh {arm}")

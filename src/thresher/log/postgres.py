@@ -39,7 +39,6 @@ from .store import (
     event_from_store_row,
     event_to_store_row,
     pulls_changed_in_store,
-    store_name_taken,
     store_race_lost,
 )
 
@@ -189,21 +188,13 @@ class PostgresStore:
         """Let the transaction end with the commit that follows."""
         self._server.turn = None
 
-    def rename(self, study: str, name: str) -> None:
-        self._change("UPDATE {} SET study = %(name)s WHERE study = %(study)s", study, name)
-
     def delete(self, study: str) -> None:
-        self._change("DELETE FROM {} WHERE study = %(study)s", study)
-
-    def _change(self, query: str, study: str, name: str | None = None) -> None:
-        """Change all rows of a study, its head first. The lock waits for running appends and blocks new ones."""
+        """Delete all rows of a study, its head first. The lock waits for running appends and blocks new ones."""
 
         def work(connection: "psycopg.Connection[Any]") -> None:
             connection.execute("LOCK TABLE thresher_events IN SHARE ROW EXCLUSIVE MODE")
-            if name is not None and (name,) in connection.execute(schema.NAMES):
-                raise store_name_taken(name)
             for table in ("heads", "events", "leases", "agents"):
-                connection.execute(query.format(f"thresher_{table}"), {"study": study, "name": name})
+                connection.execute(f"DELETE FROM thresher_{table} WHERE study = %s", (study,))  # noqa: S608
             self._end_turn()
 
         self._server.do(work, study=study)

@@ -71,10 +71,10 @@ def read_has_event(store: Store, study: str, event: Event) -> bool:
 
 
 def _damage(store: Store, study: str, first: Event | None, where: str) -> DamagedStudy | UnknownStudy:
-    """Damage, unless the study was deleted, renamed or replaced while it was read."""
+    """Damage, unless the study was deleted or replaced while it was read."""
     events = store.read(study, 0, 1)
     if (not events and store.head(study) is None) or (events and first is not None and events[0].key != first.key):
-        return UnknownStudy("study", study, "was deleted or renamed while it was read", "list those that are there")
+        return UnknownStudy("study", study, "was deleted while it was read", "list those that are there")
     return damaged_log(study, where)
 
 

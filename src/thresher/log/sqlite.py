@@ -27,7 +27,6 @@ from .store import (
     event_from_store_row,
     event_to_store_row,
     pulls_changed_in_store,
-    store_name_taken,
     store_race_lost,
     store_read_queries,
 )
@@ -150,14 +149,6 @@ class SqliteStore:
             with self._use():  # a missing folder gives a clearer error here than as a lock that cannot be created
                 pass
         return self._turns.turn()
-
-    def rename(self, study: str, name: str) -> None:
-        with self._write(study) as connection:
-            if (name,) in connection.execute(_NAMES).fetchall():
-                raise store_name_taken(name)
-            for table in ("heads", "events", "leases", "agents"):
-                connection.execute(f"UPDATE {table} SET study = ? WHERE study = ?", (name, study))  # noqa: S608
-        self._flush()
 
     def delete(self, study: str) -> None:
         if self._is_missing():

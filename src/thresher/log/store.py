@@ -36,7 +36,7 @@ _tuple = tuple.__new__
 #   text, or nothing if it is absent, and they are separated by NUL, which no text contains. Absent texts at the end
 #   are left out.
 #
-# The study's name is not part of it: a renamed study keeps its chain.
+# The study's name is not part of it: a study that is imported under another name keeps its chain.
 
 SIZE = 16  # bytes of a digest
 START = b"thresher chain 1"  # what the first event follows
@@ -163,9 +163,6 @@ class Store(Protocol):
 
     def notes(self, study: str) -> Mapping[str, str]:
         """What each agent of a study runs, in the order in which they came."""
-
-    def rename(self, study: str, name: str) -> None:
-        """Give a study, and all that belongs to it, another name; `Conflict` if that is taken."""
 
     def delete(self, study: str) -> None:
         """Forget a study and all that belongs to it; a repeated call does nothing."""
@@ -300,14 +297,6 @@ class MemoryStore:
     def notes(self, study: str) -> Mapping[str, str]:
         return self._notes.get(study, {})
 
-    def rename(self, study: str, name: str) -> None:
-        with self._lock:
-            if name in self.logs:
-                raise store_name_taken(name)
-            if study in self.logs:
-                self.logs[name] = self.logs.pop(study)
-                self._notes[name] = self._notes.pop(study, {})
-
     def delete(self, study: str) -> None:
         with self._lock:
             self.logs.pop(study, None)
@@ -374,10 +363,6 @@ def _parsed(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
-
-
-def store_name_taken(name: str) -> Conflict:
-    return Conflict("study", name, "already exists", "choose another name")
 
 
 def store_race_lost(seq: int) -> Conflict:
