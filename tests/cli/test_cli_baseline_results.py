@@ -65,9 +65,10 @@ def test_a_study_that_began_otherwise_is_refused_and_a_fresh_one_is_not(tmp_path
 def test_a_study_that_began_without_results_is_refused(tmp_path: Path) -> None:
     (tmp_path / "old.csv").write_text("case,reward\n0,1\n")
     inside("create", "s", *ARMS, storage=tmp_path)
-    study(tmp_path).ask()
-    file, accepts = f"--baseline-results={tmp_path}/old.csv", "--same-code"
-    line = refused("run", *ARMS, "--study=s", file, accepts, "--", "echo", "1", storage=tmp_path)
+    begun = study(tmp_path)
+    begun.drop(begun.ask() or 0, cause="lost")
+    file = f"--baseline-results={tmp_path}/old.csv"
+    line = refused("run", *ARMS, "--study=s", file, "--", "echo", "1", storage=tmp_path)
     assert "study 's' began with no results of the baseline; start over with --fresh" in line
 
 

@@ -29,18 +29,15 @@ def studies(folder: Path) -> list[str]:
     return open_store(f"sqlite:///{folder}/thresher.db").studies()
 
 
-def test_an_evaluator_that_was_mended_is_asked_again_and_the_old_answer_is_kept(tmp_path: Path) -> None:
+def test_an_evaluator_that_was_mended_is_asked_again(tmp_path: Path) -> None:
     command = ["--arm=a", "--format=json", "--", "sh", "ask.sh", "{arm}"]
     (tmp_path / "ask.sh").write_text("echo 0  # a mistake\n")
     first = json.loads(ask(tmp_path, *command).out)
     (tmp_path / "ask.sh").write_text("echo 1\n")
     second = ask(tmp_path, *command)
-    since = f"thresher: ask.sh has changed since these {first['told']} rewards"
-    assert f"{since}: starting over; the study so far is kept as" in second.err
+    assert "thresher: ask, revision 2: ask.sh changed · nothing holds" in second.err
     answer = json.loads(second.out)
     assert (first["reached"], answer["reached"], answer["earlier"]) == ([], ["a"], 0)
-    (kept,) = (name for name in studies(tmp_path) if name != answer["study"])
-    assert library.open_study(kept, storage=f"sqlite:///{tmp_path}/thresher.db").verdict().told == first["told"]
     os.utime(tmp_path / "ask.sh")
     assert "nothing is run" in ask(tmp_path, *command).err, "only its time has changed"
 
@@ -71,21 +68,25 @@ def test_a_file_is_named_by_a_word_or_a_part_of_it_once_arm_and_case_are_filled_
     assert "nothing is run" in ask(tmp_path, *SHORT, *command).err
     named.write_text("#!/bin/sh\necho 0\n")
     again = ask(tmp_path, *SHORT, *command)
-    assert f"{file} has changed since these " in again.err
-    assert "starting over" in again.err
+    assert f"{file} changed · " in again.err
 
 
-def test_somebody_may_say_that_a_change_makes_no_difference_and_the_guarantee_names_it(tmp_path: Path) -> None:
+def test_somebody_may_say_that_a_change_makes_no_difference_and_the_guarantee_says_so(tmp_path: Path) -> None:
     command = ["--arm=a", "--budget=6", "--study=s", "--", "sh", "ask.sh"]
     versions = ["echo 1\n", "echo 1  # with a comment\n"]
     for version, option in zip([*versions, *versions], ["--quiet", "--same-code", "--quiet", "--quiet"], strict=True):
         (tmp_path / "ask.sh").write_text(version)
-        assert "starting over" not in ask(tmp_path, option, *command).err
+        assert "nothing holds" not in ask(tmp_path, option, *command).err
     study = only_study(tmp_path)
-    assert "'ask.sh' changed; somebody vouched that this makes no difference" in study.verdict().guarantee
-    assert [event.cause for event in study.events() if event.kind == "file"] == [None, "vouched"]
+    assert "vouched" in study.verdict().guarantee
+    assert [event.cause for event in study.events() if event.kind == "revised"] == ["vouched", None, None]
     (tmp_path / "ask.sh").write_text("echo 0\n")
-    assert "ask.sh has changed" in ask(tmp_path, *command).err, "nobody vouched for this"
+    assert "ask.sh changed · nothing holds" in ask(tmp_path, *command).err, "nobody vouched for this"
+
+
+@pytest.mark.parametrize("path", ["no-such", "no-such/{arm}.txt", "{seed}.txt"])
+def test_what_results_depend_on_must_be_there(tmp_path: Path, path: str) -> None:
+    assert "--depends" in complaint(ask(tmp_path, *SHORT, f"--depends={path}", "--", "echo", "{arm}", "1"))
 
 
 def test_digests_survive_an_export_and_an_import(tmp_path: Path) -> None:
@@ -98,7 +99,7 @@ def test_digests_survive_an_export_and_an_import(tmp_path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.system(f"cd {tmp_path} && unset THRESHER_STORAGE && {shell} 2>&1 >out")) == 0
     assert "nothing is run" in ask(tmp_path, "--study=copy", *command).err
     (tmp_path / "ask.sh").write_text("echo 0\n")
-    assert "ask.sh has changed since these 6 rewards" in ask(tmp_path, "--study=copy", *command).err
+    assert "ask.sh changed · nothing holds" in ask(tmp_path, "--study=copy", *command).err
 
 
 # -- while a run lasts ---------------------------------------------------------------------------------------------
@@ -114,16 +115,19 @@ def test_a_change_while_a_run_lasts_ends_it_and_no_reward_may_be_of_both(tmp_pat
     (tmp_path / "new.sh").write_text("echo 0\n")
     (tmp_path / "new.sh").rename(tmp_path / "ask.sh")
     other = complaint(ask(tmp_path, *command))
-    assert "study 's': ask.sh has changed since these 4 rewards, and it has 2 pulls pending: another agent" in other
+    rule = "ask.sh differs from what its results depend on, and it has 2 pulls pending: another agent"
+    assert f"study 's': {rule}" in other
     (tmp_path / "go").touch()
     ended = finish(process)
     assert ended.status == 3
-    assert "error: file 'ask.sh': changed while the run lasted; run again to start over" in ended.err
+    assert (
+        "error: file 'ask.sh': changed while the run lasted; run again: results that depend on it are then" in ended.err
+    )
     verdict = only_study(tmp_path).verdict()
     assert (verdict.told, verdict.pending, verdict["a"].mean) == (4, 0, 1.0)
     reasons = [event.reason for event in only_study(tmp_path).events() if event.kind == "dropped"]
     assert reasons == ["file 'ask.sh': changed while the run lasted", "the run ended before it did"]
-    assert "starting over" in ask(tmp_path, *command).err
+    assert "revision 2: ask.sh changed · nothing holds" in ask(tmp_path, *command).err
 
 
 def test_an_evaluator_that_changes_its_file_on_bad_outcomes_gains_nothing(tmp_path: Path) -> None:
@@ -136,17 +140,17 @@ def test_an_evaluator_that_changes_its_file_on_bad_outcomes_gains_nothing(tmp_pa
     verdict = only_study(tmp_path).verdict()
     assert verdict["a"].charged > 5
     assert not verdict["a"].certified
-    assert "'ask.sh' changed; somebody vouched" in verdict.guarantee
+    assert "vouched" in verdict.guarantee
 
 
-def test_a_file_that_the_runs_write_is_named_and_can_be_ignored_for_good(tmp_path: Path) -> None:
+def test_a_file_that_the_runs_write_is_named_and_can_be_ignored(tmp_path: Path) -> None:
     (tmp_path / "ask.sh").write_text("echo x >> $2\necho 1\n")
     command = ["--arm=a", "--budget=6", "--workers=1", "--", "sh", "ask.sh", "--log", "{arm}.log"]
     refused = ask(tmp_path, *command)
     assert refused.status == 3
     assert "if COMMAND writes this file itself, add --ignore '{arm}.log'" in refused.err
     assert ask(tmp_path, "--ignore={arm}.log", *command).status == 0
-    assert "nothing is run" in ask(tmp_path, *command).err, "the study remembers it"
+    assert "nothing is run" in ask(tmp_path, "--ignore={arm}.log", *command).err
     line = complaint(ask(tmp_path, "--ignore=a.txt", *command))
     assert "--ignore 'a.txt': COMMAND names no such file" in line
     assert ask(tmp_path, "--ignore=late.txt", *SHORT, "--", "sh", "-c", "touch late.txt; echo 1").status == 0

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 from pathlib import Path
@@ -35,11 +34,39 @@ def verdict(result: Result, status: int = 0) -> Any:
     return json.loads(result.out)
 
 
-def test_a_study_is_kept_here_under_a_name_made_from_the_question(tmp_path: Path) -> None:
+def test_a_study_is_kept_here_under_the_name_of_the_program(tmp_path: Path) -> None:
     answer = verdict(run(tmp_path, "--budget=8", "--format=json", *ECHO))
     study = only_study(tmp_path)
-    assert study.name.startswith("run-")
+    assert study.name == "echo"
     assert (answer["study"], study.verdict().told) == (study.name, 8)
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (["python3", "-u", "ask.py", "{arm}"], "ask"),
+        (["./eval.sh", "{arm}"], "eval"),
+        (["sh", "./eval.sh", "{arm}"], "eval"),
+        (["sh", "-c", "echo {arm}"], "sh"),
+        (["env", "X=1", "python3", "ask.py", "{arm}"], "ask"),
+    ],
+)
+def test_a_script_gives_its_study_the_name(tmp_path: Path, command: list[str], name: str) -> None:
+    (tmp_path / "ask.py").write_text("import sys\nprint(sys.argv[1])\n")
+    (tmp_path / "eval.sh").write_text("#!/bin/sh\necho $1\n")
+    (tmp_path / "eval.sh").chmod(0o755)
+    assert run(tmp_path, "--budget=4", "--", *command).status == 0
+    assert only_study(tmp_path).name == name
+
+
+def test_another_program_of_the_same_name_has_a_numbered_study(tmp_path: Path) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "eval.sh").write_text("#!/bin/sh\necho $1\n")
+        (tmp_path / folder / "eval.sh").chmod(0o755)
+        assert run(tmp_path, "--budget=4", "--", f"{folder}/eval.sh", "{arm}").status == 0
+    assert open_store(f"sqlite:///{tmp_path}/thresher.db").studies() == ["eval", "eval-2"]
+    assert "eval-2: nothing changed" in run(tmp_path, "--budget=4", "--", "two/eval.sh", "{arm}").err
 
 
 def test_the_same_command_again_says_that_the_study_is_finished(tmp_path: Path) -> None:
@@ -48,9 +75,8 @@ def test_the_same_command_again_says_that_the_study_is_finished(tmp_path: Path) 
     name = only_study(tmp_path).name
     where = f"{tmp_path}/thresher.db"
     assert first.err == f"thresher: kept as study '{name}' in {where}; thresher verdict {name} prints this again\n"
-    assert again.err.count(name) == 1
-    assert "nothing is run: study 'run-" in again.err
-    assert "is finished; a larger --budget extends it, --fresh starts over" in again.err
+    finished = "nothing changed and it is finished, so nothing is run"
+    assert again.err == f"thresher: echo: {finished}; a larger --budget extends it, --fresh starts over\n"
     assert (verdict(again)["earlier"], verdict(first)["earlier"], verdict(first)["since"]) == (8, 0, None)
     assert verdict(again)["since"].startswith("20")
     assert (verdict(first)["ran"], verdict(again)["ran"]) == (True, False)
@@ -62,32 +88,28 @@ def test_a_larger_budget_extends_and_a_smaller_one_is_refused(tmp_path: Path) ->
     run(tmp_path, "--budget=8", *ECHO)
     more = run(tmp_path, "--budget=12", "--format=json", *ECHO)
     assert verdict(more)["told"] == 12
-    assert "resumes after 8 pulls" in more.err
+    assert "echo: nothing changed, it resumes after 8 pulls" in more.err
     assert (verdict(more)["earlier"], verdict(more)["told"]) == (8, 12)
     assert verdict(run(tmp_path, "--budget=8", "--format=json", *ECHO))["told"] == 12, "the first command still fits"
     message = complaint(run(tmp_path, "--budget=10", *ECHO))
-    assert "budget is 12, not 10; name another --study, or ask as before; a larger --budget is fine" in message
+    assert (
+        "another budget: it is 12, not 10; name another --study, or ask as before; a larger --budget is fine" in message
+    )
 
 
 def test_a_budget_for_a_study_without_one_is_refused(tmp_path: Path) -> None:
-    question = ("--at-least=0.5", "--arm=a", "--study=s", "--workers=1")
-    inside("create", "s", *question[:2], storage=tmp_path)
+    question = ("--at-least=0.5", "--arm=a", "--study=s", "--workers=1", "--tolerance=0.2")
+    inside("run", *question, "--", "echo", "1", storage=tmp_path)
     line = refused("run", *question, "--budget=4", "--", "echo", "1", storage=tmp_path)
-    assert line.endswith("budget is none, not 4; name another --study, or ask as before")
+    assert line.endswith("it is none, not 4; name another --study, or ask as before")
 
 
-def test_a_seed_that_nobody_gave_is_no_difference(tmp_path: Path) -> None:
-    question = ("--at-least=0.5", "--arm=a")
-    for name, cases in (("s", ["--cases=5"]), ("draws", [])):
-        inside("create", name, *question, *cases, "--budget=4", storage=tmp_path)
-        run_it = ("run", *question, *cases, "--budget=4", f"--study={name}", "--workers=1")
-        seed = library.open_study(name, storage=tmp_path / "thresher.db").spec.seed
-        assert f"seed is {seed}, not 7; name another --study" in refused(
-            *run_it, "--seed=7", "--", "echo", "1", storage=tmp_path
-        )
-        assert inside(*run_it, "--", "echo", "1", storage=tmp_path).return_value == 0
-        assert library.open_study(name, storage=tmp_path / "thresher.db").spec.seed == seed
-    assert "seed is" not in refused("run", *question, "--study=s", "--budget=4", "--", "echo", "1", storage=tmp_path)
+def test_another_seed_is_no_difference(tmp_path: Path) -> None:
+    question = ("run", "--at-least=0.5", "--arm=a", "--cases=5", "--study=s", "--workers=1")
+    for seed in (["--seed=7"], [], ["--seed=8"]):
+        assert inside(*question, *seed, "--", "echo", "1", storage=tmp_path).return_value == 0
+    study = library.open_study("s", storage=tmp_path / "thresher.db")
+    assert (study.spec.seed, study.revision) == (7, 1)
 
 
 def test_starting_over_does_not_meet_again_what_was_mended(tmp_path: Path) -> None:
@@ -101,16 +123,14 @@ def test_starting_over_does_not_meet_again_what_was_mended(tmp_path: Path) -> No
         assert answer["missed"] == ["a"]
 
 
-def test_another_question_is_another_study_unless_it_has_a_name(tmp_path: Path) -> None:
+def test_another_question_is_the_next_revision(tmp_path: Path) -> None:
     run(tmp_path, "--budget=8", *ECHO)
-    run(tmp_path, "--budget=8", "--seed=1", *ECHO)
-    store = open_store(f"sqlite:///{tmp_path}/thresher.db")
-    assert len(store.studies()) == 2
+    more = run(tmp_path, "--budget=8", "--arm=0.9", *ECHO)
+    assert "echo, revision 2: arm 0.9 is new · all 8 results hold" in more.err
     run(tmp_path, "--budget=8", "--study=mine", *ECHO)
-    message = complaint(run(tmp_path, "--budget=8", "--study=mine", "--seed=1", "--arm=0.9", *ECHO))
-    assert re.search(r"seed is \d+, not 1", message)
-    assert "arms are 2, not 3" in message
-    assert "study 'mine'" in message
+    assert open_store(f"sqlite:///{tmp_path}/thresher.db").studies() == ["echo", "mine"]
+    named = run(tmp_path, "--budget=8", "--study=mine", "--arm=0.9", *ECHO)
+    assert "mine, revision 2: arm 0.9 is new" in named.err
 
 
 def test_memory_stores_nothing(tmp_path: Path) -> None:
@@ -238,4 +258,4 @@ def test_among_many_arms_the_one_that_differs_is_named(tmp_path: Path) -> None:
     mine = ["--study=mine", "--budget=90"]
     run(tmp_path, *mine, *arms, *ECHO[:2], "0.5")
     again = run(tmp_path, *mine, *arms[:-1], "--arm=another", "--policy=evt", *ECHO[:2], "0.5")
-    assert "arm 42 is 'number-39', not 'another'; policy is anytime-evt, not evt" in complaint(again)
+    assert "arm another is new, arm number-39 is gone, policy is evt, not anytime-evt" in again.err

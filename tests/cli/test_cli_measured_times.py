@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 from program import Result, thresher
-
-from thresher.log.store import open_store
+from workdir import only_study
 
 HERE = {"THRESHER_STORAGE": ""}
 TIMES = ["--reward=seconds", "--at-most=1s", "--arm=a", "--budget=6"]
@@ -29,7 +28,7 @@ def test_finished_times_are_never_the_answer_to_a_new_run(tmp_path: Path) -> Non
     for times in range(1, 3):
         result = thresher("run", *TIMES, "--format=json", *ALONE, cwd=tmp_path, env=HERE)
         assert json.loads(result.out)["earlier"] == 0
-        assert len(open_store(f"sqlite:///{tmp_path}/thresher.db").studies()) == times
-    assert "times are measured again by every new run: starting over; the study so far is kept as" in result.err
+        assert only_study(tmp_path).revision == times
+    assert "revision 2: times are measured again by every new run" in result.err
     more = ["--budget=8" if word == "--budget=6" else word for word in TIMES]
     assert "resumes after 6 pulls" in thresher("run", *more, *ALONE, cwd=tmp_path, env=HERE).err

@@ -69,9 +69,12 @@ def test_a_changed_source_is_refused_in_one_line(mine: Workdir) -> None:
     for command in ("ask", "verify"):
         line = complaint(mine(command, "m", "--policy=mine:score"))
         assert "the file that defines it has changed since the study was created" in line
+    mine.good("drop", "m", "1", "--cause=lost")
     run = ("run", "--study=m", "--at-least=0.5", "--arm=x", "--arm=y", "--budget=40", "--policy=mine:score")
-    line = complaint(mine(*run, "--", "echo", "0.5"))
-    assert "the file that defines mine:score has changed" in line
+    assert (
+        "revision 2: the command changed, the file that defines mine:score has changed"
+        in mine(*run, "--", "echo", "0.5").err
+    )
 
 
 def test_run_uses_the_score_and_resumes(workdir: Workdir) -> None:
@@ -144,6 +147,6 @@ def test_a_store_that_names_other_code_is_read_and_runs_nothing(name: str, workd
     workdir.good("studies")
     for command in ("ask", "verify"):
         assert "is never imported by itself" in complaint(workdir(command, "h"))
-    run = workdir("run", "--study=h", "--at-least=0.5", "--arm=x", "--arm=y", "--", "echo", "0.5")
-    assert f"policy is custom({name}), not balanced" in complaint(run)
+    run = workdir("run", "--study=h", "--at-least=0.5", "--arm=x", "--arm=y", "--budget=4", "--", "echo", "0.5")
+    assert f"policy is balanced, not custom({name})" in run.err
     assert not (workdir.folder / "imported").exists()
