@@ -188,6 +188,27 @@ def test_a_folder_may_be_depended_on(folder: Folder) -> None:
     assert "lib/b.py changed · nothing holds" in folder.run("--depends=lib").said
 
 
+def test_results_depend_on_the_version_that_a_program_names_with_its_arms(tmp_path: Path) -> None:
+    script = """
+import json, os, sys
+print(json.dumps({"protocol": 1, "arms": ["a", "b"], "version": os.environ["VERSION"]}), flush=True)
+for line in sys.stdin:
+    print(json.dumps({"pull": json.loads(line)["pull"], "reward": 1}), flush=True)
+"""
+    (tmp_path / "evaluate.py").write_text(script)
+
+    def run(version: str, *args: str) -> Result:
+        argv = ["run", "--stay", "--at-least=0.5", "--workers=2", *args, "--", "python", "evaluate.py"]
+        environment = {**HERE, "VERSION": version}
+        return Result(*FORKED.run(argv, stdin=b"", cwd=tmp_path, env=environment, patience=PATIENCE))
+
+    assert run("1").status == 0
+    assert "evaluate: nothing changed" in run("1").err
+    assert "evaluate, revision 2: version changed · nothing holds" in run("2").err
+    refused = run("2", "--arm=a", "--arm=b")
+    assert (refused.status, "names its version only after the study has begun" in refused.err) == (3, True), refused
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_after_kill_9_while_a_revision_is_made_it_is_whole_or_absent(folder: Folder, seed: int) -> None:
     first = folder.run()
