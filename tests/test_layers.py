@@ -19,7 +19,7 @@ ROOMS = {
     "study": GROUND | {"core", "log"},
     "depends": GROUND | {"core"},
     "create": GROUND | {"core", "log", "study", "depends"},
-    "run": GROUND | {"core", "log", "study", "create"},
+    "run": GROUND | {"core", "log", "study", "depends", "create"},
     "web": GROUND | {"core", "log", "study", "depends", "create", "run"},
     "lab": GROUND | {"core"},
     "adapters": GROUND | {"core", "log", "study", "depends", "create", "run"},

@@ -13,12 +13,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .core.checks import MAX_NAME
 from .core.spec import Spec
 from .errors import InvalidInput
 from .text.masking import masked
 
 Dependency = str | Path | ModuleType | Callable[..., object]
+LONGEST_VERSION = 200  # characters
 VERSION = "version"  # the name under which a user's text stands for code
 ARM, CASE = "{arm}", "{case}"  # in a path
 OWN_VERSION = "say version='…', and change it when the code changes"  # a remedy
@@ -96,8 +96,8 @@ def stored_depends(spec: Spec, depends: Dependency | Iterable[Dependency], versi
 
 def checked_version(value: object) -> str:
     """A text that stands for code."""
-    if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > MAX_NAME:
-        raise InvalidInput("version", value, f"must be a printable text of 1 to {MAX_NAME} characters")
+    if not isinstance(value, str) or not value.strip() or not value.isprintable() or len(value) > LONGEST_VERSION:
+        raise InvalidInput("version", value, f"must be a printable text of 1 to {LONGEST_VERSION} characters")
     if masked(value) != value:
         raise InvalidInput("version", masked(value), "looks like a secret, and a log must not have any")
     return value

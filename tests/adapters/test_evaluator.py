@@ -106,6 +106,25 @@ def test_wrong_arguments_are_refused() -> None:
         thresher.evaluator(3)  # type: ignore[arg-type]
     with pytest.raises(thresher.InvalidInput, match="workers 0"):
         thresher.evaluator(print, workers=0)
+    with pytest.raises(thresher.InvalidInput, match="version ''"):
+        thresher.evaluator(print, version="")
+
+
+def test_a_new_version_of_an_evaluator_takes_nothing_over(tmp_path: Path) -> None:
+    script = tmp_path / "evaluate.py"
+
+    def run(version: str) -> str:
+        text = f'thresher.evaluator(lambda pull: 1, arms=["a"], version="{version}")'
+        script.write_text(f"import thresher\n{text}\n")
+        options = ["--at-least=0.5", "--workers=1", f"--storage=sqlite:///{tmp_path}/s.db", "--study=s"]
+        options += ["--ignore", str(script)]
+        result = command("run", "--stay", *options, "--", sys.executable, str(script))
+        assert result.status == 0, result
+        return f"{result.out}{result.err}"
+
+    run("v1")
+    assert "revision 2: version changed" in run("v2")
+    assert "nothing changed" in run("v2")
 
 
 def test_the_example_in_python_runs() -> None:

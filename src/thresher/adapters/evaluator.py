@@ -16,6 +16,7 @@ from ..core import checks
 from ..core.named_items import ARMS, items_from_python
 from ..core.parameters import Named
 from ..create import read_items_to_create
+from ..depends import checked_version
 from ..errors import Busy, InvalidInput, error_line
 from ..run.command.protocol import PROTOCOL
 from ..run.evaluator_errors import traceback_text
@@ -25,14 +26,17 @@ FIELDS = ("reward", "note", "cost")  # of a mapping that a function returns
 CHUNK = 1 << 16
 
 
-def evaluator(function: Callable[[Pull], object], *, arms: Named | None = None, workers: int = 1) -> None:
+def evaluator(
+    function: Callable[[Pull], object], *, arms: Named | None = None, version: str | None = None, workers: int = 1
+) -> None:
     """Answer the pulls that ``thresher run --stay`` writes to standard input, until there are no more.
 
     The function takes a `Pull` and returns a number or a bool, or ``{"reward": 0.8, "note": "…", "cost": 0.02}``. If it
     raises an exception, the pull has failed; `Busy` asks for the pull again later. What it prints goes to standard
     error. A coroutine function runs all pulls that have come at once; a plain one as many as ``workers``, in threads.
 
-    With ``arms``, as `create_study` takes them, the study needs no ``--arms``::
+    With ``arms``, as `create_study` takes them, the study needs no ``--arms``. A ``version`` is a text that stands for
+    the code: when it changes, no earlier result holds::
 
         # evaluate.py: thresher run --stay --at-least 0.9 -- python evaluate.py
         import thresher
@@ -47,9 +51,11 @@ def evaluator(function: Callable[[Pull], object], *, arms: Named | None = None, 
     if not callable(function):
         raise InvalidInput("function", function, "must be a function that takes a pull")
     checks.checked_whole("workers", workers, least=1)
+    version = None if version is None else checked_version(version)
     with _own_streams() as (incoming, outgoing):
         answers = EvaluatorAnswers(outgoing)
-        answers.put({"protocol": PROTOCOL} | ({} if arms is None else {"arms": _arms_json(arms)}))
+        named = {"arms": arms if arms is None else _arms_json(arms), "version": version}
+        answers.put({"protocol": PROTOCOL} | {name: value for name, value in named.items() if value is not None})
         called = function if inspect.isroutine(function) else type(function).__call__
         if inspect.iscoroutinefunction(called):
             asyncio.run(_answer_together(function, incoming, answers))

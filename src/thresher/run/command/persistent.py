@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from ...core import named_items
 from ...core.named_items import ARMS
 from ...core.spec import Spec
+from ...depends import checked_version
 from ...errors import CannotGoOn, InvalidInput, shown
 from ...log.locks import locks_renewed_after_fork
 from ...study import Pull
@@ -46,7 +47,6 @@ from .protocol import (
 )
 from .reward import CommandFailed, TimedOut, reward_start_failure
 
-LONGEST_VERSION = 200  # characters
 PATIENCE = 60.0  # seconds in which an evaluator must name the arms, if nobody else does
 NAME_THEM = 'name them with --arms FILE or --arm NAME, or let it print {"arms": [...]} first'
 FIRST_WORD = 10.0  # seconds in which a program that cannot start usually ends; until then, it gets a single pull
@@ -266,11 +266,10 @@ def _arms_in(greetings: Sequence[Greeting]) -> list[object]:
 
 def _version_in(greeting: Greeting) -> str | None:
     """The version in a greeting."""
-    version = greeting.version
-    if version is not None and not (isinstance(version, str) and 0 < len(version) <= LONGEST_VERSION):
-        rule = f"COMMAND must name it as a text of 1 to {LONGEST_VERSION} characters"
-        raise EvaluatorRefused("version", version, rule, 'print {"version": "2"}, for example')
-    return None if version is None else masked_printable(version)
+    try:
+        return None if greeting.version is None else checked_version(greeting.version)
+    except InvalidInput as error:
+        raise EvaluatorRefused("version", error.value, error.rule, 'print {"version": "2"}, for example') from None
 
 
 def _check_greeting(greeting: Greeting, settings: PersistentEvaluator) -> None:
