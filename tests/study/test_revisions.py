@@ -8,6 +8,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -334,6 +335,26 @@ def test_an_agent_with_other_files_asks_for_no_pull_of_a_revision(store: Store) 
     study.tell(pull, 1)
     assert (other.verdict().told, other.verdict().issued) == (0, 0), "it was measured by the old version"
     other.ask()
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_a_run_goes_on_with_an_arm_that_is_added_and_stops_when_the_code_changes(store: Store, version: str) -> None:
+    asked: dict[str, Any] = {"at_least": 0.5, "storage": store, "if_exists": "revise"}
+    calls = count()
+
+    def evaluate(pull: thresher.Pull) -> bool:
+        if next(calls) == 3:
+            thresher.create_study("s", arms=["good", "new"], **asked, version=version)
+        return True
+
+    study = thresher.create_study("s", arms=["good"], **asked, version="1")
+    if version == "1":
+        assert thresher.run(study, evaluate, workers=1).reached == ["good", "new"]
+    else:
+        with pytest.raises(thresher.errors.CannotGoOn, match="was revised by another agent: version changed"):
+            thresher.run(study, evaluate, workers=1)
+        assert study.verdict().told == 0
+    assert fold_ledger(study.events()).state() == peek_study(study, State.state)
 
 
 # -- results that come late --------------------------------------------------------------------------------------------
