@@ -303,3 +303,14 @@ def test_one_with_other_files_is_refused_while_others_run(folder: Folder, file: 
     (folder.path / file).write_text(content)
     (folder.path / "hold").unlink()
     assert finish(running).status == 0
+
+
+def test_an_agent_ends_when_its_study_is_revised_for_something_else(folder: Folder) -> None:
+    running = held_run(folder, "--study=mine")
+    url = f"sqlite:///{folder.path}/thresher.db"
+    library.create_study("mine", arms=["p0", "p1"], at_least=0.8, budget=9, storage=url, if_exists="revise")
+    (folder.path / "hold").unlink()
+    ended = finish(running)
+    assert ended.status == 3
+    assert "study 'mine': another agent revised it" in ended.err
+    assert folder.study("mine").verdict().told == 0, "no reward counts that another program measured"
