@@ -112,7 +112,7 @@ def test_diff_says_what_changed_what_holds_and_which_answers_turned(ask: Ask) ->
         "          polite gone",
         "cases     x3 new",
         "          q3 gone",
-        "question  at least is 0.5, not 0.8",
+        "question  the bar is 0.5, not 0.8",
     ]
     assert re.fullmatch(rf"results   \d+ of {verdicts[1].told} results hold", lines[6])
     assert "cot: ✗ misses → " in lines[7]

@@ -134,11 +134,11 @@ def test_of_a_case_that_is_edited_only_its_results_are_evaluated_again(folder: F
 def test_another_bar_tolerance_or_confidence_evaluates_only_what_is_open(folder: Folder) -> None:
     first = folder.run()
     easier = folder.run("--tolerance=6%")
-    assert f"tolerance is 0.06, not 0.03 · all {first.verdict['told']} results hold · nothing is left" in easier.said
+    assert f"tolerance is 6 %, not 3 % · all {first.verdict['told']} results hold · nothing is left" in easier.said
     sure = folder.run("--tolerance=6%", "--confidence=90%")
     assert (easier.calls, sure.calls, sure.verdict["ran"]) == ([], [], False)
     moved = folder.run("--at-least=70%")
-    assert "ask, revision 4: at least is 0.7, not 0.8" in moved.said
+    assert "ask, revision 4: the bar is 70 %, not 80 %" in moved.said
     assert len(set(folder.calls())) == len(folder.calls()), "nothing is evaluated twice"
     assert moved.verdict["open"] == []
 

@@ -21,7 +21,7 @@ from thresher.web.live_study import LiveStudy
 from thresher.web.log_follower import LogFollower
 
 REVISION_3 = (
-    "Revision 3: arm short is new, arm polite is gone, case x3 is new, case q3 is gone, at least is 0.5, not 0.8 · "
+    "Revision 3: arm short is new, arm polite is gone, case x3 is new, case q3 is gone, the bar is 0.5, not 0.8 · "
 )
 
 

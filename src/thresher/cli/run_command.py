@@ -533,7 +533,7 @@ def say_run_kept(study: Study, *, cases: bool = False) -> None:
 def _last_reason(study: Study) -> str:
     """Why the last pull was dropped. No row has this reason if the pull was lost: that is no failure of its arm."""
     dropped = [event for event in study.events() if event.kind == "dropped"]
-    return (dropped[-1].reason or "no reason was options") if dropped else "no pull was made"
+    return (dropped[-1].reason or "no reason was given") if dropped else "no pull was made"
 
 
 def _so_far(study: Study) -> str:

@@ -439,7 +439,8 @@ def changes_sentence(changes: Changes, *, arm: str = "arm") -> str:
     parts += ["the command changed"] if changes.evaluator else []
     for difference in changes.question:  # it begins with the name of a field
         name, verb, rest = difference.partition(" is ")
-        parts.append(f"{name.replace('_', ' ')}{verb}{rest}")
+        words = "the bar" if name in ("at_least", "at_most") else name.replace("_", " ")
+        parts.append(f"{words}{verb}{rest}")
     sentence = ", ".join(parts) or "nothing changed"
     holds = results_hold_phrase(changes)
     return f"{sentence} · {holds}" if holds else sentence

@@ -574,17 +574,21 @@ def question_differences(mine: Spec, other: Spec, *, seed: bool = False) -> list
     bars, covered = _bars(mine, other)
     left_out = (*left_out, *covered) if bars else left_out
     names = [field.name for field in fields(Spec) if field.name not in left_out]
-    pairs = [(_field(name, mine), getattr(mine, name), getattr(other, name)) for name in names]
-    return [
-        *bars,
-        *(_differs(name, my_value, other_value) for name, my_value, other_value in pairs if my_value != other_value),
-    ]
+    differing = [name for name in names if getattr(mine, name) != getattr(other, name)]
+    return [*bars, *(_differs(name, mine, other) for name in differing)]
 
 
-def _differs(name: str, my_value: object, other_value: object) -> str:
-    if isinstance(my_value, Policy) and str(my_value) == str(other_value):
-        return f"the file that defines {my_value.formula} has changed"
-    return f"{name} is {_in_words(my_value)}, not {_in_words(other_value)}"
+def _differs(name: str, mine: Spec, other: Spec) -> str:
+    """How a field differs, in the unit in which people gave it."""
+    values = getattr(mine, name), getattr(other, name)
+    if isinstance(values[0], Policy) and str(values[0]) == str(values[1]):
+        return f"the file that defines {values[0].formula} has changed"
+    unit = mine.unit or other.unit
+    if unit is not None and name in ("stated_bar", "tolerance"):
+        texts = [amount_text(value, unit, exact=True) for value in values]
+    else:
+        texts = [_in_words(value) for value in values]
+    return f"{_field(name, mine)} is {texts[0]}, not {texts[1]}"
 
 
 def _bars(mine: Spec, other: Spec) -> tuple[list[str], tuple[str, ...]]:
