@@ -258,7 +258,7 @@ def take_up_study(name: str, spec: Spec, *, storage: Storage) -> tuple[Study, Ch
         with contextlib.suppress(UnknownStudy):
             while True:
                 known.append(open_study(_numbered(name, len(known) + 1), storage=store))
-        held = {study: peek_study(study, lambda ledger: changes_of(ledger, spec).held) for study in known}
+        held = {study: peek_study(study, lambda ledger: _held(ledger, spec)) for study in known}
         for study in sorted(known, key=lambda study: -held[study]):
             study.sweep()
             with contextlib.suppress(StudyExists):
@@ -267,6 +267,12 @@ def take_up_study(name: str, spec: Spec, *, storage: Storage) -> tuple[Study, Ch
                 return study, changes
         with contextlib.suppress(StudyExists):  # another process was faster
             return create_from_spec(_numbered(name, len(known) + 1), spec, storage=store), None
+
+
+def _held(ledger: State, wanted: Spec) -> int:
+    """How many results would hold."""
+    changes = changes_of(ledger, wanted)
+    return changes.held + changes.again
 
 
 def _check_idle(ledger: State, wanted: Spec) -> None:

@@ -169,12 +169,37 @@ def test_without_a_change_nothing_is_run(folder: Folder) -> None:
 def test_what_is_reverted_holds_again(folder: Folder) -> None:
     first = folder.run()
     folder.write_prompt(5, "prompt five")
-    folder.run()
+    edited = folder.run()
     folder.write_prompt(5, "prompt 5")
     back = folder.run()
     assert back.calls == []
+    old = sum(call.startswith("p5 ") for call in folder.calls()) - edited.arms()["p5"]
+    kept = first.verdict["told"] - old
+    assert (
+        f" · {kept:,} of {edited.verdict['told']:,} results hold, and {old} earlier ones again · nothing" in back.said
+    )
     labels = [{row["arm"]: row["reached"] for row in ran.verdict["rows"]} for ran in (first, back)]
     assert labels[0] == labels[1]
+
+
+def test_rows_without_names_that_moved_are_named_in_the_remedy(folder: Folder) -> None:
+    rows = [f"question {number},{number * number}\n" for number in range(CASES)]
+    cases = folder.path / "cases.csv"
+    cases.write_text("question,answer\n" + "".join(rows))
+    first = folder.run()
+    cases.write_text("question,answer\n" + "".join(rows[1:]))
+    shorter = folder.run()
+    assert f"{CASES - 1} cases only moved, and rows without a name are numbered" in shorter.said
+    numbered = [f"{number},{row}" for number, row in enumerate(rows, start=1)]
+    cases.write_text("case,question,answer\n" + "".join(reversed(numbered)))
+    assert f"{first.verdict['told']} earlier results hold again" in folder.run().said
+
+
+def test_what_will_be_evaluated_again_is_estimated_from_what_it_took(folder: Folder) -> None:
+    first = folder.run()
+    with (folder.path / "ask.py").open("a") as script:
+        script.write("# the same\n")
+    assert f"ask.py changed · nothing holds · about {first.verdict['told']} pulls" in folder.run().said
 
 
 def test_a_folder_may_be_depended_on(folder: Folder) -> None:
@@ -185,7 +210,7 @@ def test_a_folder_may_be_depended_on(folder: Folder) -> None:
         (folder.path / "lib" / name).write_text("2")
     assert "nothing changed" in folder.run("--depends=lib").said
     (folder.path / "lib" / "b.py").write_text("3")
-    assert "lib/b.py changed · nothing holds" in folder.run("--depends=lib").said
+    assert "lib/b.py counts now · nothing holds" in folder.run("--depends=lib").said
 
 
 def test_results_depend_on_the_version_that_a_program_names_with_its_arms(tmp_path: Path) -> None:
@@ -287,7 +312,11 @@ def test_another_question_beside_a_running_study_is_a_study_of_its_own(folder: F
     store = open_store(f"sqlite:///{folder.path}/thresher.db")
     until(lambda: store.studies() == ["ask", "ask-2"], "a second study")
     (folder.path / "hold").unlink()
-    assert [finish(process).status for process in (running, other)] == [0, 0]
+    results = [finish(process) for process in (running, other)]
+    assert [result.status for result in results] == [0, 0]
+    assert (
+        "ask-2: a study of its own, which takes nothing over, because agents are working on ask; with" in results[1].err
+    )
     assert [folder.study(name).revision for name in ("ask", "ask-2")] == [1, 1]
     assert "ask-2: nothing changed" in folder.run("--at-least=70%").said
 

@@ -30,6 +30,7 @@ class RevisionEnd(NamedTuple):
 
     spec: Spec
     results: set[int]  # the pulls that have one
+    pulls: int  # how many it had issued
     standings: dict[str, Standing]  # by arm
 
 
@@ -69,13 +70,14 @@ def diff(name: str, before: int | None, after: int | None, storage: str | None, 
 def _end_of(ledger: State) -> RevisionEnd:
     names = enumerate(ledger.spec.arms)
     standings = {name: standing_in_row(ledger, arm) for arm, name in names if arm != ledger.base}
-    return RevisionEnd(ledger.spec, set(pulls_with_result(ledger)), standings)
+    return RevisionEnd(ledger.spec, set(pulls_with_result(ledger)), ledger.last_pull, standings)
 
 
 def _changes(before: RevisionEnd, after: RevisionEnd) -> Changes:
     """What changed, with the results of the first that hold in the second."""
     results, held = len(before.results), len(before.results & after.results)
-    return spec_changes(before.spec, after.spec)._replace(results=results, held=held)
+    again = sum(pull <= before.pulls for pull in after.results - before.results)
+    return spec_changes(before.spec, after.spec)._replace(results=results, held=held, again=again)
 
 
 def _turned(before: RevisionEnd, after: RevisionEnd) -> dict[str, tuple[Standing, Standing]]:
@@ -86,7 +88,12 @@ def _turned(before: RevisionEnd, after: RevisionEnd) -> dict[str, tuple[Standing
 
 def _lines(changes: Changes, turned: dict[str, tuple[Standing, Standing]]) -> Iterator[str]:
     for heading, parts in FIELDS.items():
-        names = ((how, getattr(changes, field)) for how, field in parts.items())
+        names = [(how, getattr(changes, field)) for how, field in parts.items()]
+        if heading == "files":
+            other = {"count now": changes.files_new, "no longer count": changes.files_gone}
+            unchanged = {*changes.files_new, *changes.files_gone}
+            names = [(how, [name for name in listed if name not in unchanged]) for how, listed in names]
+            names += other.items()
         texts = [f"{listed_phrase(listed, show=quoted_name_in_sentence)} {how}" for how, listed in names if listed]
         yield from _put(heading, texts)
     question = [Changes(evaluator=True)] if changes.evaluator else []

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, pairwise
 from pathlib import Path, PurePath
 from typing import Literal, NamedTuple
@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from ..core.checks import MAX_NAME
 from ..core.forecast import forecast_arm_left, forecast_left
 from ..core.revisions import Changes, Taking, changes_of, spec_of_pull
-from ..core.sentences import changes_sentence, results_hold_phrase
+from ..core.sentences import changes_sentence
 from ..core.spec import Spec
 from ..core.state import State
 from ..create import check_policy_to_create, create_from_spec, extend_for, grows_budget
@@ -144,6 +144,7 @@ class ResumableStudy:
         self._name, self._stem, self._identity = name, name_of_program(program), identity
         self._study: Study | None = None
         self._known: Spec | None = None  # a revision's, with which this run can go on
+        self._beside_others = list[str]()  # studies of other questions, on which agents are working
         self.pulls = 0  # that earlier runs made
         check_policy_to_create(spec.policy, store)
 
@@ -192,6 +193,7 @@ class ResumableStudy:
     def _found(self) -> Study | None:
         """The stored study that this run goes on with, if there is one."""
         studies = self._candidates()
+        self._beside_others = []
         for study in studies:
             study.sweep()
         changed = [peek_study(study, lambda state: self._changes(state).any) for study in studies]
@@ -203,6 +205,7 @@ class ResumableStudy:
             if step.kind == "revise":
                 self._revise(study, step)
                 return study
+            self._beside_others.append(study.name)
         return None
 
     def _candidates(self) -> list[Study]:
@@ -234,9 +237,16 @@ class ResumableStudy:
         name = self._name or next(name for name in self._numbered() if name not in taken)
         spec = self.spec.with_depends(self.files.depends(), None if self._name else self._identity)
         try:
-            return create_from_spec(name, spec, storage=self.store)
+            study = create_from_spec(name, spec, storage=self.store)
         except StudyExists:
             raise Overtaken from None
+        if self._beside_others:
+            others = listed_phrase(self._beside_others)
+            say(
+                f"{name}: a study of its own, which takes nothing over, because agents are working on {others}; with "
+                f"--study {self._beside_others[0]} this is the next revision of theirs"
+            )
+        return study
 
     def _numbered(self) -> Iterator[str]:
         yield self._stem
@@ -320,23 +330,30 @@ class ResumableStudy:
             if self._step(state, study.name) != step:
                 raise Overtaken
 
-        spec = peek_study(study, self._spec_for)
-        pace = resumable_pace(study)
+        before, spec = study.spec, peek_study(study, self._spec_for)
+        pace, taken = resumable_pace(study), peek_study(study, resumable_taken)
         changes = revise_study(study, spec, taking=step.taking, check=check)
         if changes is None:
             raise Overtaken
         self.pulls = resumable_pulls(study)
-        say(f"{study.name}, revision {study.revision}: {self._revised(study, changes, step, pace)}")
+        say(f"{study.name}, revision {study.revision}: {self._revised(study, changes, step, pace, taken)}")
+        moved = 0 if changes.again else renumbered_cases(before, spec)
+        if moved:
+            say(
+                f"{plural(moved, 'case')} only moved, and rows without a name are numbered: their results hold if a "
+                "column `case` has the old numbers"
+            )
 
-    def _revised(self, study: Study, changes: Changes, step: Step, pace: float | None) -> str:
+    def _revised(self, study: Study, changes: Changes, step: Step, pace: float | None, taken: dict[str, int]) -> str:
         """What changed, what holds and how much is left, in one line."""
         if step.taking == "fresh":
             parts = [changes_sentence(changes._replace(results=0))] if changes.any else []
-            return " · ".join([*parts, step.reason])
-        parts = [changes_sentence(changes)]
-        if step.taking == "vouched" and self.same_code and results_hold_phrase(changes):
+            parts.append(step.reason)
+        else:
+            parts = [changes_sentence(changes)]
+        if step.taking == "vouched" and self.same_code and (changes.held or changes.again):
             parts[0] += " by --same-code"
-        left = peek_study(study, resumable_left)
+        left = peek_study(study, lambda state: resumable_left(state, taken))
         if left == 0:
             parts.append("nothing is left to run")
         elif left is not None:
@@ -348,18 +365,40 @@ class ResumableStudy:
 # -- how much is left -------------------------------------------------------------------------------------------------
 
 
-def resumable_left(state: State) -> int | None:
-    """About how many pulls a revision takes. An arm without rewards takes as many as a settled one did."""
+def resumable_taken(state: State) -> dict[str, int]:
+    """How many rewards each settled arm took, by its name."""
+    settled = (arm for arm in range(len(state.spec.arms)) if arm != state.base and forecast_arm_left(state, arm) == 0)
+    return {state.spec.arms[arm]: state.board.seen[arm] for arm in settled}
+
+
+def resumable_left(state: State, before: Mapping[str, int]) -> int | None:
+    """About how many pulls a revision takes. One without rewards takes as many as before, or as a settled arm."""
     if not state.certifies or state.done or state.spec.find is not None or state.awaits:
         return forecast_left(state)
     arms = [arm for arm in range(len(state.spec.arms)) if arm != state.base]
     left = [forecast_arm_left(state, arm) for arm in arms]
-    taken = [state.board.seen[arm] for arm, pulls in zip(arms, left, strict=True) if pulls == 0]
+    taken = [state.board.seen[arm] for arm, pulls in zip(arms, left, strict=True) if pulls == 0] or [*before.values()]
     if not taken and None in left:
         return None
     usual = round(sum(taken) / len(taken)) if taken else 0
-    total = sum(usual if pulls is None else pulls for pulls in left)
+    names = [state.spec.arms[arm] for arm in arms]
+    total = sum(before.get(name, usual) if pulls is None else pulls for name, pulls in zip(names, left, strict=True))
     return total if state.budget is None else min(total, state.budget - state.issued)
+
+
+def renumbered_cases(before: Spec, after: Spec) -> int:
+    """How many rows of a file of cases have another number than they had, where rows have no names."""
+    rows, earlier = _numbered_rows(after), _numbered_rows(before)
+    known = {row for name, row in earlier.items() if rows.get(name) != row}
+    return sum(row in known for name, row in rows.items() if earlier.get(name) != row)
+
+
+def _numbered_rows(spec: Spec) -> dict[str, str]:
+    if not isinstance(spec.cases, tuple) or not spec.case_params:
+        return {}
+    if spec.cases != tuple(map(str, range(1, len(spec.cases) + 1))):
+        return {}
+    return {name: repr(sorted(row.items())) for name, row in zip(spec.cases, spec.case_params, strict=True)}
 
 
 def resumable_pace(study: Study) -> float | None:

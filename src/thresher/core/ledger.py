@@ -290,7 +290,9 @@ def _revised(state: State, event: Event) -> None:
         _weigh_again(new, arm)
         _shut(new, arm)
     new.rule, new.stale = new.rule_for(new.budget, new.issued), None
-    new.lineage.held = len(list(revisions.pulls_with_result(new)))
+    before_results = set(revisions.pulls_with_result(before))
+    taken = [pull in before_results for pull in revisions.pulls_with_result(new)]
+    new.lineage.held, new.lineage.again = sum(taken), len(taken) - sum(taken)
     vars(state).clear()
     vars(state).update(vars(new))
 

@@ -86,7 +86,8 @@ class Past(NamedTuple):
     cases: "array[int]"  # ... or empty
     failed: Mapping[int, set[int]]  # by arm: cases that had failed for good
     told: int  # rewards at its end
-    held: int  # results that it took over
+    held: int  # results that it took over from the revision before it
+    again: int  # ... and from earlier ones
     last: int  # the number of its last event
 
 
@@ -120,7 +121,8 @@ class Lineage:
         self.common = 0  # its number of what all results depend on
         self.commons = {common_key(spec): 0}  # the numbers, since the last revision that took nothing over
         self.taking: Taking = None
-        self.held = 0  # results that the present revision took over
+        self.held = 0  # results that the present revision took over from the one before it
+        self.again = 0  # ... and from earlier ones
         self.vouched: list[int] = []  # revisions before which somebody vouched for a change
         self.ended: dict[str, Ended] = {}
         self.begun = [spec.contenders]  # of each revision: the histories that began in it, but for those without reward
@@ -288,7 +290,7 @@ def present(state: State) -> Past:
     failed = {arm: given_up for arm in range(len(state.spec.arms)) if cases and (given_up := cases.given_up(arm))}
     places = cases.pull_case[first:] if cases else array("q")
     arms, told = state.pull_arm[first:], len(list(pulls_with_result(state)))
-    return Past(state.spec, first, lineage.common, arms, places, failed, told, lineage.held, state.seq)
+    return Past(state.spec, first, lineage.common, arms, places, failed, told, lineage.held, lineage.again, state.seq)
 
 
 def end_histories(state: State, new: State, sources: list[Source], taking: Taking) -> None:
@@ -342,6 +344,9 @@ class Changes(NamedTuple):
     question: tuple[str, ...] = ()  # other differences, in words
     results: int = 0  # that there were
     held: int = 0  # ... and how many of them still hold
+    again: int = 0  # results of earlier revisions that did not hold, and do now
+    files_new: tuple[str, ...] = ()  # of `files` and `common`: those on which nothing depended before
+    files_gone: tuple[str, ...] = ()  # ... and those on which nothing depends now
 
     @property
     def any(self) -> bool:
@@ -371,9 +376,18 @@ def spec_changes(before: Spec, after: Spec) -> Changes:
             if name in names_kept:
                 files |= dict.fromkeys(_changed_files(group.get(name, {}), other_group.get(name, {})))
     common = _changed_files(mine.files, other.files)
+    named, still = _file_names(before), _file_names(after)
+    differing = {*files, *common}
+    new, gone = (tuple(sorted(differing & names)) for names in (still - named, named - still))
     is_other = before.evaluator != after.evaluator
     question = tuple(question_differences(after, before))  # what it is now, not what it was
-    return Changes(*arms, *cases, tuple(sorted(files)), common, is_other, question)
+    changes = Changes(*arms, *cases, tuple(sorted(files)), common, is_other, question)
+    return changes._replace(files_new=new, files_gone=gone)
+
+
+def _file_names(spec: Spec) -> set[str]:
+    files, *groups = depends_of(spec)
+    return {*files, *(name for group in groups for digests in group.values() for name in digests)}
 
 
 def _entries(names: Iterable[str], params: Any) -> dict[str, Any]:
@@ -400,14 +414,15 @@ def changes_of(state: State, spec: Spec, taking: Taking = None) -> Changes:
     trial.lineage.commons = dict(trial.lineage.commons)
     sources = arm_sources(trial, spec, taking)
     going = {source.ended.arm for source in sources if source.ended and source.ended.state is trial}
-    held = sum(arm in going and has_result(state, pull) for pull, arm in enumerate(state.pull_arm, start=1))
+    results = set(pulls_with_result(state))
+    taken = {pull for pull in results if state.pull_arm[pull - 1] in going}
     for source in sources:
         if source.ended is None:
-            held += len(source.known)
+            taken.update(source.known.values())
         elif source.ended.state is not trial:
-            held += sum(has_result(state, pull) for pull in source.ended.pulls)
-    results = len(list(pulls_with_result(state)))
-    return spec_changes(state.spec, spec)._replace(results=results, held=held)
+            taken.update(pull for pull in source.ended.pulls if has_result(state, pull))
+    held = len(taken & results)
+    return spec_changes(state.spec, spec)._replace(results=len(results), held=held, again=len(taken) - held)
 
 
 # -- looking back ------------------------------------------------------------------------------------------------------
@@ -428,7 +443,7 @@ def changes_in(state: State, revision: int) -> Changes:
         return Changes()
     pasts = [*state.lineage.pasts, present(state)]
     before, after = pasts[revision - 2 : revision]
-    return spec_changes(before.spec, after.spec)._replace(results=before.told, held=after.held)
+    return spec_changes(before.spec, after.spec)._replace(results=before.told, held=after.held, again=after.again)
 
 
 def evaluated_again(state: State) -> int:

@@ -425,12 +425,21 @@ def changes_sentence(changes: Changes, *, arm: str = "arm") -> str:
     'ask.py changed · nothing holds'
     >>> changes_sentence(Changes(arms_gone=("a", "b", "c")))
     '3 arms are gone'
+    >>> changes_sentence(Changes(common=("lib.py",), files_new=("lib.py",), question=("at_least is 0.9, not 0.8",)))
+    'lib.py counts now, the bar is 0.9, not 0.8'
     """
+    names = (*changes.common, *changes.files)
+    files = [name for name in names if name not in (*changes.files_new, *changes.files_gone)]
+    new, gone = (
+        ((), ()) if changes.evaluator else (changes.files_new, changes.files_gone)
+    )  # another command names others
     groups = [
         (arm, changes.arms_new, " is new", " are new"),
         (arm, changes.arms_gone, " is gone", " are gone"),
         (arm, changes.arms_changed, " changed", " changed"),
-        ("", (*changes.common, *changes.files), " changed", " changed"),
+        ("", files, " changed", " changed"),
+        ("", new, " counts now", " count now"),
+        ("", gone, " no longer counts", " no longer count"),
         ("case", changes.cases_new, " is new", " are new"),
         ("case", changes.cases_gone, " is gone", " are gone"),
         ("case", changes.cases_changed, " changed", " changed"),
@@ -451,13 +460,23 @@ def results_hold_phrase(changes: Changes) -> str:
 
     >>> results_hold_phrase(Changes(results=3, held=3)), results_hold_phrase(Changes())
     ('all 3 results hold', '')
+    >>> results_hold_phrase(Changes(results=3, again=8)), results_hold_phrase(Changes(results=3, held=1, again=8))
+    ('8 earlier results hold again', '1 of 3 results hold, and 8 earlier ones again')
     """
-    if not changes.results or not changes.held:
-        return "nothing holds" if changes.results else ""
     results = plural(changes.results, "result")
-    if changes.held >= changes.results:
-        return f"the {results} holds" if changes.results == 1 else f"all {results} hold"
-    return f"{changes.held:,} of {results} hold"
+    if not changes.held:
+        if changes.again:
+            return f"{plural(changes.again, 'earlier result')} {'holds' if changes.again == 1 else 'hold'} again"
+        return "nothing holds" if changes.results else ""
+    if changes.held < changes.results:
+        phrase = f"{changes.held:,} of {results} hold"
+    else:
+        phrase = f"the {results} holds" if changes.results == 1 else f"all {results} hold"
+    return (
+        f"{phrase}, and {changes.again:,} earlier {'one' if changes.again == 1 else 'ones'} again"
+        if changes.again
+        else phrase
+    )
 
 
 def _changed(noun: str, names: Sequence[str], one: str, many: str) -> str:
