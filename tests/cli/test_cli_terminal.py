@@ -207,7 +207,7 @@ def test_studies_are_readable_on_a_terminal_of_80_columns(tmp_path: Path) -> Non
     assert terminal.finish() == 0
     one, question, other, _ = terminal.lines[:4]
     assert re.fullmatch(r"first  open  0 pulls, 0 pending  [0-9T:-]+Z", one)
-    assert question == "    Which of 2 arms reach 0.9, give or take 0.02?"
+    assert question == "    Which of 2 arms reach 0.9, give or take 0.02? 0 reach it, 0 miss it, 2 open."
     assert other.startswith("second  open")
 
 
