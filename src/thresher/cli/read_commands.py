@@ -49,6 +49,7 @@ from .options import (
 )
 from .output import cli_output_read_in_part, print_verdict, put_output, standard_output
 
+MOST_AGENTS = 10  # agents that a status for people lists
 MOST_PULLS = 20  # pending pulls that a status for people lists
 SHOWN = (  # the fields of a status for people
     "study", "storage", "question", "answer", "spent", "created", "revision", "command", "arms", "cases", *BARS,
@@ -79,11 +80,14 @@ def status(study: Study, style: str) -> None:
     state = "done" if summary["done"] else "not done"
     _put("state", "no case is free, some are pending" if summary["waits"] else state)
     _put("head", f"event {summary['events']:,}, {summary['head']}")
-    for agent in summary["agents"]:
+    agents = sorted(summary["agents"], key=lambda agent: -agent["last"])
+    for agent in agents[:MOST_AGENTS]:
         seen = f"last {duration_text(max(0.0, time.time() - agent['last']))} ago" if agent["last"] else "nothing yet"
         runs = f", runs {masked_line(agent['command'])}" if agent["command"] else ""
         counts = f"{agent['asked']:,} asked, {agent['told']:,} told"
         _put("agent", f"{masked_line(agent['agent'])}: {counts}, {seen}{runs}")
+    if len(agents) > MOST_AGENTS:
+        _put("", f"… and {len(agents) - MOST_AGENTS:,} earlier ones: --format json has all")
     for pull in summary["pending_pulls"][:MOST_PULLS]:
         age = duration_text(max(0.0, time.time() - pull["since"]))
         lost = ", whose heartbeat stopped: the next ask drops it" if pull["expired"] else ""

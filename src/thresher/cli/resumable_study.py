@@ -155,6 +155,10 @@ class ResumableStudy:
                 study = self._study = self._found() or self._created()
             except Overtaken:
                 continue
+            if self._beside_others:
+                others, first = listed_phrase(self._beside_others), self._beside_others[0]
+                running = f"{others}, where another agent is working, or was killed within a minute"
+                say(f"{study.name} takes nothing over from {running}; --study {first} makes this its next revision")
             if self._results is not None:
                 self._results.bring(study)
             if is_kept_by_storage_option(study):
@@ -237,16 +241,9 @@ class ResumableStudy:
         name = self._name or next(name for name in self._numbered() if name not in taken)
         spec = self.spec.with_depends(self.files.depends(), None if self._name else self._identity)
         try:
-            study = create_from_spec(name, spec, storage=self.store)
+            return create_from_spec(name, spec, storage=self.store)
         except StudyExists:
             raise Overtaken from None
-        if self._beside_others:
-            others = listed_phrase(self._beside_others)
-            say(
-                f"{name}: a study of its own, which takes nothing over, because agents are working on {others}; with "
-                f"--study {self._beside_others[0]} this is the next revision of theirs"
-            )
-        return study
 
     def _numbered(self) -> Iterator[str]:
         yield self._stem

@@ -360,6 +360,8 @@ def run(command: tuple[str, ...], **options: Any) -> int:
         argv = check_run_command(command, arms, options["cases"], elsewhere=elsewhere)
         codes = check_run_exits(reward, options["passing"], options["failing"])
         evaluate = Command(argv, reward, options["timeout"], *codes)
+    if options["fresh"] and options["same_code"]:
+        raise click.UsageError("--same-code keeps all results, and --fresh takes none over; leave one of them out")
     failure, here = failure_in_question_options(options["failure"]), not elsewhere and files.are_here
     spec = specification_of_question_options(
         arms, options, evaluator=resumable_evaluator(evaluate, failure=failure, here=here)
