@@ -27,7 +27,7 @@ class Cases:
         self.spare: set[int] = set()  # pulls whose reward came after another one of the same case
         self.failures: dict[tuple[int, int], int] = {}  # by arm and place
         self.refusals: dict[tuple[int, int], int] = {}  # by arm and place: evaluations that could not begin
-        self.retried: dict[int, set[int]] = {}  # by arm: the cases whose reward came after a failed try
+        self.retried: set[int] = set()  # pulls whose reward came after a failed try of their case
         self.missing = array("q", [0]) * arms  # of an arm: places that failed too often
         self.base = spec.base  # the arm that is the baseline; −1: there is none
         self.awaits = self.base >= 0  # whether the baseline's rewards are not all known yet
@@ -146,7 +146,7 @@ class Cases:
         if place >= 0:
             was_given_up = state == places.FAILED
             if self.failures.get((arm, place), 0) > was_given_up:  # the last failure was not of this try, or not alone
-                self.retried.setdefault(arm, set()).add(self.pull_case[pull - 1])
+                self.retried.add(pull)
             self.missing[arm] -= was_given_up
             places.fill_place(self.sheet, arm, place, places.KNOWN)
         self._known += arm == self.base
@@ -220,11 +220,13 @@ class Cases:
 
     def move(self, arm: int, other: "Cases", source: int) -> None:
         """Make the arm one of another object, which has the same cases."""
-        for column in ("imported", "failed_before", "imported_sum", "retried", "_named"):
+        for column in ("imported", "failed_before", "imported_sum", "_named"):
             if source in getattr(other, column):
                 getattr(self, column)[arm] = getattr(other, column)[source]
         for counts, others in ((self.failures, other.failures), (self.refusals, other.refusals)):
-            counts.update({(arm, place): count for (of, place), count in others.items() if of == source})
+            for place in range(len(other.sheet.state[source]) if others else 0):
+                if (source, place) in others:
+                    counts[arm, place] = others[source, place]
         for column in ("missing", "_order", "_holder", "_position", "_keys"):
             getattr(self, column)[arm] = getattr(other, column)[source]
         for column in ("places", "lowest", "state", "entry"):

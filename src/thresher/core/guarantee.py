@@ -188,7 +188,7 @@ def _of_retried(ledger: State, count: int) -> str:
 
 def retried_in_guarantee(ledger: State) -> int:
     """How many rewards came after a failed try."""
-    return sum(map(len, ledger.cases.retried.values())) if ledger.cases else 0
+    return sum(ledger.pull_arm[pull - 1] >= 0 for pull in ledger.cases.retried) if ledger.cases else 0
 
 
 def guaranteed_on_retries(ledger: State) -> list[int]:
@@ -212,8 +212,8 @@ def guaranteed_on_retries(ledger: State) -> list[int]:
 def _retried(ledger: State, arm: int) -> set[int]:
     """The cases of an arm whose reward, or the baseline's, came after a failed try."""
     assert ledger.cases is not None
-    cases = ledger.cases.retried
-    return cases.get(arm, set()) | cases.get(ledger.base, set())
+    owners = {arm, ledger.base} - {-1}
+    return {ledger.cases.pull_case[pull - 1] for pull in ledger.cases.retried if ledger.pull_arm[pull - 1] in owners}
 
 
 def _evidence(ledger: State, arm: int) -> float:
@@ -222,7 +222,13 @@ def _evidence(ledger: State, arm: int) -> float:
     assert ledger.cases is not None
     docket, stakes, capital = ledger.docket, ledger.stakes_of(arm), fresh_capital()
     known = ledger.imported_sum(arm)
-    counts: Any = [{arm: start} for start in (0, known, known + ledger.charged_before(arm))]
+    cases, table, spec = ledger.cases.pull_case, ledger.table, ledger.spec
+    fixed = [pull for pull in ledger.cases.retried if ledger.pull_arm[pull - 1] == arm and ledger.sheet.place[pull] < 0]
+    lost = math.fsum(
+        spec.scale(spec.counted(ledger.pull_reward[pull - 1], table.get(cases[pull - 1], 0.0))) for pull in fixed
+    )
+    most = known + ledger.charged_before(arm) + len(fixed) - lost
+    counts: Any = [{arm: start} for start in (0, known - lost, most)]
     sums = ledger.sheet._replace(least=counts[1], most=counts[2])
     passed = docket._replace(committed=counts[0], charged={arm: 0})  # type: ignore[arg-type]  # columns of one arm
     pull = ledger.first_pull[arm]

@@ -12,7 +12,7 @@ from ..errors import InvalidInput
 from . import board, error_rate, evidence, places, revisions, validity
 from .capital import ABOVE, BETS, OPEN, UNREACHED, capital_label, mean_capital, resolve_capital_label
 from .cases import Cases
-from .columns import blank_docket_columns, blank_ranking_columns, column_of_zeros
+from .columns import blank_ranking_columns, column_of_zeros
 from .events import (
     BLAMED,
     DROPPED,
@@ -272,20 +272,22 @@ def _revised(state: State, event: Event) -> None:
             _dropped(before, Event(0, "dropped", pull, before.pull_arm[pull - 1], cause="lost"))
     new = _next_state(before, spec, event)
     revisions.end_histories(before, new, sources, taking)
+    _take_pulls(new, before, sources)
+    lists = [frozenset(revisions.case_keys(each)) for each in (before.spec, spec)] if spec.cases is not None else []
     for arm, source in enumerate(sources):
         if source.ended is not None:
             _go_on(new, arm, source.ended)
         elif source.translated is not None:
-            _begin_translated(new, arm, before, source.translated)
+            _begin_translated(new, arm, before, source.translated, lists[0])
         if arm in new.phases:
-            phases = [revisions.translated_phase(phase, spec, source.values) for phase in new.phases[arm]]
+            phases = [revisions.translated_phase(phase, spec, lists[1], source.values) for phase in new.phases[arm]]
             new.phases[arm] = tuple(phases)
+    new.deferred = [pull for pull in new.deferred if new.pull_arm[pull - 1] >= 0]
     if new.cases is not None:
         _fix_cases(new, new.cases, sources)
     _count_pulls(new)
     _forget_labels(new)
     new.weighed = new.weighed and new.imported > 0
-    new.deferred = [pull for pull in new.deferred if new.pull_arm[pull - 1] >= 0]
     for arm in range(len(spec.arms)):
         _weigh_again(new, arm)
         _shut(new, arm)
@@ -307,18 +309,50 @@ def _next_state(state: State, spec: Spec, event: Event) -> State:
     new.pull_arm = array("q", [-1]) * pulls
     if len(new.pull_other) < pulls and spec.pairs:
         new.pull_other = array("d", [math.nan]) * pulls
-    if new.certifies and state.certifies:
-        columns = {name: getattr(state.docket, name) for name in ("following", "outcome", "reward")}
-        new.docket = new.docket._replace(**columns)
-    elif new.certifies:
-        new.docket = blank_docket_columns(len(spec.arms), pulls)
+    columns = {name: getattr(state.docket, name) for name in ("following", "outcome", "reward")}
+    new.docket = new.docket._replace(**columns)
+    if new.certifies:  # pulls of revisions that certified nothing have no entries yet
+        for column in columns.values():
+            column.extend([0] * (pulls + 1 - len(column)))
     if new.cases is not None:
         new.cases.pull_case = state.cases.pull_case[:] if state.cases else array("q", [-1]) * pulls
         place = state.sheet.place[:] if state.cases else array("q", [-1]) * (pulls + 1)
         new.cases.sheet = new.sheet = new.sheet._replace(place=place)
         new.cases.spare = state.cases.spare if state.cases else set()
+        new.cases.retried = state.cases.retried if state.cases else set()
+    elif state.cases is not None:
+        new.strays = state.strays | state.cases.spare
     new.weighed, new.shuffle, new.hosted = state.weighed, state.shuffle, state.hosted
     return new
+
+
+def _take_pulls(state: State, before: State, sources: list[revisions.Source]) -> None:
+    """Give the histories that go on their pulls."""
+    going = {}
+    for arm, ended in enumerate(source.ended for source in sources):
+        if ended is not None and ended.state is before:
+            going[ended.arm] = arm
+        elif ended is not None:
+            for pull in sorted(ended.pulls):
+                _take_pull(state, arm, pull, ended.state)
+    for pull, owner in enumerate(before.pull_arm, start=1):
+        if owner in going:
+            _take_pull(state, going[owner], pull, before)
+
+
+def _take_pull(state: State, arm: int, pull: int, before: State) -> None:
+    state.pull_arm[pull - 1] = arm
+    if state.cases is not None and before.cases is not None:
+        state.cases.pull_case[pull - 1] = before.cases.pull_case[pull - 1]
+        state.sheet.place[pull] = before.sheet.place[pull]
+    if pull in state.strays and state.spec.is_outside(state.pull_reward[pull - 1]):
+        _retire_outside(state, arm, pull)
+
+
+def _retire_outside(state: State, arm: int, pull: int) -> None:
+    """A reward that came in another revision proves the bounds wrong."""
+    state.outside.add(arm)
+    state.retired[arm] = f"pull {pull} returned {state.pull_reward[pull - 1]!r}, outside the bounds"
 
 
 def _go_on(state: State, arm: int, ended: revisions.Ended) -> None:
@@ -341,12 +375,6 @@ def _go_on(state: State, arm: int, ended: revisions.Ended) -> None:
         state.phases[arm] = before.phases[source]
     if state.certifies:
         state.docket.last[arm], state.first_pull[arm] = before.docket.last[source], before.first_pull[source]
-    for pull, owner in enumerate(before.pull_arm, start=1):
-        if owner == source:
-            state.pull_arm[pull - 1] = arm
-            if state.cases is not None and before.cases is not None:
-                state.cases.pull_case[pull - 1] = before.cases.pull_case[pull - 1]
-                state.sheet.place[pull] = before.sheet.place[pull]
     if state.cases is not None and before.cases is not None:
         state.cases.move(arm, before.cases, source)
         if arm == state.base:
@@ -361,14 +389,14 @@ def _set_history(state: State, arm: int, history: places.History) -> None:
         state.arm_stakes[arm] = later_stakes(state.stakes, history, state.spec.confidence)
 
 
-def _begin_translated(state: State, arm: int, before: State, source: int) -> None:
+def _begin_translated(state: State, arm: int, before: State, source: int, cases: frozenset[str]) -> None:
     """Only the list of cases changed: the evidence so far counts on, and the rest of the cases get a new order."""
     history = before.history(source)
     _set_history(state, arm, history._replace(seed=state.spec.seed or 0, arm=arm, arms=len(state.spec.arms)))
     if source in before.outside:
         state.outside.add(arm)
         state.retired[arm] = before.retired[source]
-    state.phases[arm] = (*before.phases.get(source, ()), revisions.phase_of(before, source))
+    state.phases[arm] = (*before.phases.get(source, ()), revisions.phase_of(before, source, cases))
 
 
 def _fix_cases(state: State, cases: Cases, sources: list[revisions.Source]) -> None:
@@ -380,9 +408,9 @@ def _fix_cases(state: State, cases: Cases, sources: list[revisions.Source]) -> N
         for case, pull in sources[arm].known.items():
             is_outside = state.spec.is_outside(state.pull_reward[pull - 1])
             if is_outside:
-                state.outside.add(arm)
-                state.retired[arm] = f"pull {pull} returned {state.pull_reward[pull - 1]!r}, outside the bounds"
-            if is_outside or state.pull_origin[pull - 1] & FAILED:
+                _retire_outside(state, arm, pull)
+            counts_otherwise = state.pull_reward[pull - 1] != state.spec.failure
+            if is_outside or (state.pull_origin[pull - 1] & FAILED and counts_otherwise):
                 del known[case]
                 failed.add(case)
             else:
@@ -412,7 +440,7 @@ def _count_pulls(state: State) -> None:
     for at, arm in enumerate(state.pull_arm):
         if arm < 0:
             continue
-        is_told = state.pull_state[at] in (TOLD, LATE)
+        is_told = state.pull_state[at] in (TOLD, LATE) and at + 1 not in state.strays
         is_imported = bool(state.pull_origin[at] & IMPORTED)
         state.issued += 1
         state.told += is_told

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableSequence
 from copy import copy
 from typing import Any, Literal, NamedTuple
 
-from .capital import Stakes, bet_capital
+from .capital import BETS, Stakes, bet_capital
 from .events import LATE, OUTSIDE, TOLD
 from .evidence import TOLD as TOLD_EVIDENCE
 from .spec import Spec, question_differences
@@ -125,9 +125,9 @@ class Lineage:
         self.again = 0  # ... and from earlier ones
         self.vouched: list[int] = []  # revisions before which somebody vouched for a change
         self.ended: dict[str, Ended] = {}
-        self.begun = [spec.contenders]  # of each revision: the histories that began in it, but for those without reward
+        self.begun = [spec.contenders]  # of each revision: histories that began, or met another list of cases
         self.arms = [spec.contenders]  # ... and how many arms were asked about
-        self.moved = False  # whether the bar was moved after rewards were seen
+        self.moved = False  # whether the bar of a history was moved
         self.confidence = spec.confidence  # the lowest that was asked for
         self.edited: set[tuple[int, int]] | None = None  # a cache of `evaluated_again`
 
@@ -169,7 +169,7 @@ class Source(NamedTuple):
     """Where an arm of a new revision comes from."""
 
     ended: Ended | None  # its history goes on; None: a new one begins
-    known: Mapping[int, int]  # with cases: those whose results hold, and the pull of each
+    known: Mapping[int, int]  # with cases: those whose results hold, and the pull of each, in their order
     failed: set[int]  # cases that failed for good and still count as failed
     translated: int | None  # the arm before, if only the list of cases changed: its evidence counts on
     values: Mapping[str, float]  # ... and the rewards of its cases, by what they depend on
@@ -190,39 +190,48 @@ def arm_sources(state: State, spec: Spec, taking: Taking) -> list[Source]:
     lineage = state.lineage
     here = dict(zip(history_keys(state.spec, lineage.common), range(len(state.spec.arms)), strict=True))
     common = lineage.number_of(spec, taking)
-    results, failures = _results(state, common) if spec.cases is not None else ({}, set())
+    results, failures = _results(state, common) if spec.cases is not None else ({}, {})
     cases, arms = case_keys(spec) if results or failures else [], arm_keys(spec)
+    index = {name: case for case, name in enumerate(cases)}
     goes_on = common == lineage.common and counting_key(state.spec) == counting_key(spec)
     translates = goes_on and spec.confidence is not None and spec.base < 0 and bool(cases)
     before = {name: arm for arm, name in enumerate(arm_keys(state.spec))} if translates else {}
     sources = []
     for key, arm in zip(history_keys(spec, common), arms, strict=True):
-        known = {case: pull for case, name in enumerate(cases) if (pull := results.get((arm, name))) is not None}
-        failed = {case for case, name in enumerate(cases) if (arm, name) in failures and case not in known}
+        mine = results.get(arm, {})
+        known = dict(sorted((index[name], pull) for name, pull in mine.items() if name in index))
+        failed = {index[name] for name in failures.get(arm, ()) if name in index} - known.keys()
         ended = lineage.ended.get(key)
         if key in here:
             ended = Ended(state, here[key], frozenset())
-        elif ended is not None and not ended.pulls.issuperset(known.values()):
-            ended = None  # other histories have results of the same cases
+        elif ended is not None and not _has_all(ended, known, failed):
+            ended = None
         translated = before.get(arm) if ended is None else None
         has_phases = translated is not None or (ended is not None and ended.arm in ended.state.phases)
-        values = {case: state.pull_reward[pull - 1] for (of, case), pull in results.items() if of == arm}
-        sources.append(Source(ended, known, failed, translated, values if has_phases else {}))
+        values = {case: state.pull_reward[pull - 1] for case, pull in mine.items()} if has_phases else {}
+        sources.append(Source(ended, known, failed, translated, values))
     return sources
 
 
-def _results(state: State, common: int) -> tuple[dict[tuple[str, str], int], set[tuple[str, str]]]:
-    """The first result of each arm and case by what it depends on, and those that failed for good."""
-    results: dict[tuple[str, str], int] = {}
-    failures: set[tuple[str, str]] = set()
+def _has_all(ended: Ended, known: Mapping[int, int], failed: set[int]) -> bool:
+    """Whether a history that ended has all that is known of its cases today, and no other history more."""
+    cases = ended.state.cases
+    return ended.pulls.issuperset(known.values()) and (cases is None or failed <= cases.given_up(ended.arm))
+
+
+def _results(state: State, common: int) -> tuple[dict[str, dict[str, int]], dict[str, set[str]]]:
+    """By what it depends on: the first result of each arm and case, and the cases of an arm that failed for good."""
+    results: dict[str, dict[str, int]] = {}
+    failures: dict[str, set[str]] = {}
     for past in [*state.lineage.pasts, present(state)]:
         if past.common != common or past.spec.cases is None:
             continue
         arms, cases = arm_keys(past.spec), case_keys(past.spec)
-        failures.update((arms[arm], cases[case]) for arm, failed in past.failed.items() for case in failed)
+        for arm, failed in past.failed.items():
+            failures.setdefault(arms[arm], set()).update(cases[case] for case in failed)
         for pull, (arm, case) in enumerate(zip(past.arms, past.cases, strict=True), past.first + 1):
             if has_result(state, pull) or state.pull_state[pull - 1] == OUTSIDE:
-                results.setdefault((arms[arm], cases[case]), pull)
+                results.setdefault(arms[arm], {}).setdefault(cases[case], pull)
     return results, failures
 
 
@@ -240,28 +249,29 @@ def pulls_with_result(state: State) -> Iterator[int]:
 # -- translation: evidence about another list of cases -----------------------------------------------------------------
 
 
-def phase_of(state: State, arm: int) -> Phase:
-    """The evidence of an arm about the present list of cases. A case that has no reward yet counts as the worst."""
+def phase_of(state: State, arm: int, cases: frozenset[str]) -> Phase:
+    """The evidence of an arm about the present list of cases.
+
+    Every case that was ever handed out counts, one without a reward as the worst: its reward may have been kept back.
+    """
     docket, lows, highs = state.docket, array("d"), array("d")
-    told, pull = 0, state.first_pull[arm]
+    pull = state.first_pull[arm]
     while pull:
         is_told = docket.outcome[pull] == TOLD_EVIDENCE
         lows.append(docket.reward[pull] if is_told else 0.0)
         highs.append(docket.reward[pull] if is_told else 1.0)
-        told = len(lows) if is_told else told
         pull = docket.following[pull]
     known = state.imported_sum(arm)
-    keys, places = frozenset(case_keys(state.spec)), state.sheet.places[arm]
-    return Phase(keys, lows[:told], highs[:told], places, known, known + state.charged_before(arm), 0.0, 0.0)
+    return Phase(cases, lows, highs, state.sheet.places[arm], known, known + state.charged_before(arm), 0.0, 0.0)
 
 
-def translated_phase(phase: Phase, spec: Spec, values: Mapping[str, float]) -> Phase:
+def translated_phase(phase: Phase, spec: Spec, now: frozenset[str], values: Mapping[str, float]) -> Phase:
     """The same evidence against a bar for today's cases.
 
     The sum over the old list is today's without the new cases and with those that are gone; a case without a reward
     counts as whatever is worse for the claim.
     """
-    now, low, high = frozenset(case_keys(spec)), 0.0, 0.0
+    low = high = 0.0
     for cases, sign in ((phase.cases - now, 1.0), (now - phase.cases, -1.0)):
         for case in sorted(cases):
             value = values.get(case)
@@ -274,10 +284,21 @@ def translated_phase(phase: Phase, spec: Spec, values: Mapping[str, float]) -> P
 
 
 def weigh_phase(phase: Phase, cases: int, capital: MutableSequence[float], stakes: Stakes) -> Iterator[int]:
-    """Bet the evidence of a phase against today's bar, a case at a time; yields what is settled then."""
+    """Bet the evidence of a phase against today's bar, a case at a time; yields what is settled then.
+
+    The bets are those for the edges that today's mean for the old list. For other edges they would be chosen with the
+    list: only with these, every edge and every list has the same one process above it.
+    """
     left, least, most = phase.places, phase.least, phase.most
     low_total = cases * stakes.low_edge + phase.low_shift
     high_total = cases * stakes.high_edge + phase.high_shift
+    count = len(phase.cases)
+    edges = (stakes.low_edge, low_total / count), (1.0 - stakes.high_edge, 1.0 - high_total / count)
+    bets = list(stakes.bets)
+    for side, (now, then) in enumerate(edges):
+        if then > 0.0:  # otherwise the claim is disproved, or no reward can tell
+            bets[side * BETS : (side + 1) * BETS] = [bet * now / then for bet in bets[side * BETS : (side + 1) * BETS]]
+    stakes = stakes._replace(bets=tuple(bets))
     for low, high in zip(phase.lows, phase.highs, strict=True):
         bars = (low_total - least) / left, (high_total - most) / left
         yield bet_capital(capital, stakes, low, high, *bars)
@@ -297,17 +318,15 @@ def end_histories(state: State, new: State, sources: list[Source], taking: Takin
     """Note in the lineage what ends with a revision, and what begins."""
     lineage, spec = state.lineage, new.spec
     going = {source.ended.arm for source in sources if source.ended and source.ended.state is state}
-    translated = {source.translated for source in sources}
     keys = history_keys(state.spec, lineage.common)
     ends = {arm: set[int]() for arm in range(len(state.spec.arms)) if arm not in going}
     for pull, arm in enumerate(state.pull_arm, start=1):
         if arm in ends:
             ends[arm].add(pull)
     for arm, pulls in ends.items():
-        if any(has_result(state, pull) for pull in pulls):
+        waits = state.awaits and arm != state.base  # for rewards of the baseline that will open its cases
+        if not waits and any(has_result(state, pull) for pull in pulls):
             lineage.ended[keys[arm]] = Ended(state, arm, frozenset(pulls))
-        elif arm != state.base and arm not in translated:  # nothing was ever certified about it
-            lineage.begun[state.history(arm).revision - 1] -= 1
     lineage.pasts.append(present(state))
     lineage.first, lineage.taking, lineage.edited = state.last_pull, taking, None
     lineage.common = lineage.number_of(spec, None)
@@ -316,12 +335,11 @@ def end_histories(state: State, new: State, sources: list[Source], taking: Takin
     for source in sources:
         if source.ended is not None and source.ended.state is not state:
             lineage.ended = {key: ended for key, ended in lineage.ended.items() if ended is not source.ended}
-    starts = [source.ended is None and source.translated is None for source in sources]
-    begun = sum(starts) - (new.base >= 0 and starts[new.base])
-    lineage.begun.append(begun)
+    contenders = [source for arm, source in enumerate(sources) if arm != new.base]
+    lineage.begun.append(sum(source.ended is None for source in contenders))
     lineage.arms.append(spec.contenders)
-    is_same = counting_key(state.spec) == counting_key(spec)
-    lineage.moved = lineage.moved or (is_same and state.told > 0 and state.spec.bar != spec.bar)
+    going_on = (source.ended for source in contenders if source.ended is not None)
+    lineage.moved = lineage.moved or any(ended.state.spec.bar != spec.bar for ended in going_on)
     if spec.confidence is not None:
         lineage.confidence = min(spec.confidence, lineage.confidence or 1.0)
 
