@@ -399,7 +399,7 @@ def study_verdict_in_words(study: Study, words: Words) -> Verdict:
     """The same as `Study.verdict`, with the guarantee in these words."""
     verdict = peek_study(study, lambda ledger: verdict_of(study.name, ledger, words))
     others = max(0, verdict.told - verdict.imported - study._earlier - study._journal.told)
-    since = study._journal.created if study._earlier else None
+    since = study._journal.created if study._earlier and verdict.revision == 1 else None
     return replace(verdict, earlier=study._earlier, since=since, others=others)
 
 

@@ -148,6 +148,8 @@ def _of_revisions(ledger: State) -> list[str]:
         return []
     if lineage.promised is not None:
         sure = f"at least {percent_text(lineage.promised, exact=True)}" if lineage.promised else "no promise"
+        if lineage.promised and lineage.rates:
+            sure = f"on average {sure} of those to reach the bar, and of those to miss it, are right"
         sentences.append(
             f"This is revision {ledger.revision}. By itself that holds if what was changed did not depend on results;"
             f" for all answers of all {ledger.revision} revisions together, whatever it depended on: {sure}."
@@ -156,8 +158,8 @@ def _of_revisions(ledger: State) -> list[str]:
         were = "result was" if again == 1 else "results were"
         lucky = "if the evaluator is not deterministic, choosing what to edit by its failures favours lucky rewards"
         sentences.append(f"{again:,} {were} evaluated again after an edit: {lucky}.")
-    if lineage.vouched:
-        times = "a change" if len(lineage.vouched) == 1 else f"{len(lineage.vouched)} changes"
+    if changes := lineage.vouched.count(lineage.common):
+        times = "a change" if changes == 1 else f"{changes} changes"
         sentences.append(
             f"After rewards were measured, there was {times} in what measures them; somebody vouched that this makes no"
             " difference."

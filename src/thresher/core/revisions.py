@@ -123,12 +123,13 @@ class Lineage:
         self.taking: Taking = None
         self.held = 0  # results that the present revision took over from the one before it
         self.again = 0  # ... and from earlier ones
-        self.vouched: list[int] = []  # revisions before which somebody vouched for a change
+        self.vouched: list[int] = []  # of each change that somebody vouched for: the number of what results depend on
         self.ended: dict[str, Ended] = {}
         self.begun = [spec.contenders]  # of each revision: histories that began, or met another list of cases
         self.arms = [spec.contenders]  # ... and how many arms were asked about
         self.moved = False  # whether the bar of a history was moved
         self.confidence = spec.confidence  # the lowest that was asked for
+        self.rates = spec.guarantee == "rate"  # whether only the error rate was bounded in any revision
         self.edited: set[tuple[int, int]] | None = None  # a cache of `evaluated_again`
 
     def __eq__(self, other: object) -> bool:
@@ -138,11 +139,16 @@ class Lineage:
 
     @property
     def risk(self) -> float | None:
-        """At most with this probability, any answer of any revision is wrong; None: nothing is certified."""
+        """At most with this probability, any answer of any revision is wrong; None: nothing is certified.
+
+        Where the error rate is bounded: at most this share of the answers to reach the bar, on average, and of those to
+        miss it. Each revision has lists of its own, so the shares add up.
+        """
         if self.confidence is None:
             return None
         shares = sum(begun / arms for begun, arms in zip(self.begun, self.arms, strict=True))
-        return (1.0 - self.confidence) * shares * (2.0 if self.moved else 1.0)
+        times = len(self.begun) if self.rates else 2.0 if self.moved else 1.0
+        return (1.0 - self.confidence) * shares * times
 
     @property
     def promised(self) -> float | None:
@@ -207,6 +213,8 @@ def arm_sources(state: State, spec: Spec, taking: Taking) -> list[Source]:
         elif ended is not None and not _has_all(ended, known, failed):
             ended = None
         translated = before.get(arm) if ended is None else None
+        if translated is not None and 2 * len(known) < state.board.seen[translated]:
+            translated = None  # evidence about other cases would be a burden
         has_phases = translated is not None or (ended is not None and ended.arm in ended.state.phases)
         values = {case: state.pull_reward[pull - 1] for case, pull in mine.items()} if has_phases else {}
         sources.append(Source(ended, known, failed, translated, values))
@@ -331,7 +339,7 @@ def end_histories(state: State, new: State, sources: list[Source], taking: Takin
     lineage.first, lineage.taking, lineage.edited = state.last_pull, taking, None
     lineage.common = lineage.number_of(spec, None)
     if taking == "vouched":
-        lineage.vouched.append(new.revision)
+        lineage.vouched.append(lineage.common)
     for source in sources:
         if source.ended is not None and source.ended.state is not state:
             lineage.ended = {key: ended for key, ended in lineage.ended.items() if ended is not source.ended}
@@ -340,6 +348,7 @@ def end_histories(state: State, new: State, sources: list[Source], taking: Takin
     lineage.arms.append(spec.contenders)
     going_on = (source.ended for source in contenders if source.ended is not None)
     lineage.moved = lineage.moved or any(ended.state.spec.bar != spec.bar for ended in going_on)
+    lineage.rates = lineage.rates or spec.guarantee == "rate"
     if spec.confidence is not None:
         lineage.confidence = min(spec.confidence, lineage.confidence or 1.0)
 

@@ -397,7 +397,8 @@ def origin_sentence(
     if not count:
         return None
     many = f"{count:,} of these {told:,} {noun} are" if count < told else f"All {noun} are"
-    sources = f"earlier runs or other agents, since {time_in_sentence(since)}" if earlier else "other agents"
+    began = f", since {time_in_sentence(since)}" if since else ""
+    sources = f"earlier runs or other agents{began}" if earlier else "other agents"
     return f"{many} from {sources}."
 
 

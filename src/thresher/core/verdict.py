@@ -65,7 +65,7 @@ class Verdict:
     seconds: float | None = field(default=None, compare=False)  # that the run took; None: not one run made all pulls
     imported: int = 0  # rewards that came from an import
     earlier: int = field(default=0, compare=False)  # other rewards that were there when this process opened the study
-    since: str | None = field(default=None, compare=False)  # when that study was created, as 2026-11-17T02:41:12Z
+    since: str | None = field(default=None, compare=False)  # when it was created; None in later revisions
     others: int = field(default=0, compare=False)  # rewards that other agents have told since then
     events: int = field(default=0, compare=False)  # how many the log has
     head: str | None = field(default=None, compare=False)  # the digest of the last event, and so of all of them

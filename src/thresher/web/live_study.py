@@ -104,7 +104,11 @@ class LiveStudy:
     def verdict(self) -> Verdict:
         """The verdict. Its earlier rewards are those that were there when the server first read the study."""
         verdict = self.read(lambda ledger: verdict_of(self.follower.name, ledger))
-        return replace(verdict, earlier=self._earlier, since=self.follower.created) if self._earlier else verdict
+        return (
+            replace(verdict, earlier=self._earlier, since=self.follower.created if verdict.revision == 1 else None)
+            if self._earlier
+            else verdict
+        )
 
     def head(self) -> dict[str, Any]:
         """The question, the answer, what it took and what is left. Its size does not grow with the study."""
@@ -169,7 +173,9 @@ class LiveStudy:
                 "rate": speed_quantity_text(rate) if rate else "–",
                 "left": "nothing" if is_over else live_study_left_text(left, ledger.pending, seconds_left),
             },
-            "origin": f"Rewards since {sentences.time_in_sentence(self.follower.created)}." if ledger.told else None,
+            "origin": f"Rewards since {sentences.time_in_sentence(self.follower.created)}."
+            if ledger.told and ledger.revision == 1
+            else None,
             "head": ledger.head and ledger.head[:SHORT],
             "last_reward": self._told_times[-1] if self._told_times else None,
         }
