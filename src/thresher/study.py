@@ -165,9 +165,11 @@ class Study(AbstractContextManager["Study"]):
             pulls = [pull_of(ledger, pull) for pull in known]
         else:
             pulls = event_writing.write_ask_events(draft, n, host, lease)
-        arm = None if pulls or host.arm is None else ledger.spec.arm(host.arm)
         late = [telling.pull for telling in rewards if ledger.state_of(pull_id_of(telling.pull)) == LATE]
-        return Exchanged(pulls, outside, late, ledger.done, n > 0 and not pulls and ledger.may_take_more(arm))
+        wait = False
+        if n and not pulls and ledger.cases is not None:
+            wait = ledger.may_take_more(None if host.arm is None else ledger.spec.arm(host.arm))
+        return Exchanged(pulls, outside, late, ledger.done, wait)
 
     def _check_measured(self, measured: Spec, ledger: State) -> None:
         """Raise if another agent's revision depends on other files than this process has."""
