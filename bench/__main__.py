@@ -14,6 +14,7 @@ PARTS = (
     "scores",
     "warmup",
     "durable",
+    "exchange",
     "certificates",
     "revisions",
     "forecast",

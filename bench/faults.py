@@ -42,10 +42,15 @@ time.time = lambda: real() + (jump if time.monotonic() - began > 0.5 else 0.0)
 try:
     study = thresher.open_study("s", storage=sys.argv[1], lease=2.0)
     diary = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    while pulls := study.ask_many(2):
-        for pull in pulls:
-            study.tell(pull, pull.seed / 2**32)
-            os.write(diary, f"{json.dumps([pull.id, pull.seed / 2**32, time.monotonic()])}\\n".encode())
+    exchanges, pulls = os.getpid() % 2, study.ask_many(2)  # half of the agents tell one by one
+    while pulls:
+        rewards = [(pull, pull.seed / 2**32) for pull in pulls]
+        pulls = study.exchange(rewards, 2) if exchanges else []
+        for pull, reward in rewards:
+            if not exchanges:
+                study.tell(pull, reward)
+            os.write(diary, f"{json.dumps([pull.id, reward, time.monotonic()])}\\n".encode())
+        pulls = pulls or study.ask_many(2)
 except thresher.ThresherError as error:
     print(error, file=sys.stderr)
     sys.exit(3)

@@ -37,13 +37,22 @@ def create(url: str, budget: int, policy: Policy | None = None) -> None:
 
 
 def agent(url: str, acknowledged: str) -> None:
-    """Ask and tell until the study is done; write down each acknowledged reward before the next step."""
+    """Ask and tell until the study is done; write down each acknowledged reward before the next step.
+
+    Half of the agents tell one by one, the others exchange rewards for pulls.
+    """
     study = thresher.open_study("s", storage=url, lease=LEASE, scores=[rewritten.thirds])
     diary = os.open(acknowledged, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    while pulls := study.ask_many(1 + os.getpid() % 3):
-        for pull in pulls:
-            study.tell(pull, reward_of(pull))
-            os.write(diary, f"{json.dumps([pull.id, reward_of(pull)])}\n".encode())
+    n, exchanges = 1 + os.getpid() % 3, os.getpid() // 3 % 2
+    pulls = study.ask_many(n)
+    while pulls:
+        rewards = [(pull, reward_of(pull)) for pull in pulls]
+        pulls = study.exchange(rewards, n) if exchanges else []
+        for pull, reward in rewards:
+            if not exchanges:
+                study.tell(pull, reward)
+            os.write(diary, f"{json.dumps([pull.id, reward])}\n".encode())
+        pulls = pulls or study.ask_many(n)
 
 
 class Storm:

@@ -58,14 +58,14 @@ if TYPE_CHECKING:
     from .log.store import Store
     from .run.arun import arun
     from .run.loop import Progress, run
-    from .study import Pull, Study
+    from .study import Pull, Study, Telling
 
 __all__ = [
     "AlreadyTold", "Busy", "CannotGoOn", "DamagedStudy", "Event", "InvalidInput", "NoScore", "OutsideBounds", "Policy",
     "Progress", "Pull", "Row", "ScoreFailed", "Spec", "Store", "StoreFailed", "Study", "StudyDeleted", "StudyExists",
-    "ThresherError", "UnknownArgument", "UnknownArm", "UnknownPull", "UnknownStudy", "Verdict", "__version__",
-    "anytime_evt", "ap_evt", "ap_evt_pf", "apt", "arun", "balanced", "cheapest", "create_study", "custom", "evaluator",
-    "evt", "evt_pf", "live", "lsa", "open_study", "run", "uniform", "verify",
+    "Telling", "ThresherError", "UnknownArgument", "UnknownArm", "UnknownPull", "UnknownStudy", "Verdict",
+    "__version__", "anytime_evt", "ap_evt", "ap_evt_pf", "apt", "arun", "balanced", "cheapest", "create_study",
+    "custom", "evaluator", "evt", "evt_pf", "live", "lsa", "open_study", "run", "uniform", "verify",
 ]  # fmt: skip
 
 _HOME = {  # in which module each name is, as the imports above say for tools that read them
@@ -84,7 +84,7 @@ _HOME = {  # in which module each name is, as the imports above say for tools th
         ".log.store": "Store",
         ".run.arun": "arun",
         ".run.loop": "Progress run",
-        ".study": "Pull Study",
+        ".study": "Pull Study Telling",
     }.items()
     for name in names.split()
 }

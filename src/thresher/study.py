@@ -27,7 +27,7 @@ from .log.leases import LeaseKeeper
 from .log.store import Store
 from .text.phrasing import listed_phrase, plural
 
-__all__ = ["LEASE", "SWEEP", "Pull", "PullRow", "Pulls", "Study"]
+__all__ = ["LEASE", "SWEEP", "Pull", "PullRow", "Pulls", "Study", "Telling"]
 
 LEASE = 60.0  # seconds after which the pulls of a process whose heartbeat stopped count as lost
 SWEEP = 1.0  # seconds between two checks of a busy agent for lost pulls
@@ -66,7 +66,7 @@ class Study(AbstractContextManager["Study"]):
         With ``arm``, the caller chooses the arm, which the log records: for hosts that decide what runs next. None then
         also means that this arm takes no pulls: it is settled or retired, has no case left or waits for the baseline.
         """
-        pulls = self._ask(1, event_writing.ANY if arm is None else event_writing.host_for_writing(self.spec, arm))
+        pulls = self.exchange((), 1, arm=arm)
         return pulls[0] if pulls else None
 
     def ask_many(
@@ -78,51 +78,7 @@ class Study(AbstractContextManager["Study"]):
         the caller does. A repeated call with the same ``key``, from any process, returns the same pulls. The log
         records that, and the verdict says that these evaluations may have been repeated.
         """
-        host = event_writing.ANY if arm is None else event_writing.host_for_writing(self.spec, arm)
-        return self._ask(n if n == 1 else checks.checked_whole("number of pulls", n, least=0), host, lease, key)
-
-    def _ask(self, n: int, host: event_writing.Host, lease: float | None = None, key: str | None = None) -> list[Pull]:
-        if time.monotonic() >= self._next_sweep:
-            self.sweep()
-        if self._measured is not None:
-            pulls = self._journal.commit(self._ask_as_measured, n, host, lease, key)
-        elif lease is None and key is None:
-            pulls = self._journal.commit(event_writing.write_ask_events, n, host)
-        else:
-            pulls = self._journal.commit(self._ask_with_key, n, host, lease, key)
-        if lease is None and self.store.leased:
-            self._keeper.hold([pull.id for pull in pulls])
-        return pulls
-
-    def _ask_as_measured(
-        self, draft: JournalDraft, n: int, host: event_writing.Host, lease: float | None, key: str | None
-    ) -> list[Pull]:
-        """Issue pulls unless another agent's revision depends on other files than this process has."""
-        if self._measured is not None and draft.ledger.revision != self._checked_revision:
-            changes = spec_changes(self._measured, draft.ledger.spec)
-            if names := (*changes.common, *changes.files):
-                rule = f"was revised by another agent: {listed_phrase(names)} changed"
-                raise CannotGoOn("study", self.name, rule, "start again with the same files")
-            self._checked_revision = draft.ledger.revision
-        return self._ask_with_key(draft, n, host, lease, key)
-
-    def _ask_with_key(
-        self, draft: JournalDraft, n: int, host: event_writing.Host, lease: float | None, key: str | None
-    ) -> list[Pull]:
-        """Issue pulls, or return those of an earlier call with that key, with their leases renewed."""
-        seconds = None if lease is None else checks.checked_seconds("lease", lease)
-        if key is None:
-            return event_writing.write_ask_events(draft, n, host, seconds)
-        if self._keys is None:
-            self._keys = CallKeys(self.name, self.store)
-            self._journal.on_write = self._keys.follow
-        draft.key = call_key_digest(checks.checked_text("key", key))
-        known = [pull for pull in self._keys.pulls(draft.key, draft.ledger.last) if draft.ledger.goes_on(pull)]
-        if not known:
-            return event_writing.write_ask_events(draft, n, host, seconds)
-        event_writing.write_repeated_ask_events(draft, known)
-        self.store.renew(self.name, known, seconds or self._keeper.seconds)
-        return [pull_of(draft.ledger, pull) for pull in known]
+        return self.exchange((), n, arm=arm, lease=lease, key=key)
 
     def tell(
         self,
@@ -142,11 +98,95 @@ class Study(AbstractContextManager["Study"]):
         arm, which is then not certified, and raises `OutsideBounds`; the reason of the retirement keeps its note
         and its cost, which does not count in the total.
         """
-        outside = self._journal.commit(event_writing.write_tell_event, pull, reward, repeatable, note, cost)
-        if self.store.leased:
-            self._keeper.let_go(pull_id_of(pull))
-        if outside is not None:
-            raise outside
+        self.exchange((Telling(pull, reward, repeatable, note, cost),), 0)
+
+    def tell_many(self, rewards: Iterable[Telling | tuple[Pull | int | str, object]]) -> None:
+        """The same as `tell` for each of the rewards, in one write: all of them or, if one is refused, none.
+
+        Each is ``(pull, reward)``, or a `Telling`, which has the other arguments of `tell`. Those outside the bounds
+        are recorded, as all others are, and then `OutsideBounds` names the arms that were retired for them.
+        """
+        self.exchange(rewards, 0)
+
+    def exchange(
+        self,
+        rewards: Iterable[Telling | tuple[Pull | int | str, object]],
+        n: int,
+        *,
+        arm: str | None = None,
+        lease: float | None = None,
+        key: str | None = None,
+    ) -> list[Pull]:
+        """The same as `tell_many` and then `ask_many`, in one write: all of it or, if anything is refused, nothing.
+
+        If a reward lies outside the bounds, all rewards are recorded, no pull is handed out, and `OutsideBounds` is
+        raised: call `ask_many` to go on with the other arms. A repeated call with the same ``key`` returns the same
+        pulls, and records the rewards once.
+
+        >>> import thresher
+        >>> study = thresher.create_study("coins", arms=["fair", "loaded"], at_least=0.6, budget=20, confidence=None)
+        >>> pulls = study.ask_many(4)
+        >>> while pulls:
+        ...     pulls = study.exchange([(pull, pull.arm == "loaded" or pull.number % 2) for pull in pulls], 4)
+        >>> study.verdict().reached
+        ['loaded']
+        """
+        exchanged = exchange_in_study(self, event_writing.tellings_of(rewards), n, arm=arm, lease=lease, key=key)
+        exchanged.raise_outside()
+        return exchanged.pulls
+
+    def _write_exchange(
+        self,
+        draft: JournalDraft,
+        rewards: Sequence[Telling],
+        n: int,
+        host: event_writing.Host,
+        lease: float | None,
+        key: str | None,
+        lost: Sequence[int],
+        is_final: bool,
+        check: Callable[[State], None] | None,
+    ) -> "Exchanged":
+        """Rewards first, then lost pulls, then asks."""
+        ledger = draft.ledger
+        if n and self._measured is not None:
+            self._check_measured(self._measured, ledger)
+        if n and check is not None:
+            check(ledger)
+        known = [] if key is None else self._pulls_of_key(draft, key)
+        outside = event_writing.write_tell_events(draft, rewards, is_final=is_final)
+        if lost:
+            event_writing.write_lost_events(draft, lost)
+        if outside:
+            pulls = []
+        elif known:
+            event_writing.write_repeated_ask_events(draft, known)
+            self.store.renew(self.name, known, lease or self._keeper.seconds)
+            pulls = [pull_of(ledger, pull) for pull in known]
+        else:
+            pulls = event_writing.write_ask_events(draft, n, host, lease)
+        late = [telling.pull for telling in rewards if ledger.state_of(pull_id_of(telling.pull)) == LATE]
+        wait = False
+        if n and not pulls and ledger.cases is not None:
+            wait = ledger.may_take_more(None if host.arm is None else ledger.spec.arm(host.arm))
+        return Exchanged(pulls, outside, late, ledger.done, wait)
+
+    def _check_measured(self, measured: Spec, ledger: State) -> None:
+        """Raise if another agent's revision depends on other files than this process has."""
+        if ledger.revision != self._checked_revision:
+            changes = spec_changes(measured, ledger.spec)
+            if names := (*changes.common, *changes.files):
+                rule = f"was revised by another agent: {listed_phrase(names)} changed"
+                raise CannotGoOn("study", self.name, rule, "start again with the same files")
+            self._checked_revision = ledger.revision
+
+    def _pulls_of_key(self, draft: JournalDraft, key: str) -> list[int]:
+        """The pulls that an earlier call with this key handed out. The events of this call carry the key, too."""
+        if self._keys is None:
+            self._keys = CallKeys(self.name, self.store)
+            self._journal.on_write = self._keys.follow
+        draft.key = call_key_digest(key)
+        return [pull for pull in self._keys.pulls(draft.key, draft.ledger.last) if draft.ledger.goes_on(pull)]
 
     def drop(self, pull: Pull | int | str, *, reason: str = "dropped by hand", cause: CallersCause = "failed") -> None:
         """Drop a pull: it ``"failed"``, which counts against its arm, or it was ``"lost"`` with whatever evaluated it.
@@ -187,15 +227,19 @@ class Study(AbstractContextManager["Study"]):
 
     def sweep(self) -> int:
         """Drop the pulls whose agents' heartbeat stopped, with cause ``"lost"``. Returns how many."""
+        lost = self._lost()
+        return self._journal.commit(event_writing.write_lost_events, lost) if lost else 0
+
+    def _lost(self) -> list[int]:
+        """The pulls whose leases have run out: the next write drops those that are still pending."""
         self._next_sweep = time.monotonic() + SWEEP
         if not self.store.leased:
-            return 0
+            return []
         held = self._keeper.held
         ended = peek_study(self, lambda ledger: [pull for pull in held if ledger.state_of(pull) != PENDING])
         for pull in ended:  # told or dropped by another process
             self._keeper.let_go(pull)
-        lost = [pull for pull in self.store.expired(self.name) if not self._keeper.holds(pull)]
-        return self._journal.commit(event_writing.write_lost_events, lost) if lost else 0
+        return [pull for pull in self.store.expired(self.name) if not self._keeper.holds(pull)]
 
     # -- steering -----------------------------------------------------------------------------------------------
 
@@ -314,85 +358,67 @@ def import_into_study(study: Study, rows: Iterable[Result]) -> None:
     study._journal.commit(event_writing.write_result_events, checked)
 
 
-class Asked(NamedTuple):
-    """What an ask returns."""
+class Exchanged(NamedTuple):
+    """What an exchange did."""
 
     pulls: list[Pull]
+    outside: dict[int, OutsideBounds]  # the errors of rewards outside the bounds, by pull; then there are no pulls
+    late: list[Pull | int | str]  # those of the pulls that were told whose reward was late
     done: bool  # as `Study.done`, after these pulls
-    wait: bool = False  # there are none now, but a later ask may get some: what is pending may free a case
+    wait: bool  # there are none now, but a later ask may get some: what is pending may free a case
+
+    def raise_outside(self) -> None:
+        """Raise one error for all rewards outside the bounds, if there are any."""
+        if self.outside:
+            errors = list(self.outside.values())
+            raise errors[0].of(list(dict.fromkeys(chain.from_iterable(error.arms for error in errors))))
 
 
-def ask_study_for_reply(
+def exchange_in_study(
     study: Study,
+    rewards: Sequence[Telling],
     n: int,
     *,
-    lease: float,
-    key: str | None,
     arm: str | None = None,
+    cases: Sequence[int] | None = None,
+    lease: float | None = None,
+    key: str | None = None,
+    is_final: bool = False,
     check: Callable[[State], None] | None = None,
-) -> Asked:
-    """The same as `Study.ask_many`, with what a reply needs besides the pulls, from the same read of the store.
+) -> Exchanged:
+    """The same as `Study.exchange`, with all that a runner or a reply needs, from the same read of the store.
 
-    ``check`` may refuse on the newest state.
+    Final rewards will not be told again: a pull that was told another one meanwhile keeps that, and if they cannot be
+    written, the leases run out. ``check`` may refuse asks on the newest state. Only adapters name ``cases``: their host
+    has shuffled them.
     """
-    count, host = checks.checked_whole("number of pulls", n, least=0), event_writing.host_for_writing(study.spec, arm)
-
-    def plan(draft: JournalDraft) -> Asked:
-        if check is not None:
-            check(draft.ledger)
-        pulls, ledger = study._ask_with_key(draft, count, host, lease, key), draft.ledger
-        named = None if arm is None else ledger.spec.arm(arm)
-        return Asked(pulls, ledger.done, n > 0 and not pulls and ledger.may_take_more(named))
-
-    if time.monotonic() >= study._next_sweep:
-        study.sweep()
-    return study._journal.commit(plan)
+    n = n if n == 1 else checks.checked_whole("number of pulls", n, least=0)
+    host = event_writing.ANY if arm is None else event_writing.Host(study.spec.arms[study.spec.arm(arm)], cases)
+    seconds = None if lease is None else checks.checked_seconds("lease", lease)
+    key = None if key is None else checks.checked_text("key", key)
+    lost = study._lost() if n and time.monotonic() >= study._next_sweep else ()
+    exchanged: Exchanged | None = None
+    try:
+        plan = (rewards, n, host, seconds, key, lost, is_final, check)
+        exchanged = study._journal.commit(study._write_exchange, *plan)
+    finally:
+        if study.store.leased and (exchanged is not None or is_final):
+            for telling in rewards:
+                study._keeper.let_go(pull_id_of(telling.pull))
+    if lease is None and study.store.leased:
+        study._keeper.hold([pull.id for pull in exchanged.pulls])
+    return exchanged
 
 
 def ask_study_for_cases(study: Study, arm: str, cases: Sequence[int]) -> list[Pull]:
     """Pulls of the arm on these cases, for adapters alone: their host has shuffled the cases."""
-    return study._ask(len(cases), event_writing.Host(arm, cases))
+    return exchange_in_study(study, (), len(cases), arm=arm, cases=cases).pulls
 
 
 def study_pulls_of_others(study: Study) -> int:
     """With cases: how many pending pulls of other agents may still free one, where none is left to ask for."""
     pending = peek_study(study, lambda ledger: ledger.pending_pulls() if ledger.waits else [])
     return sum(not study._keeper.holds(pull) for pull in pending)
-
-
-def tell_study_for_reply(
-    study: Study,
-    pull: Pull | int | str,
-    reward: object,
-    *,
-    repeatable: bool = False,
-    note: str | None = None,
-    cost: float | None = None,
-) -> bool:
-    """The same as `Study.tell`. Returns whether the reward was late, from the same read of the store."""
-
-    def plan(draft: JournalDraft) -> tuple[OutsideBounds | None, bool]:
-        outside = event_writing.write_tell_event(draft, pull, reward, repeatable, note, cost)
-        return outside, draft.ledger.state_of(pull_id_of(pull)) == LATE
-
-    outside, is_late = study._journal.commit(plan)
-    if study.store.leased:
-        study._keeper.let_go(pull_id_of(pull))
-    if outside is not None:
-        raise outside
-    return is_late
-
-
-def tell_study_together(study: Study, rewards: Sequence[Telling]) -> dict[int, OutsideBounds]:
-    """The same as `Study.tell` for several pulls, in one write. Returns the errors of rewards outside the bounds.
-
-    A pull that another agent has dropped and told another reward since keeps that one.
-    """
-    try:
-        return study._journal.commit(event_writing.write_all_tell_events, rewards)
-    finally:  # if it cannot be written, the leases run out
-        for reward in rewards if study.store.leased else ():
-            study._keeper.let_go(pull_id_of(reward.pull))
 
 
 def study_verdict_in_words(study: Study, words: Words) -> Verdict:

@@ -1,5 +1,6 @@
 """The studies behind the pytest plugin: several bars, one confidence; what is charged; resuming."""
 
+import math
 import random
 import threading
 from collections import Counter
@@ -13,11 +14,13 @@ import pytest
 from chances import most
 
 import thresher
+from thresher.adapters.pytest_plugin import studies as studies_module
 from thresher.adapters.pytest_plugin.repeating import RepeatedOutcome
 from thresher.adapters.pytest_plugin.reports import guarantees_of_test_reports
 from thresher.adapters.pytest_plugin.session_options import Options, SessionBar
 from thresher.adapters.pytest_plugin.studies import Ask, SessionStudies, arm_of_pytest_study
 from thresher.errors import CannotGoOn
+from thresher.log.store import MemoryStore
 
 FAILED = RepeatedOutcome(reward=0.0, traceback="E   assert 0", message="assert 0")
 PASSED = RepeatedOutcome(reward=1.0)
@@ -264,3 +267,22 @@ def test_processes_that_start_at_once_share_a_study(tmp_path: Path) -> None:
         pulls = sorted((pull.number, pull.seed) for pull in study.pulls())
     assert sorted((ask.number, ask.seed) for ask in asks) == pulls
     assert [number for number, _ in pulls] == [*range(1, 21)]
+
+
+def test_outcomes_are_written_together_with_the_next_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Counting(MemoryStore):
+        appends = 0
+
+        def append(self, *args: Any, **options: Any) -> None:
+            self.appends += 1
+            super().append(*args, **options)
+
+    monkeypatch.setattr(studies_module, "WAIT", math.inf)  # else a slow machine writes some of them before
+    store: Any = Counting()
+    studies = SessionStudies({"one": SessionBar(0.5), "two": SessionBar(0.5)}, Options(SessionBar(0.5), storage=store))
+    asks = studies.ask(8)
+    before = store.appends
+    for ask in asks:
+        studies.tell(ask, PASSED)
+    assert (len(studies.ask(8)), store.appends) == (8, before + 1)
+    assert [event.kind for event in store.logs["pytest"]][-16:] == ["told"] * 8 + ["asked"] * 8

@@ -5,6 +5,7 @@ import os
 import signal
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from engines import make
@@ -78,3 +79,36 @@ def test_a_line_of_a_failed_command_is_kept_up_to_500_characters() -> None:
     with pytest.raises(CommandFailed) as caught:
         read_reward("last-float", 3, b"", b"x" * 700)
     assert caught.value.output == "x" * 500
+
+
+# -- writing ---------------------------------------------------------------------------------------------------------
+
+
+class CountingAppends(MemoryStore):
+    appends = 0
+
+    def append(self, *args: Any, **options: Any) -> None:
+        self.appends += 1
+        super().append(*args, **options)
+
+
+def test_what_came_back_and_what_is_asked_for_next_is_one_write() -> None:
+    store = CountingAppends()
+    study = make(budget=50, storage=store, confidence=None)
+    thresher.run(study, lambda pull: 0.5, workers=1)
+    assert store.appends <= 1 + 1 + 50, "the study, the first pull, and then each reward with the next pull"
+
+
+def fails_at_three_rewards(gap: float, scatter: float, seen: int, weight: float, exploration: float) -> float:
+    if seen >= 3:
+        raise ValueError("three are too many")
+    return weight
+
+
+def test_rewards_are_recorded_even_if_the_next_ask_fails() -> None:
+    study = make(budget=50, policy=thresher.custom(fails_at_three_rewards))
+    with pytest.raises(thresher.ScoreFailed):
+        thresher.run(study, lambda pull: 0.5, workers=1)
+    rows = study.pulls()
+    assert len(rows) >= 5
+    assert all(row.reward == 0.5 for row in rows)

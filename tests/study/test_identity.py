@@ -16,7 +16,7 @@ from thresher.core.ledger import apply_to_ledger, fold_ledger
 from thresher.core.replay import verify
 from thresher.errors import Interrupted, InvalidInput
 from thresher.log.store import MemoryStore
-from thresher.study import ask_study_for_reply, peek_study
+from thresher.study import exchange_in_study, peek_study
 
 CAVEAT = "Some evaluations were, or may have been, repeated"
 
@@ -153,7 +153,7 @@ def test_the_reply_to_an_ask_has_the_ticket_that_is_in_the_log() -> None:
     store = Slow()
     study = make(storage=store)
     store.breaks = True
-    asked = ask_study_for_reply(study, 1, lease=60, key=None)
+    asked = exchange_in_study(study, (), 1, lease=60)
     assert [pull.ticket for pull in asked.pulls] == tickets(study)
     study.tell(asked.pulls[0].ticket, 1)
 

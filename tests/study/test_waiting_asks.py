@@ -1,7 +1,7 @@
 """An ask without a pull says whether a later one may get one: while pending pulls may free a case."""
 
 import thresher
-from thresher.study import ask_study_for_reply, peek_study
+from thresher.study import exchange_in_study, peek_study
 
 
 def study(**more: object) -> thresher.Study:
@@ -9,7 +9,7 @@ def study(**more: object) -> thresher.Study:
 
 
 def waits(study: thresher.Study, arm: str | None = None) -> bool:
-    asked = ask_study_for_reply(study, 1, lease=60, key=None, arm=arm)
+    asked = exchange_in_study(study, (), 1, lease=60, arm=arm)
     assert asked.pulls == []
     assert arm is not None or asked.wait == peek_study(study, lambda ledger: ledger.waits), (
         "a runner waits as an agent does"

@@ -269,3 +269,61 @@ def test_a_log_that_was_changed_is_reported(app: CheckedApp, store: MemoryStore)
         500,
         True,
     )
+
+
+def test_an_exchange_over_http_tells_and_asks_at_once(app: CheckedApp) -> None:
+    pulls = post(app, "/coins/ask", {"n": 3}).data["pulls"]
+    post(app, "/coins/drop", {"pulls": [pulls[2]["pull"]], "cause": "lost"})
+    rewards = [{"pull": pull["pull"], "reward": pull["arm"] == "loaded", "cost": 0.5} for pull in pulls]
+    exchanged = post(app, "/coins/exchange", {"rewards": rewards, "n": 2})
+    assert (exchanged.status, exchanged.data["late"]) == (200, [pulls[2]["pull"]])
+    assert [pull["id"] for pull in exchanged.data["pulls"]] == [4, 5]
+    assert (exchanged.data["done"], exchanged.data["wait"]) == (False, False)
+    kinds = [event["kind"] for event in get(app, "/coins/events").data["events"]]
+    assert kinds == ["created", *["asked"] * 3, "dropped", *["told"] * 3, *["asked"] * 2]
+
+
+def test_a_repeated_exchange_returns_the_same_pulls_and_records_the_rewards_once(
+    app: CheckedApp, store: MemoryStore
+) -> None:
+    (pull,) = post(app, "/coins/ask").data["pulls"]
+    body, key = {"rewards": [{"pull": pull["pull"], "reward": 1}], "n": 2}, {"idempotency-key": "exchange 1"}
+    first = post(app, "/coins/exchange", body, **key).data
+    assert post(app, "/coins/exchange", body, **key).data == first
+    assert post(server(store), "/coins/exchange", body, **key).data == first
+    study = get(app, "/coins").data
+    assert (study["issued"], study["told"]) == (3, 1)
+
+
+def test_one_wrong_reward_of_an_exchange_and_nothing_happens(app: CheckedApp) -> None:
+    post(app, "/coins/ask", {"n": 2})
+    for pull, reward, status, error in ((1, 0, 409, "pull 1, reward"), (7, 1, 404, "pull"), (2, "x", 422, "reward")):
+        rewards = [{"pull": 1, "reward": 1}, {"pull": pull, "reward": reward}]
+        refused = post(app, "/coins/exchange", {"rewards": rewards, "n": 2})
+        assert refused.status == status
+        assert error in refused.data["error"]
+    assert (get(app, "/coins").data["told"], get(app, "/coins").data["issued"]) == (0, 2)
+
+
+def test_an_exchange_with_a_reward_outside_the_bounds_records_all_rewards_and_hands_out_nothing(
+    app: CheckedApp,
+) -> None:
+    first, second = post(app, "/coins/ask", {"n": 2}).data["pulls"]
+    rewards = [{"pull": first["pull"], "reward": 7}, {"pull": second["pull"], "reward": 1}]
+    refused = post(app, "/coins/exchange", {"rewards": rewards, "n": 2})
+    assert refused.status == 422
+    assert "the bounds are wrong, so arm 'fair' is retired" in refused.data["rule"]
+    study = get(app, "/coins").data
+    assert (study["issued"], study["told"], study["retired"]) == (2, 1, 1)
+
+
+def test_an_exchange_that_only_tells_needs_no_version(app: CheckedApp) -> None:
+    """An agent whose code is old may still tell what it has; only asks need the present code."""
+    asked = {**COINS, "name": "versions", "if_exists": "revise"}
+    post(app, "", {**asked, "version": "1"})
+    (pull,) = post(app, "/versions/ask", {"version": "1"}).data["pulls"]
+    rewards = [{"pull": pull["pull"], "reward": 1}]
+    assert post(app, "/versions/exchange", {"rewards": rewards, "n": 1, "version": "2"}).status == 409
+    assert get(app, "/versions").data["told"] == 0
+    assert post(app, "/versions/exchange", {"rewards": rewards, "n": 0}).data["pulls"] == []
+    assert get(app, "/versions").data["told"] == 1

@@ -12,7 +12,7 @@ from ..core.events import CALLERS, NO_CAUSE, PENDING
 from ..core.pulls import TICKET, pull_id_in, pull_id_of, pull_row_json
 from ..core.state import State
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, ThresherError, UnknownPull, shown
-from ..study import Pull, Study, ask_study_for_reply, peek_study, tell_study_for_reply
+from ..study import Pull, Study, Telling, exchange_in_study, peek_study
 from ..text.phrasing import plural
 from . import FINISHED, NOT_MET
 from .options import (
@@ -88,7 +88,7 @@ def ask(
     study: Study, count: int, arm: str | None, wait: bool, lease: float, scores: tuple[object, ...], style: str
 ) -> int:
     """Print pulls."""
-    while (reply := ask_study_for_reply(study, count, lease=lease, key=None, arm=arm)).wait and wait:
+    while (reply := exchange_in_study(study, (), count, lease=lease, arm=arm)).wait and wait:
         time.sleep(PAUSE)
     pulls = reply.pulls
     try:
@@ -135,7 +135,9 @@ def tell(
       thresher tell rivals 17-3f9c2a41 0.85 0.8
     """
     rewards, number = _rewards_of_pull(study, reward, baseline), pull_id_of(pull)
-    late = tell_study_for_reply(study, pull, rewards, repeatable=repeatable, **remarks)
+    told = exchange_in_study(study, [Telling(pull, rewards, repeatable, **remarks)], 0)
+    told.raise_outside()
+    late = bool(told.late)
     if style == "json":
         print_lines([json.dumps({"format": 1, "pull": pull, "reward": rewards, "late": late})])
     elif remark := peek_study(study, lambda ledger: _remark_on_reward(ledger, number, late=late)):

@@ -5,7 +5,7 @@ Asking, telling and dropping, and results that are known already.
 
 import contextlib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from ..core import checks, revisions
@@ -22,7 +22,7 @@ from ..core.events import (
     EventCause,
     EventRemarks,
 )
-from ..core.pulls import Pull, pull_id_in, pull_id_of, pull_of
+from ..core.pulls import Pull, pull_id_in, pull_of
 from ..core.results import Checked, rewards_of_result
 from ..core.spec import Spec
 from ..core.state import State
@@ -47,11 +47,6 @@ class Host(NamedTuple):
 
 
 ANY = Host()  # the study chooses everything
-
-
-def host_for_writing(spec: Spec, arm: str | None) -> Host:
-    """The choice of a caller that names an arm, or none."""
-    return ANY if arm is None else Host(spec.arms[spec.arm(arm)])
 
 
 def write_ask_events(draft: JournalDraft, n: int, host: Host, lease: float | None = None) -> list[Pull]:
@@ -101,7 +96,13 @@ def write_repeated_pull_event(draft: JournalDraft, pull: int) -> None:
 
 
 class Telling(NamedTuple):
-    """A reward that is to be told; the fields are the arguments of `Study.tell`."""
+    """A reward that is to be told; the fields are the arguments of `Study.tell`.
+
+    >>> import thresher
+    >>> study = thresher.create_study("coins", arms=["fair", "loaded"], at_least=0.6, budget=20)
+    >>> pull, other = study.ask_many(2)
+    >>> more = study.exchange([thresher.Telling(pull, 1, note="on its edge"), (other, 0)], 2)
+    """
 
     pull: Pull | int | str
     reward: object
@@ -110,74 +111,120 @@ class Telling(NamedTuple):
     cost: float | None = None
 
 
-def write_tell_event(
-    draft: JournalDraft,
-    which: Pull | int | str,
-    reward: object,
-    repeatable: bool = False,
-    note: str | None = None,
-    cost: float | None = None,
-) -> OutsideBounds | None:
-    """Record the reward of a pull. Telling the same reward again writes nothing, even with another note or cost.
+class _CheckedTelling(NamedTuple):
+    """A reward that may be recorded: nothing can be wrong with it any more."""
 
-    A reward outside the bounds retires the arm; the error is returned, so that this is written.
+    pull: int
+    told: Telling
+    values: tuple[float, ...] | None  # the rewards as numbers; None: one of them lies outside the bounds
+    remarks: EventRemarks
+
+
+def tellings_of(rewards: Iterable[Telling | tuple[Pull | int | str, object]]) -> list[Telling]:
+    """The rewards that a caller tells, given as `Telling` or as pairs of a pull and its reward."""
+    tellings = []
+    for row in rewards:
+        try:
+            tellings.append(row if isinstance(row, Telling) else Telling(*row))
+        except TypeError:
+            remedy = "write (pull, reward), or Telling(pull, reward, note=…)"
+            raise InvalidInput("rewards", row, "must be pairs of a pull and its reward", remedy) from None
+    return tellings
+
+
+def write_tell_events(
+    draft: JournalDraft, rewards: Sequence[Telling], *, is_final: bool = False
+) -> dict[int, OutsideBounds]:
+    """Record the rewards of pulls, all or none; return the errors of those outside the bounds, by pull.
+
+    Telling the same reward again writes nothing, even with another note or cost. A reward outside the bounds retires
+    its arm; the error is returned, so that this is written. If the rewards are final, a pull that was told another one
+    keeps that.
     """
-    ledger = draft.ledger
+    checked: list[_CheckedTelling] = []  # all are checked first: an error after a write costs reading the log again
+    forgiven = (AlreadyTold,) if is_final else ()
+    for telling in rewards:
+        with contextlib.suppress(*forgiven):
+            checked.append(_check_telling(draft.ledger, telling, named=len(rewards) > 1))
+    if len(checked) > 1:
+        checked = list(_each_pull_once(checked, is_final=is_final))
+    outside = {}
+    for reward in checked:
+        error = _write_telling(draft, reward)
+        if error is not None:
+            outside[reward.pull] = error
+    return outside
+
+
+def _each_pull_once(checked: Iterable[_CheckedTelling], *, is_final: bool) -> Iterable[_CheckedTelling]:
+    """Leave out rewards that are told twice in one call. Raises `AlreadyTold` where they differ."""
+    first: dict[int, _CheckedTelling] = {}
+    for telling in checked:
+        before = first.setdefault(telling.pull, telling)
+        if before is telling:
+            yield telling
+        elif before.values != telling.values and not is_final:
+            raise _told_before(telling.pull, "reward", telling.told.reward, before.told.reward)
+
+
+def _check_telling(ledger: State, telling: Telling, *, named: bool) -> _CheckedTelling:
+    """Raise, and change nothing, unless this reward may be recorded. Errors about it can name the pull."""
+    which, reward, _, note, cost = telling
     pull = pull_id_in(ledger, which, "write tell(pull, reward)")
-    state, remarks = ledger.pull_state[pull - 1], NO_REMARKS if note is None and cost is None else _remarks(note, cost)
-    if ledger.pull_arm[pull - 1] < 0:
-        _tell_ended(draft, pull, reward, remarks)
-        return None
+    remarks = NO_REMARKS if note is None and cost is None else _remarks(note, cost)
+    check: Callable[[object], float] = ledger.spec.reward
+    pairs = ledger.spec.pairs
+    if ledger.pull_arm[pull - 1] < 0:  # its history has ended
+        check, pairs = _any_reward, isinstance(reward, tuple | list)
     try:
-        check = ledger.spec.reward
-        values = tuple(map(check, rewards_of_result(reward))) if ledger.spec.pairs else (check(reward),)
+        values = tuple(map(check, rewards_of_result(reward))) if pairs else (check(reward),)
     except OutsideBounds:
-        return _retire_for_bounds(draft, pull, reward, remarks)
-    except InvalidInput:
+        return _CheckedTelling(pull, telling, None, remarks)
+    except InvalidInput as error:
         _check_one(ledger, reward)
+        if named and error.what == "reward":
+            raise InvalidInput(f"pull {pull}, reward", error.value, error.rule, error.remedy) from None
         raise
-    if state in (TOLD, LATE) and _is_same(ledger, pull, values):
-        if repeatable:
-            write_repeated_pull_event(draft, pull)
-        return None
+    if ledger.pull_state[pull - 1] in (TOLD, LATE, OUTSIDE):
+        _check_same(ledger, pull, values)
     if len(values) > 1:
         remarks = remarks._replace(baseline=values[1])
-    reason = None if remarks is NO_REMARKS else remarks.text()
-    cause: EventCause | None = "repeatable" if repeatable else None
+    return _CheckedTelling(pull, telling, values, remarks)
+
+
+def _check_same(ledger: State, pull: int, values: Sequence[float]) -> None:
+    """Raise `AlreadyTold` unless these are the rewards that the pull was told before."""
+    before = ledger.pull_reward[pull - 1]
+    if before != values[0] or (ledger.pull_state[pull - 1] == OUTSIDE and ledger.pull_arm[pull - 1] >= 0):
+        raise _told_before(pull, "reward", values[0], before)
+    if len(values) > 1 and ledger.pull_arm[pull - 1] >= 0 and ledger.pull_other[pull - 1] != values[1]:
+        raise _told_before(pull, "the baseline's reward", values[1], ledger.pull_other[pull - 1])
+
+
+def _told_before(pull: int, what: str, reward: object, before: object) -> AlreadyTold:
+    return AlreadyTold(f"pull {pull}, {what}", reward, f"it was told {before!r} before", "a pull has one reward")
+
+
+def _any_reward(value: object) -> float:
+    """The reward of a pull whose history has ended: any number, because it counts nowhere now."""
+    return checks.checked_number("reward", float(value) if isinstance(value, bool) else value)
+
+
+def _write_telling(draft: JournalDraft, telling: _CheckedTelling) -> OutsideBounds | None:
+    """Record a reward that was checked; return the error if it lies outside the bounds."""
+    ledger, (pull, told, values, remarks) = draft.ledger, telling
+    if values is None:
+        return _retire_for_bounds(draft, pull, told.reward, remarks)
+    state, arm = ledger.pull_state[pull - 1], ledger.arm_of(pull)
+    if state not in (PENDING, DROPPED):
+        if told.repeatable and arm is not None:
+            write_repeated_pull_event(draft, pull)
+        return None
     late = True if state == DROPPED else None
-    arm = ledger.pull_arm[pull - 1]
+    reason = None if remarks is NO_REMARKS else remarks.text()
+    cause: EventCause | None = "repeatable" if told.repeatable and arm is not None else None
     draft.write("told", pull=pull, arm=arm, reward=values[0], late=late, cause=cause, reason=reason)
     return None
-
-
-def _tell_ended(draft: JournalDraft, pull: int, reward: object, remarks: EventRemarks) -> None:
-    """Record the reward of a pull whose history has ended: it counts nowhere now."""
-    values = rewards_of_result(reward) if isinstance(reward, tuple | list) else (reward,)
-    numbers = [checks.checked_number("reward", bool_as_number(value)) for value in values]
-    state = draft.ledger.pull_state[pull - 1]
-    if state != DROPPED and draft.ledger.pull_reward[pull - 1] == numbers[0]:
-        return
-    remarks = remarks._replace(baseline=numbers[1]) if len(numbers) > 1 else remarks
-    draft.write("told", pull=pull, reward=numbers[0], late=state == DROPPED or None, reason=remarks.text())
-
-
-def bool_as_number(value: object) -> object:
-    """A bool as the number that it counts as."""
-    return float(value) if isinstance(value, bool) else value
-
-
-def write_all_tell_events(draft: JournalDraft, rewards: Iterable[Telling]) -> dict[int, OutsideBounds]:
-    """Record the rewards of several pulls; return the errors of those outside the bounds, by pull.
-
-    A pull that was told another reward meanwhile keeps that one.
-    """
-    outside = {}
-    for telling in rewards:
-        with contextlib.suppress(AlreadyTold):
-            error = write_tell_event(draft, *telling)
-            if error is not None:
-                outside[pull_id_of(telling.pull)] = error
-    return outside
 
 
 def _retire_for_bounds(draft: JournalDraft, pull: int, reward: object, remarks: EventRemarks) -> OutsideBounds | None:
@@ -195,16 +242,6 @@ def _retire_for_bounds(draft: JournalDraft, pull: int, reward: object, remarks: 
         except InvalidInput:  # of a pair; the pull has ended all the same
             continue
     return first and first.of(arms)
-
-
-def _is_same(ledger: State, pull: int, values: Sequence[float]) -> bool:
-    """Whether these rewards were told before. Raises `AlreadyTold` if only the baseline's is another one."""
-    if ledger.pull_reward[pull - 1] != values[0]:
-        return False
-    if len(values) > 1 and ledger.pull_other[pull - 1] != values[1]:
-        rule = f"it was told {ledger.pull_other[pull - 1]!r} before"
-        raise AlreadyTold(f"pull {pull}, the baseline's reward", values[1], rule, "a pull has one reward")
-    return True
 
 
 def _remarks(note: str | None, cost: float | None) -> EventRemarks:

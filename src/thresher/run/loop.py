@@ -21,7 +21,7 @@ from ..core.state import State
 from ..core.verdict import Verdict
 from ..errors import AlreadyTold, Busy, CannotGoOn, InvalidInput, OutsideBounds, error_line, shown
 from ..log.event_writing import Telling
-from ..study import SWEEP, Pull, Study, give_up_in_study, peek_study, study_pulls_of_others, tell_study_together
+from ..study import SWEEP, Pull, Study, exchange_in_study, give_up_in_study, peek_study, study_pulls_of_others
 from ..text.logs import log
 from ..text.phrasing import listed_phrase, plural
 from . import signals
@@ -307,17 +307,24 @@ class RunLoopRewards:
     def add(self, evaluation: Evaluation, value: object) -> None:
         self._waiting.append((evaluation, value))
 
-    def write(self) -> None:
-        """Tell all of them. Raises `CannotGoOn` if rewards outside the bounds show that the evaluator is wrong."""
-        waiting, self._waiting = self._waiting, []
-        outside = tell_study_together(self._study, [_telling(*ended) for ended in waiting]) if waiting else {}
+    def write(self, n: int = 0) -> list[Pull]:
+        """Tell all of them, and ask for up to ``n`` pulls, in one write. If that fails, they wait for the next one.
+
+        Raises `CannotGoOn` if rewards outside the bounds show that the evaluator is wrong.
+        """
+        if not self._waiting and not n:
+            return []
+        waiting = self._waiting
+        exchanged = exchange_in_study(self._study, [_telling(*ended) for ended in waiting], n, is_final=True)
+        self._waiting = []
         for evaluation, _ in waiting:
-            if evaluation.pull.id in outside:
-                self._note_retired(evaluation.pull, outside[evaluation.pull.id])
-        if outside:
+            if evaluation.pull.id in exchanged.outside:
+                self._note_retired(evaluation.pull, exchanged.outside[evaluation.pull.id])
+        if exchanged.outside:
             self._watch.check_start()
         if self._watch.start.over:
             self.warn()
+        return self.write(n) if exchanged.outside else exchanged.pulls
 
     def warn(self) -> None:
         """Log which arms were retired for rewards outside the bounds; the first time, also what such rewards mean.
@@ -374,11 +381,11 @@ class Runner:
         """Issue pulls and record rewards until the study is done, the time is over, or a signal comes."""
         with signals.queue_signals(self._inbox):
             try:
-                while self._has_work():
-                    self._handle_items()
+                while self._has_work():  # what came back is written here, together with what is asked for
                     self._end_overdue()
                     self._sweep()
                     self._meter.report()
+                    self._handle_items()
                 if self._watch.out and not self._stopping:
                     remedy = "repair the evaluator and resume with a larger budget"
                     raise self._watch.end("the budget ended in an outage", remedy)
@@ -408,9 +415,13 @@ class Runner:
         return self._signals > 0 or (self._end is not None and time.monotonic() >= self._end)
 
     def _hand_out(self) -> bool:
-        """Give the engine pulls. True if more will be handed out later although none is pending."""
+        """Write the rewards that wait, and give the engine pulls.
+
+        True if more will be handed out later although none is pending.
+        """
         now = time.monotonic()
         if self._stopping:
+            self._rewards.write()
             self._take_back()
             self._evaluations.cancel_waiting()
             if self._evaluations.running and self._engine.room >= 0:  # `room` raises if the engine cannot recover
@@ -421,13 +432,13 @@ class Runner:
         if self._has_workers(now):
             room = self.limits.in_flight or room
         elif room == 0:
+            self._rewards.write()
             return not self.study.done
-        free = room - len(self._evaluations)
         if self._watch.since is not None:
+            self._rewards.write()
             self._evaluations.begin(self._watch.tries(now, idle=not self._evaluations), now)
             return not self.study.done
-        if free > 0:
-            self._evaluations.begin(self.study.ask_many(free), now)
+        self._evaluations.begin(self._rewards.write(max(0, room - len(self._evaluations))), now)
         return False
 
     def _has_workers(self, now: float) -> bool:
@@ -452,8 +463,6 @@ class Runner:
                 item = self._inbox.get_nowait()
         except queue.Empty:
             pass
-        finally:
-            self._rewards.write()
 
     def _patience(self) -> float:
         """How many seconds to wait for an item before something else is due."""
@@ -626,6 +635,7 @@ class Runner:
             steps.callback(self._evaluations.cancel_waiting)
             steps.callback(self._watch.release)
             steps.callback(self._rewards.warn)
+            steps.callback(self._rewards.write)
         while not self._inbox.empty():  # a signal may have come while the engine was being closed
             item = self._inbox.get()
             if isinstance(item, signal.Signals):

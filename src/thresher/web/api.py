@@ -4,6 +4,7 @@ Handlers that read run on their own threads. Writes go through `ServedStudies.wr
 """
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
@@ -20,7 +21,7 @@ from ..create import create_from_spec
 from ..depends import VERSION
 from ..errors import shown
 from ..log.reader import read_log_section
-from ..study import ask_study_for_reply, peek_study, tell_study_for_reply
+from ..study import Exchanged, Study, Telling, exchange_in_study, peek_study
 from ..text.escapes import unescape_slashes
 from . import models
 from .event_stream import event_stream_pieces
@@ -176,15 +177,31 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
         request = body or models.Ask()
 
         def act() -> Any:
-            opened, lease = served.writable_study(study), float(request.lease)
+            opened = served.writable_study(study)
+            return _asked(_exchange(opened, (), request, idempotency_key))
 
-            def check(ledger: State) -> None:
-                check_version(ledger, request.version)
+        return ApiJson(await served.write(act, agent))
 
-            asked = ask_study_for_reply(
-                opened, request.n, lease=lease, key=idempotency_key, arm=request.arm, check=check
-            )
-            return {"pulls": list(map(pull_row_json, asked.pulls)), "done": asked.done, "wait": asked.wait}
+    @api.post("/studies/{study}/exchange", response_model=models.ExchangedOut, responses=_problems(409))
+    async def exchange(
+        study: Name,
+        body: models.Exchange,
+        agent: Agent,
+        idempotency_key: Annotated[str | None, Header(min_length=1, max_length=200)] = None,
+    ) -> Any:
+        """Tell rewards and hand out pulls, in one write: all of it, or nothing if anything is refused.
+
+        Repeating an Idempotency-Key returns the same pulls, and records the same rewards once.
+
+        Rewards outside the bounds are an error, too: then all rewards are recorded, the arms of those are retired, and
+        no pulls are handed out.
+        """
+
+        def act() -> Any:
+            rewards = [_telling(told) for told in body.rewards]
+            exchanged = _exchange(served.writable_study(study), rewards, body, idempotency_key)
+            exchanged.raise_outside()
+            return {**_asked(exchanged), "late": exchanged.late}
 
         return ApiJson(await served.write(act, agent))
 
@@ -198,9 +215,9 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
         """
 
         def act() -> bool:
-            pull, repeatable, note, cost = told.pull, told.repeatable, told.note, told.cost
-            writable = served.writable_study(study)
-            return tell_study_for_reply(writable, pull, told.reward, repeatable=repeatable, note=note, cost=cost)
+            exchanged = exchange_in_study(served.writable_study(study), [_telling(told)], 0)
+            exchanged.raise_outside()
+            return bool(exchanged.late)
 
         late = await served.write(act, agent)
         rewards = told.reward if isinstance(told.reward, list) else [told.reward]
@@ -232,6 +249,22 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
         """Give the study a larger budget: the new total."""
         await served.write(lambda: served.writable_study(study).extend(budget=body.budget), agent)
         return ApiJson(await run_in_threadpool(lambda: served.live_study(study).head()))
+
+
+def _telling(told: models.Tell) -> Telling:
+    return Telling(told.pull, told.reward, told.repeatable, told.note, told.cost)
+
+
+def _exchange(study: Study, rewards: Sequence[Telling], asked: models.Ask, key: str | None) -> Exchanged:
+    def check(ledger: State) -> None:
+        check_version(ledger, asked.version)
+
+    lease = float(asked.lease)
+    return exchange_in_study(study, rewards, asked.n, arm=asked.arm, lease=lease, key=key, check=check)
+
+
+def _asked(exchanged: Exchanged) -> dict[str, Any]:
+    return {"pulls": list(map(pull_row_json, exchanged.pulls)), "done": exchanged.done, "wait": exchanged.wait}
 
 
 def check_version(ledger: State, version: str | None) -> None:

@@ -136,6 +136,13 @@ class Tell(Strict):
     )
 
 
+class Exchange(Ask):
+    """Rewards to record, and then how many pulls to hand out, as for `ask`."""
+
+    rewards: Annotated[list[Tell], Field(max_length=1000)] = Field(description="Each as `tell` takes it.")
+    n: Annotated[StrictInt, Field(ge=0, le=1000)] = 1
+
+
 class Renew(Strict):
     """Pulls that are still being worked on."""
 
@@ -183,6 +190,12 @@ class Asked(BaseModel):
     pulls: list[PullOut]
     done: bool
     wait: bool = Field(description="There are none now, but ask again later: what is pending may free a case.")
+
+
+class ExchangedOut(Asked):
+    """Pulls as from `ask`; all rewards were recorded."""
+
+    late: list[Id] = Field(description="The pulls of those rewards that were late, as they were named.")
 
 
 class Told(BaseModel):

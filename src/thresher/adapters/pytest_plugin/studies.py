@@ -20,7 +20,7 @@ from ...create import take_up_study
 from ...errors import CannotGoOn, InvalidInput
 from ...log.event_writing import Telling
 from ...log.store import open_store
-from ...study import Pull, Study, give_up_in_study, peek_study, study_verdict_in_words, tell_study_together
+from ...study import Pull, Study, exchange_in_study, give_up_in_study, peek_study, study_verdict_in_words
 from ...text.quantities import PERCENT
 from .repeating import RepeatedOutcome
 from .session_options import Options, SessionBar
@@ -104,7 +104,7 @@ class SessionStudies:
         self._last: dict[object, str] = {}  # the test that ran last, by worker
         self._served = dict.fromkeys(tests.values(), 0.0)  # by bar: runs asked for per open test; the fewest is next
         self._on_run = on_run
-        self._told: list[tuple[Ask, float]] = []  # rewards that are not written yet
+        self._told: dict[SessionBar, dict[int, tuple[Ask, float]]] = {}  # rewards that are not written yet, by pull
         self._flush_at = 0.0
         self._names = {nodeid: arm_of_pytest_study(nodeid) for nodeid in tests}
         self._nodeids = {name: nodeid for nodeid, name in self._names.items()}
@@ -166,23 +166,34 @@ class SessionStudies:
 
     def ask(self, n: int) -> list[Ask]:
         """Ask for at most ``n`` runs, and at least one unless all studies are `done`."""
-        self._flush()
         if self.options.seconds is not None:
             self.until = min(self.until, time.monotonic() + self.options.seconds)
+        if len(self.by_bar) > 1:
+            self._flush()  # the rewards decide how many runs each study gets
         waiting = {bar: _open(study) for bar, study in self.by_bar.items() if not study.done}
         total, asks = sum(waiting.values()), list[Ask]()
         for bar, count in sorted(waiting.items(), key=lambda item: self._served[item[0]]):
             share = max(1, n * count // max(1, total))
-            pulls = self._ask(bar, min(share, n - len(asks)))
+            pulls = self._exchange(bar, min(share, n - len(asks)))
             asks += [Ask(self._nodeids[pull.arm], pull.seed, pull.number, pull.id) for pull in pulls]
             self._served[bar] += len(pulls) / max(1, count)
+        self._flush()
         return asks
 
-    def _ask(self, bar: SessionBar, n: int) -> list[Pull]:
-        """Ask one study. If another session has revised it, its pulls are not for the code of this one."""
-        study = self.by_bar[bar]
-        pulls = study.ask_many(n)
-        if study.revision != self._revisions[bar]:
+    def _exchange(self, bar: SessionBar, n: int) -> list[Pull]:
+        """Write the rewards of one study and ask it for runs, in one write.
+
+        If another session has revised it, its pulls are not for the code of this one.
+        """
+        study, told = self.by_bar[bar], self._told.pop(bar, {})
+        rewards = [Telling(pull, reward) for pull, (_, reward) in told.items()]
+        exchanged = exchange_in_study(study, rewards, n, is_final=True)
+        for number, error in exchanged.outside.items():
+            self.tallies[told[number][0].nodeid].errors.append(str(error))
+        if exchanged.outside:
+            return self._exchange(bar, n)
+        pulls = exchanged.pulls
+        if n and study.revision != self._revisions[bar]:
             for pull in pulls:
                 give_up_in_study(study, pull, cause="cancelled", reason="the session has other code")
             rule = "was revised by another session, which has other tests or other code"
@@ -207,8 +218,9 @@ class SessionStudies:
         elif outcome.reward is None:
             self._study_of(ask).drop(ask.pull, reason=outcome.failure or "no reward", cause="failed")
         else:
-            self._told.append((ask, outcome.reward))
-            if outcome.seconds > SLOW or len(self._told) >= MOST or time.monotonic() > self._flush_at:
+            told = self._told.setdefault(self.bars[ask.nodeid], {})
+            told[ask.pull] = ask, outcome.reward
+            if outcome.seconds > SLOW or len(told) >= MOST or time.monotonic() > self._flush_at:
                 self._flush()
         self._on_run(self)
 
@@ -223,14 +235,9 @@ class SessionStudies:
 
     def _flush(self) -> None:
         """Write the rewards that were told. They are written together, because a write may take longer than a test."""
-        told, self._told = self._told, []
         self._flush_at = time.monotonic() + WAIT
-        for bar, study in self.by_bar.items():
-            written = {ask.pull: (ask, reward) for ask, reward in told if self.bars[ask.nodeid] == bar}
-            if written:
-                outside = tell_study_together(study, [Telling(pull, reward) for pull, (_, reward) in written.items()])
-                for pull, error in outside.items():
-                    self.tallies[written[pull][0].nodeid].errors.append(str(error))
+        for bar in list(self._told):
+            self._exchange(bar, 0)
 
     def drop_lost(self, ask: Ask, reason: str) -> None:
         """Drop a run that began and returned no outcome. It is charged."""
@@ -268,8 +275,8 @@ class SessionStudies:
 
     @property
     def open(self) -> int:
-        """How many tests take more runs."""
-        return sum(map(_open, self._up_to_date()))
+        """How many tests take more runs, without the rewards that are not written yet."""
+        return sum(map(_open, self.by_bar.values()))
 
     def counts(self) -> Counter[str]:
         """How many tests reach the bar, miss it, are open and are retired."""
