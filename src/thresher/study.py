@@ -15,6 +15,7 @@ from .core.hard_cases import CaseRow, hardest_cases
 from .core.pulls import Pull, PullRow, Pulls, pull_id_in, pull_id_of, pull_of, pull_rows
 from .core.results import Result, checked_result, result_from_row
 from .core.revisions import Changes, Taking, spec_changes
+from .core.sentences import changes_sentence
 from .core.spec import Spec
 from .core.state import State
 from .core.verdict import Verdict, verdict_of
@@ -53,6 +54,7 @@ class Study(AbstractContextManager["Study"]):
         self._keeper, self._next_sweep = LeaseKeeper(store, name, lease), 0.0
         self._earlier = peek_study(self, lambda ledger: ledger.own_told)  # rewards from before
         self._measured: Spec | None = None  # see `keep_to_depends`
+        self.changes: str | None = None  # what the revision that this object made has changed, in a sentence
         self._checked_revision = 0
 
     # -- asking and telling -------------------------------------------------------------------------------------
@@ -446,4 +448,6 @@ def revise_study(
         study._earlier = draft.ledger.own_told if changes else study._earlier
         return changes
 
-    return study._journal.commit(plan)
+    changes = study._journal.commit(plan)
+    study.changes = changes_sentence(changes) if changes else study.changes
+    return changes
