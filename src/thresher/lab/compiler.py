@@ -216,7 +216,7 @@ def compiled_other_loop(function: FunctionType) -> Callable[..., None]:
 
 def compiled_outermost(rebuilt: FunctionType, *, caches: bool = True) -> Callable[..., None]:
     """A loop, compiled when it is first called."""
-    compiled: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
+    compiled: Callable[..., None] = njit(nogil=True, no_cfunc_wrapper=True, **OPTIONS)(rebuilt)
     if caches:
         _cache(compiled)
     return compiled
