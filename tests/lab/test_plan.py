@@ -260,6 +260,15 @@ def test_plan_says_more_than_where_not_every_study_is_finished() -> None:
     assert "> " in run("plan", *problem)
 
 
+def test_a_question_that_is_not_always_finished_is_compared_within_the_same_number_of_pulls() -> None:
+    problem = ["--at-least", "0.5", "--arms", "2", "--means", "0.5,0.9"]
+    asked, other, *_ = json.loads(run("plan", *problem, "--format", "json"))["choices"]
+    assert (asked["asked"], other["asked"]) == (True, False)
+    assert asked["finished"] < 1.0
+    assert max(asked["pulls"], other["pulls"]) <= 6000
+    assert asked["repetitions"] > other["repetitions"]
+
+
 def test_a_plan_offers_tolerances_that_fit_between_the_bar_and_the_bounds() -> None:
     problem = Setup(family="bernoulli", arms=5, means=(0.8, 1.0), at_least=0.995, budget=10, confidence=0.95)
     assert planning.planned_tolerances(problem) == [0.0, 0.001, 0.002, 0.003]

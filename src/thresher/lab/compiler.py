@@ -37,7 +37,14 @@ OPTIONS = {
     "_nrt": False,  # nothing is allocated, and counting references to columns took two thirds of the time
 }
 # only called from compiled code; passing a board takes some sixty words, so a call costs more than its body
-INNER: Any = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": True}
+INNER: Any = {
+    **OPTIONS,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "forceinline": True,
+    "no_rewrites": True,  # of expressions of whole arrays: there are none
+}
+PART: Any = {**OPTIONS, "inline": "always"}  # numba copies a part of a loop into it, and does not compile it by itself
 Namespace = dict[str, Any]
 
 
@@ -75,8 +82,11 @@ def _extended(
             if name not in functions and not name.startswith("__"):
                 namespace.setdefault(name, value)
         for name, function in functions.items():
-            is_large = module in LOOPS or name in _called_by_loops()  # others are cached as a part of these
-            namespace[name] = _compiled(function, namespace, name + variant, caches=caches and is_large)
+            if module in LOOPS:
+                namespace[name] = njit(**PART)(compiled_scores.rebuilt_to_compile(function, namespace, name + variant))
+            else:
+                is_large = name in _called_by_loops()  # others are cached as a part of these
+                namespace[name] = _compiled(function, namespace, name + variant, caches=caches and is_large)
     return namespace
 
 
@@ -189,7 +199,7 @@ def compiled_constants(kind: CompilerChoices) -> Namespace:
 def _namespace(kind: CompilerChoices) -> Namespace:
     namespace = {**compiled_namespace(), **compiled_constants(kind)}
     if kind.formula is None or kind.digest is None:
-        return _extended(namespace, LOOPS, kind.variant, caches=True)
+        return _extended(namespace, LOOPS, kind.variant)
     _extended(namespace, (*SCORED, *LOOPS), kind.variant)
     namespace["score_to_compile"] = compiled_scores.compiled_score(kind.formula, kind.digest)
     return namespace
@@ -206,7 +216,7 @@ def compiled_other_loop(function: FunctionType) -> Callable[..., None]:
 
 def compiled_outermost(rebuilt: FunctionType, *, caches: bool = True) -> Callable[..., None]:
     """A loop, compiled when it is first called."""
-    compiled: Callable[..., None] = njit(nogil=True, **OPTIONS)(rebuilt)
+    compiled: Callable[..., None] = njit(nogil=True, no_cfunc_wrapper=True, **OPTIONS)(rebuilt)
     if caches:
         _cache(compiled)
     return compiled

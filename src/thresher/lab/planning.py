@@ -250,33 +250,35 @@ def _fits(setup: Setup, tolerance: float) -> bool:
 
 def planned_choices(asked: Result, loop: CompilerChoices, **shared: Any) -> list[Choice]:
     """What a question takes with each tolerance and guarantee; ``asked`` has been played already, as it was asked."""
-    setup, is_finished = asked.setup, (asked.measures.settled[:, -1] == asked.setup.contenders).all()
+    setup = asked.setup
     *_, (most, _) = _stages(setup)
     pulls = most if setup.cases else most // 2
+    is_finished = (asked.measures.settled[:, -1] == setup.contenders).all()
     made = []
     for tolerance in planned_tolerances(setup):
         for guarantee in ("all", "rate") if setup.contenders > 1 else (setup.guarantee,):
             is_asked = (tolerance, guarantee) == (setup.tolerance, setup.guarantee)
-            if is_asked and is_finished:
-                made.append(_choice(asked, asked=True))
+            if is_asked and (is_finished or setup.budget >= pulls):
+                # if some are not finished, what it takes within the pulls that the other choices have
+                made.append(_choice(asked, asked=True, most=setup.budget if is_finished else pulls))
                 continue
             own = setup.but(tolerance=tolerance, guarantee=guarantee, budget=pulls, checkpoints=(pulls,))
             result = simulate(own, repetitions=TRIED, played_as=loop, **shared)
             if (result.measures.settled[:, -1] == own.contenders).all():
                 affordable = int(CHOICE_PULLS / result.measures.used.mean())
                 result = simulate(own, repetitions=min(MOST, max(FEWEST, affordable)), played_as=loop, **shared)
-            made.append(_choice(result, asked=is_asked))
+            made.append(_choice(result, asked=is_asked, most=pulls))
     return made
 
 
-def _choice(result: Result, *, asked: bool) -> Choice:
-    """What the repetitions of a choice took."""
+def _choice(result: Result, *, asked: bool, most: int) -> Choice:
+    """What the repetitions of a choice took, within this many pulls."""
     setup, measures, certificates = result.setup, result.measures, result.certificates
     assert certificates is not None
-    mean, error = certificates.used
-    done = measures.settled[:, -1] == setup.contenders
-    used = np.where(done, measures.used[:, 0], np.inf)
-    low, high = np.quantile(used, RANGE, method="inverted_cdf")
+    used = np.minimum(measures.used, most)
+    mean, error = float(used.mean()), number_in_result(standard_error_of_result(used)[0])
+    done = (measures.settled[:, -1] == setup.contenders) & (measures.used[:, 0] <= most)
+    low, high = np.quantile(np.where(done, used[:, 0], np.inf), RANGE, method="inverted_cdf")
     return Choice(
         setup.tolerance,
         setup.guarantee,
@@ -287,7 +289,7 @@ def _choice(result: Result, *, asked: bool) -> Choice:
         int(high) if np.isfinite(high) else None,
         mean / certificates.full_run if certificates.full_run else None,
         float(measures.ended[:, 0].mean()) if done.all() else None,
-        certificates.finished,
+        float(done.mean()),
         result.repetitions,
     )
 
