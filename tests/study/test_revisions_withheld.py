@@ -204,3 +204,24 @@ def test_imported_rewards_count_against_a_baseline_that_was_finished_while_their
     events = edited.study.events()
     assert verify(events).sound
     assert fold_ledger(events).state() == peek_study(edited.study, lambda ledger: ledger.state())
+
+
+def test_draws_are_no_evidence_about_the_cases_of_an_earlier_revision() -> None:
+    edited = Edited(cases=CASES)
+    edited.tell("a", [1.0] * 3)
+    edited.edit(cases=None)
+    edited.tell("a", [1.0] * 3)
+    edited.edit(cases=CASES[1:])
+    assert peek_study(edited.study, lambda ledger: ledger.phases) == {}
+    edited.tell_all()
+    assert edited.study.verdict().reached == ARMS
+
+
+def test_a_reward_of_a_single_arm_may_come_while_pairs_are_compared() -> None:
+    edited = Edited()
+    (pull,) = edited.study.ask_many(1, arm="a")
+    edited.edit(baseline="b", at_least=None)
+    edited.study.tell(pull, 1.0)
+    edited.study.tell(pull, 1.0)
+    events = edited.study.events()
+    assert fold_ledger(events).state() == peek_study(edited.study, lambda ledger: ledger.state())

@@ -3,7 +3,6 @@
 Nothing here reads a clock, a random number or the store. A state folded from the log equals the live one bit for bit.
 """
 
-import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, MutableSequence
 from copy import copy
@@ -126,8 +125,6 @@ def _told(state: State, event: Event) -> None:
     if arm < 0:
         state.pull_state[at], state.pull_reward[at] = LATE, reward
         state.strays.add(pull)
-        if state.spec.pairs:
-            state.pull_other[at] = event_baseline_reward(event)
         return
     if event.late:
         state.pull_state[at] = LATE
@@ -307,8 +304,8 @@ def _next_state(state: State, spec: Spec, event: Event) -> State:
         setattr(new, column, getattr(state, column))
     pulls = state.last_pull
     new.pull_arm = array("q", [-1]) * pulls
-    if len(new.pull_other) < pulls and spec.pairs:
-        new.pull_other = array("d", [math.nan]) * pulls
+    if spec.pairs:  # pulls of revisions without pairs have no entries yet
+        new.pull_other.extend([0.0] * (pulls - len(new.pull_other)))
     columns = {name: getattr(state.docket, name) for name in ("following", "outcome", "reward")}
     new.docket = new.docket._replace(**columns)
     if new.certifies:  # pulls of revisions that certified nothing have no entries yet

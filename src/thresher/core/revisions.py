@@ -200,7 +200,7 @@ def arm_sources(state: State, spec: Spec, taking: Taking) -> list[Source]:
     cases, arms = case_keys(spec) if results or failures else [], arm_keys(spec)
     index = {name: case for case, name in enumerate(cases)}
     goes_on = common == lineage.common and counting_key(state.spec) == counting_key(spec)
-    translates = goes_on and spec.confidence is not None and spec.base < 0 and bool(cases)
+    translates = goes_on and spec.confidence is not None and spec.base < 0 and spec.cases and state.spec.cases
     before = {name: arm for arm, name in enumerate(arm_keys(state.spec))} if translates else {}
     sources = []
     for key, arm in zip(history_keys(spec, common), arms, strict=True):
