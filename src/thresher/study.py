@@ -68,7 +68,7 @@ class Study(AbstractContextManager["Study"]):
         With ``arm``, the caller chooses the arm, which the log records: for hosts that decide what runs next. None then
         also means that this arm takes no pulls: it is settled or retired, has no case left or waits for the baseline.
         """
-        pulls = self.exchange((), 1, arm=arm)
+        pulls = exchange_in_study(self, (), 1, arm=arm).pulls
         return pulls[0] if pulls else None
 
     def ask_many(
@@ -80,7 +80,7 @@ class Study(AbstractContextManager["Study"]):
         the caller does. A repeated call with the same ``key``, from any process, returns the same pulls. The log
         records that, and the verdict says that these evaluations may have been repeated.
         """
-        return self.exchange((), n, arm=arm, lease=lease, key=key)
+        return exchange_in_study(self, (), n, arm=arm, lease=lease, key=key).pulls
 
     def tell(
         self,
@@ -100,7 +100,7 @@ class Study(AbstractContextManager["Study"]):
         arm, which is then not certified, and raises `OutsideBounds`; the reason of the retirement keeps its note
         and its cost, which does not count in the total.
         """
-        self.exchange((Telling(pull, reward, repeatable, note, cost),), 0)
+        exchange_in_study(self, (Telling(pull, reward, repeatable, note, cost),), 0).raise_outside()
 
     def tell_many(self, rewards: Iterable[Telling | tuple[Pull | int | str, object]]) -> None:
         """The same as `tell` for each of the rewards, in one write: all of them or, if one is refused, none.
@@ -156,10 +156,10 @@ class Study(AbstractContextManager["Study"]):
         if n and check is not None:
             check(ledger)
         known = [] if key is None else self._pulls_of_key(draft, key)
-        outside = event_writing.write_tell_events(draft, rewards, is_final=is_final)
+        outside = event_writing.write_tell_events(draft, rewards, is_final=is_final) if rewards else {}
         if lost:
             event_writing.write_lost_events(draft, lost)
-        if outside:
+        if outside or not (n or known):
             pulls = []
         elif known:
             event_writing.write_repeated_ask_events(draft, known)
@@ -394,20 +394,19 @@ def exchange_in_study(
     written, the leases run out. ``check`` may refuse asks on the newest state. Only adapters name ``cases``: their host
     has shuffled them.
     """
-    n = n if n == 1 else checks.checked_whole("number of pulls", n, least=0)
+    n = n if n in (0, 1) else checks.checked_whole("number of pulls", n, least=0)
     host = event_writing.ANY if arm is None else event_writing.Host(study.spec.arms[study.spec.arm(arm)], cases)
     seconds = None if lease is None else checks.checked_seconds("lease", lease)
     key = None if key is None else checks.checked_text("key", key)
     lost = study._lost() if n and time.monotonic() >= study._next_sweep else ()
     exchanged: Exchanged | None = None
     try:
-        plan = (rewards, n, host, seconds, key, lost, is_final, check)
-        exchanged = study._journal.commit(study._write_exchange, *plan)
+        exchanged = study._journal.commit(study._write_exchange, rewards, n, host, seconds, key, lost, is_final, check)
     finally:
         if study.store.leased and (exchanged is not None or is_final):
             for telling in rewards:
                 study._keeper.let_go(pull_id_of(telling.pull))
-    if lease is None and study.store.leased:
+    if lease is None and exchanged.pulls and study.store.leased:
         study._keeper.hold([pull.id for pull in exchanged.pulls])
     return exchanged
 

@@ -3,7 +3,6 @@
 Asking, telling and dropping, and results that are known already.
 """
 
-import contextlib
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -142,10 +141,12 @@ def write_tell_events(
     keeps that.
     """
     checked: list[_CheckedTelling] = []  # all are checked first: an error after a write costs reading the log again
-    forgiven = (AlreadyTold,) if is_final else ()
     for telling in rewards:
-        with contextlib.suppress(*forgiven):
+        try:
             checked.append(_check_telling(draft.ledger, telling, named=len(rewards) > 1))
+        except AlreadyTold:
+            if not is_final:
+                raise
     if len(checked) > 1:
         checked = list(_each_pull_once(checked, is_final=is_final))
     outside = {}

@@ -191,7 +191,7 @@ def _add_writers(api: APIRouter, served: ServedStudies) -> None:
     ) -> Any:
         """Tell rewards and hand out pulls, in one write: all of it, or nothing if anything is refused.
 
-        Repeating an Idempotency-Key returns the same pulls, and records the same rewards once.
+        The same Idempotency-Key again returns the same pulls, and records the same rewards once.
 
         Rewards outside the bounds are an error, too: then all rewards are recorded, the arms of those are retired, and
         no pulls are handed out.
