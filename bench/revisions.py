@@ -163,6 +163,21 @@ def changes_the_cases(edit: Editing) -> None:
         count += 20
 
 
+def keeps_back_bad_batches(edit: Editing) -> None:
+    """Batches are evaluated, and told only if they are good; else the list of cases is edited."""
+    arms, cases = ["a0"], [f"q{case}" for case in range(300)]
+    passing = set(edit.chance.sample(cases, 147))
+    for turn in range(3):
+        edit.ask(arms, cases=[*cases, f"x{turn}"])
+        while pulls := edit.study.ask_many(8):
+            rewards = [float(pull.case in passing) for pull in pulls]
+            if sum(rewards) < 4:
+                break
+            for pull, reward in zip(pulls, rewards, strict=True):
+                edit.study.tell(pull, reward)
+        edit.look({"a0": 147 / 301})
+
+
 ADVERSARIES: tuple[Callable[[Editing], None], ...] = (
     deletes_all_but_the_best,
     touches_until_it_passes,
@@ -171,6 +186,7 @@ ADVERSARIES: tuple[Callable[[Editing], None], ...] = (
     reverts_edits,
     replaces_and_reorders,
     changes_the_cases,
+    keeps_back_bad_batches,
 )
 
 
