@@ -79,7 +79,7 @@ def apply_to_ledger(state: State, event: Event) -> None:
 def _asked(state: State, event: Event) -> None:
     arm: int = event.arm  # type: ignore[assignment]  # checked
     state.issued += 1
-    pull = state.last_pull + 1
+    state.last_pull = pull = state.last_pull + 1
     state.pending += 1
     state.asked[arm] += 1
     imported = event.cause == "imported"
@@ -134,21 +134,22 @@ def _told(state: State, event: Event) -> None:
         state.pending -= 1
     state.pull_reward[at] = reward
     state.told += 1
-    state.own_told += not state.pull_origin[at] & IMPORTED
+    origin, cause, reason, spec = state.pull_origin[at], event.cause, event.reason, state.spec
+    state.own_told += not origin & IMPORTED
     state.streak[arm] = 0
-    if event.cause == "repeatable":
-        state.pull_origin[at] |= REPEATABLE
-    if state.pull_origin[at] & REPEATABLE:
-        state.repeatable = True
-    if event.cause == "failed":  # a failure that counts as a reward, by the specification
-        state.pull_origin[at] |= FAILED
-        _blame(state, arm, event)
-    if state.spec.pairs:
+    if origin or cause is not None:
+        origin |= REPEATABLE if cause == "repeatable" else 0
+        state.repeatable = state.repeatable or bool(origin & REPEATABLE)
+        if cause == "failed":  # a failure that counts as a reward, by the specification
+            origin |= FAILED
+            _blame(state, arm, event)
+        state.pull_origin[at] = origin
+    if spec.pairs:
         state.pull_other[at] = event_baseline_reward(event)
-    if event.reason is not None and event.reason.startswith("{"):
+    if reason is not None and reason.startswith("{"):
         _keep_remarks(state, pull, event)
     if state.cases is None:
-        spec, counted = state.spec, reward
+        counted = reward
         if not state.plain:
             other = state.pull_other[at] if spec.pairs else 0.0
             counted = spec.counted(reward, other)
@@ -303,7 +304,7 @@ def _next_state(state: State, spec: Spec, event: Event) -> State:
     for column in PULLS:
         setattr(new, column, getattr(state, column))
     pulls = state.last_pull
-    new.pull_arm = array("q", [-1]) * pulls
+    new.last_pull, new.pull_arm = pulls, array("q", [-1]) * pulls
     if spec.pairs:  # pulls of revisions without pairs have no entries yet
         new.pull_other.extend([0.0] * (pulls - len(new.pull_other)))
     columns = {name: getattr(state.docket, name) for name in ("following", "outcome", "reward")}
@@ -682,7 +683,8 @@ def _weigh(state: State, arm: int) -> None:
     if capital is None and docket.first[arm] != 0 and evidence.is_evidence_ready(docket, arm, board.pending[arm]):
         capital = _capital(state, arm)  # capitals are made at the first commit
     if capital is not None:
-        if evidence.weigh_evidence(docket, board, state.sheet, arm, capital, state.stakes_of(arm)):
+        stakes = state.stakes_of(arm) if state.arm_stakes else state.stakes
+        if evidence.weigh_evidence(docket, board, state.sheet, arm, capital, stakes):
             _settle(state, arm)
         if state.finds:
             evidence.note_evidence_lead(board, arm, capital)

@@ -67,9 +67,11 @@ def pull_of(ledger: State, pull: int) -> Pull:
     params, case = NO_PARAMS if spec.params is None else spec.params[arm], None
     if ledger.cases is not None:
         case = ledger.cases.pull_case[pull - 1]
-    history = ledger.histories.get(arm) if ledger.histories else None
-    begun = (spec.seed or 0, arm, len(spec.arms)) if history is None else history[:3]
-    seed, tag = seed_of_place(*begun, number, case), ledger.pull_tag[pull - 1]
+    tag, history = ledger.pull_tag[pull - 1], ledger.histories.get(arm) if ledger.histories else None
+    if history is None:
+        seed = seed_of_place(spec.seed or 0, arm, len(spec.arms), number, case)
+    else:
+        seed = seed_of_place(history.seed, history.arm, history.arms, number, case)
     fields = (pull, spec.arms[arm], number, params, seed, None, NO_PARAMS, None, NO_PARAMS, False, tag)
     plain = _tuple(Pull, fields)
     if case is not None:

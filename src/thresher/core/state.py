@@ -146,6 +146,7 @@ class State:
         self.first_pull = column_of_zeros("q", arms if self.certifies else 0)
         self.intervals: dict[int, Any] = {}  # a cache for display, not part of the state
         self.due: int | None = None  # the arm whose retirement must be the next event
+        self.last_pull = 0  # the id of the last pull that was issued, in any revision
         # for each pull, by id − 1
         self.pull_arm = array("q")  # −1: what its reward depends on has changed since
         self.pull_tag = array("I")  # 32 bits of the digest of the event that issued it; not part of the compared state
@@ -230,11 +231,6 @@ class State:
     def is_exact(self, arm: int) -> bool:
         """Whether every case of the arm has its reward."""
         return self.cases is not None and self.board.seen[arm] == self.cases.count
-
-    @property
-    def last_pull(self) -> int:
-        """The id of the last pull that was issued, in any revision."""
-        return len(self.pull_arm)
 
     def arm_of(self, pull: int) -> int | None:
         """The arm of a pull that was issued; None: its history has ended."""

@@ -105,7 +105,7 @@ def _told(study: State, event: Event) -> None:
     spec, pull, reward = study.spec, event.pull, event.reward
     state = study.pull_state[pull - 1] if type(pull) is int and 0 < pull <= study.last_pull else study.state_of(pull)
     bounds = spec.bounds
-    if type(pull) is int and 0 < pull <= study.last_pull and study.pull_arm[pull - 1] < 0:
+    if study.pull_arm[pull - 1] < 0:  # type: ignore[operator]  # checked by state_of
         _check_ended(event, state)
         return
     if type(reward) is not float or bounds is None or not bounds[0] <= reward <= bounds[1]:

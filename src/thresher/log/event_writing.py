@@ -29,6 +29,7 @@ from ..errors import AlreadyTold, InvalidInput, OutsideBounds
 from ..text.masking import masked
 from .journal import JournalDraft, storable_journal_reason
 
+_tuple = tuple.__new__  # what a named tuple's name does, in a third of the time
 LOST = "its agent did not renew its lease"  # the reason of a drop
 NO_REMARKS = EventRemarks()
 SEED_BYTES = 6  # of a seed that a study draws: no two have the same, and every reader of JSON can hold it
@@ -131,6 +132,18 @@ def tellings_of(rewards: Iterable[Telling | tuple[Pull | int | str, object]]) ->
     return tellings
 
 
+def write_tell_event(draft: JournalDraft, telling: Telling) -> OutsideBounds | None:
+    """The same as `write_tell_events` for one reward."""
+    ledger, (which, reward, repeatable, note, cost) = draft.ledger, telling
+    bounds, is_plain = ledger.spec.bounds, note is None and cost is None and not repeatable and not ledger.spec.pairs
+    if is_plain and type(reward) is float and bounds and bounds[0] <= reward <= bounds[1]:  # nearly always
+        pull = pull_id_in(ledger, which, "write tell(pull, reward)")
+        if ledger.pull_state[pull - 1] == PENDING:
+            draft.write("told", pull=pull, arm=ledger.pull_arm[pull - 1], reward=reward + 0.0)  # no −0
+            return None
+    return _write_telling(draft, _check_telling(ledger, telling, named=False))
+
+
 def write_tell_events(
     draft: JournalDraft, rewards: Sequence[Telling], *, is_final: bool = False
 ) -> dict[int, OutsideBounds]:
@@ -190,7 +203,7 @@ def _check_telling(ledger: State, telling: Telling, *, named: bool) -> _CheckedT
         _check_same(ledger, pull, values)
     if len(values) > 1:
         remarks = remarks._replace(baseline=values[1])
-    return _CheckedTelling(pull, telling, values, remarks)
+    return _tuple(_CheckedTelling, (pull, telling, values, remarks))
 
 
 def _check_same(ledger: State, pull: int, values: Sequence[float]) -> None:
@@ -216,15 +229,17 @@ def _write_telling(draft: JournalDraft, telling: _CheckedTelling) -> OutsideBoun
     ledger, (pull, told, values, remarks) = draft.ledger, telling
     if values is None:
         return _retire_for_bounds(draft, pull, told.reward, remarks)
-    state, arm = ledger.pull_state[pull - 1], ledger.arm_of(pull)
+    state, arm = ledger.pull_state[pull - 1], ledger.pull_arm[pull - 1]
     if state not in (PENDING, DROPPED):
-        if told.repeatable and arm is not None:
+        if told.repeatable and arm >= 0:
             write_repeated_pull_event(draft, pull)
         return None
     late = True if state == DROPPED else None
     reason = None if remarks is NO_REMARKS else remarks.text()
-    cause: EventCause | None = "repeatable" if told.repeatable and arm is not None else None
-    draft.write("told", pull=pull, arm=arm, reward=values[0], late=late, cause=cause, reason=reason)
+    cause: EventCause | None = "repeatable" if told.repeatable and arm >= 0 else None
+    draft.write(
+        "told", pull=pull, arm=None if arm < 0 else arm, reward=values[0], late=late, cause=cause, reason=reason
+    )
     return None
 
 
