@@ -33,8 +33,14 @@ def pull(number: int, arm: str = "a") -> Pull:
 
 def answers(evaluate: Any, arms: list[str]) -> dict[int, Any]:
     """What becomes of pulls of these arms that are evaluated at once, by id from 1."""
+    ready = threading.Barrier(len(arms))  # no thread makes two pulls
+
+    def evaluate_together(one: Pull) -> Any:
+        ready.wait(PATIENCE)
+        return evaluate(one)
+
     with ThreadPoolExecutor(len(arms)) as pool:
-        futures = {at: pool.submit(evaluate, pull(at, arm)) for at, arm in enumerate(arms, start=1)}
+        futures = {at: pool.submit(evaluate_together, pull(at, arm)) for at, arm in enumerate(arms, start=1)}
         return {at: future.exception(PATIENCE) or future.result() for at, future in futures.items()}
 
 
