@@ -208,15 +208,15 @@ def shares(adversary: Callable[[Editing], None], risk: float, studies: int) -> t
 
 def edited_cost(seed: int, *, translated: bool = True) -> tuple[int, int, int, int]:
     """Pulls of 12 arms on 300 cases; after one case was edited; after an arm was added: of the old arms, of the new."""
-    sources = revisions.arm_sources
+    sources = revisions.revision_sources
     if not translated:
-        revisions.arm_sources = lambda *given: [
+        revisions.revision_sources = lambda *given: [
             source._replace(translated=None, values={}) for source in sources(*given)
         ]
     try:
         return _edited_cost(seed)
     finally:
-        revisions.arm_sources = sources
+        revisions.revision_sources = sources
 
 
 def _edited_cost(seed: int) -> tuple[int, int, int, int]:

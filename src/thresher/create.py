@@ -15,7 +15,7 @@ from .core.named_arguments import named_arguments
 from .core.named_items import ARMS, CASES, ItemKind, Params, items_from_text
 from .core.parameters import SpecArguments
 from .core.policies import Policy
-from .core.revisions import Changes, Taking, changes_of
+from .core.revisions import Changes, Taking, revision_changes
 from .core.spec import Spec, spec_differences
 from .core.state import State
 from .depends import Dependency, stored_depends
@@ -205,7 +205,7 @@ def check_joinable(study: Study, wanted: Spec) -> list[str]:
     """How the study differs from what is asked for, in words."""
 
     def read(ledger: State) -> list[str]:
-        changed = changes_of(ledger, wanted)
+        changed = revision_changes(ledger, wanted)
         unlike = spec_differences(ledger.spec, wanted)
         if wanted.evaluator is not None and changed.evaluator:
             before = "unknown" if ledger.spec.evaluator is None else shown(ledger.spec.evaluator)
@@ -271,13 +271,13 @@ def take_up_study(name: str, spec: Spec, *, storage: Storage) -> tuple[Study, Ch
 
 def _held(ledger: State, wanted: Spec) -> int:
     """How many results would hold."""
-    changes = changes_of(ledger, wanted)
+    changes = revision_changes(ledger, wanted)
     return changes.held + changes.again
 
 
 def _check_idle(ledger: State, wanted: Spec) -> None:
     """Raise if the study would be revised while another process works on it."""
-    if ledger.pending and changes_of(ledger, wanted).any:
+    if ledger.pending and revision_changes(ledger, wanted).any:
         raise StudyExists("study", rule="another process works on it")
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..core.named_items import NO_PARAMS
-from ..core.revisions import depends_of
+from ..core.revisions import revision_depends
 from ..core.spec import Spec
 from ..depends import VERSION, file_digests
 from ..errors import CannotGoOn, InvalidInput
@@ -108,7 +108,7 @@ class CodeFiles:
 
     def differing(self, spec: Spec, pull: Pull) -> list[str]:
         """The files on which a pull depends, of which a specification has other content than there is here."""
-        recorded = depends_of(spec)
+        recorded = revision_depends(spec)
         groups = [recorded.files, *(recorded.arms.get(arm, {}) for arm in filter(None, (pull.arm, pull.baseline)))]
         groups.append(recorded.cases.get(str(pull.case), {}))
         return [name for group in groups for name, digest in group.items() if self._content(name) != digest]
@@ -176,7 +176,7 @@ class CodeFiles:
 def _groups(spec: Spec | None) -> Iterator[Mapping[str, str]]:
     """The digests of a specification."""
     if spec is not None:
-        files, arms, cases = depends_of(spec)
+        files, arms, cases = revision_depends(spec)
         yield from (files, *arms.values(), *cases.values())
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import click
 
-from ..core.revisions import Changes, pulls_with_result, spec_changes
+from ..core.revisions import Changes, pulls_with_result_in_revision, spec_changes
 from ..core.rows import Standing, standing_in_row
 from ..core.sentences import SIGNS, changes_sentence, quoted_name_in_sentence, results_hold_phrase
 from ..core.spec import Spec
@@ -70,7 +70,7 @@ def diff(name: str, before: int | None, after: int | None, storage: str | None, 
 def _end_of(ledger: State) -> RevisionEnd:
     names = enumerate(ledger.spec.arms)
     standings = {name: standing_in_row(ledger, arm) for arm, name in names if arm != ledger.base}
-    return RevisionEnd(ledger.spec, set(pulls_with_result(ledger)), ledger.last_pull, standings)
+    return RevisionEnd(ledger.spec, set(pulls_with_result_in_revision(ledger)), ledger.last_pull, standings)
 
 
 def _changes(before: RevisionEnd, after: RevisionEnd) -> Changes:

@@ -19,7 +19,7 @@ from ..core.events import Event, event_remarks, event_time_text, event_to_json
 from ..core.hard_cases import CaseRow, hardest_cases, seen_cases
 from ..core.parameters import BARS
 from ..core.replay import verify as verified
-from ..core.revisions import changes_in, revision_at
+from ..core.revisions import changes_in_revision, revision_at
 from ..core.state import State
 from ..core.verdict import answer_sentence_of
 from ..errors import DamagedStudy, ThresherError, UnknownStudy, shown
@@ -243,7 +243,7 @@ def _event_lines(study: Study, page: Sequence[Event]) -> list[str]:
             revision, spec = revision_at(ledger, event.seq)
             what = None
             if event.kind == "revised":
-                what = f"revision {revision}: {sentences.changes_sentence(changes_in(ledger, revision))}"
+                what = f"revision {revision}: {sentences.changes_sentence(changes_in_revision(ledger, revision))}"
             lines.append(event_line(event, spec.arms, what))
         return lines
 

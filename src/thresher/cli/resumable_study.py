@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from ..core.checks import MAX_NAME
 from ..core.forecast import forecast_arm_left, forecast_left
-from ..core.revisions import Changes, Taking, changes_of, spec_of_pull
+from ..core.revisions import Changes, Taking, revision_changes, revision_spec_of_pull
 from ..core.sentences import changes_sentence
 from ..core.spec import Spec
 from ..core.state import State
@@ -173,7 +173,7 @@ class ResumableStudy:
         study = self._study
         if study is None:
             return
-        spec = peek_study(study, lambda state: spec_of_pull(state, pull.id))
+        spec = peek_study(study, lambda state: revision_spec_of_pull(state, pull.id))
         if spec is not self._known:
             self._check_revision(study, spec)
             self.files.fill_in(spec)
@@ -256,7 +256,7 @@ class ResumableStudy:
         return self.spec.with_depends(self.files.depends(state.spec), state.spec.identity)
 
     def _changes(self, state: State) -> Changes:
-        return changes_of(state, self._spec_for(state))
+        return revision_changes(state, self._spec_for(state))
 
     def _step(self, state: State, name: str) -> Step:
         """What to do with a stored study. Raises if this run can neither join it nor leave it to its agents."""

@@ -154,7 +154,7 @@ def _of_revisions(ledger: State) -> list[str]:
             f"This is revision {ledger.revision}. By itself that holds if what was changed did not depend on results;"
             f" for all answers of all {ledger.revision} revisions together, whatever it depended on: {sure}."
         )
-    if again := revisions.evaluated_again(ledger):
+    if again := revisions.evaluated_again_in_revisions(ledger):
         were = "result was" if again == 1 else "results were"
         lucky = "if the evaluator is not deterministic, choosing what to edit by its failures favours lucky rewards"
         sentences.append(f"{again:,} {were} evaluated again after an edit: {lucky}.")

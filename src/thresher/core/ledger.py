@@ -262,23 +262,29 @@ REWARDS = ("seen", "mean", "scatter", "total", "residue")  # ... and are statist
 def _revised(state: State, event: Event) -> None:
     spec, before = spec_from_json(event.spec), copy(state)
     taking: revisions.Taking = event.cause  # type: ignore[assignment]  # checked
-    before.lineage = before.lineage or revisions.Lineage(before.spec)
-    sources = revisions.arm_sources(before, spec, taking)
+    before.lineage = before.lineage or revisions.RevisionLineage(before.spec)
+    sources = revisions.revision_sources(before, spec, taking)
     going = {source.ended.arm for source in sources if source.ended and source.ended.state is before}
     for pull in before.pending_pulls():  # nobody waits for them any longer
         if before.pull_arm[pull - 1] not in going:
             _dropped(before, Event(0, "dropped", pull, before.pull_arm[pull - 1], cause="lost"))
     new = _next_state(before, spec, event)
-    revisions.end_histories(before, new, sources, taking)
+    revisions.end_histories_for_revision(before, new, sources, taking)
     _take_pulls(new, before, sources)
-    lists = [frozenset(revisions.case_keys(each)) for each in (before.spec, spec)] if spec.cases is not None else []
+    lists = (
+        [frozenset(revisions.revision_case_keys(each)) for each in (before.spec, spec)]
+        if spec.cases is not None
+        else []
+    )
     for arm, source in enumerate(sources):
         if source.ended is not None:
             _go_on(new, arm, source.ended)
         elif source.translated is not None:
             _begin_translated(new, arm, before, source.translated, lists[0])
         if arm in new.phases:
-            phases = [revisions.translated_phase(phase, spec, lists[1], source.values) for phase in new.phases[arm]]
+            phases = [
+                revisions.translated_revision_phase(phase, spec, lists[1], source.values) for phase in new.phases[arm]
+            ]
             new.phases[arm] = tuple(phases)
     new.deferred = [pull for pull in new.deferred if new.pull_arm[pull - 1] >= 0]
     if new.cases is not None:
@@ -290,8 +296,8 @@ def _revised(state: State, event: Event) -> None:
         _weigh_again(new, arm)
         _shut(new, arm)
     new.rule, new.stale = new.rule_for(new.budget, new.issued), None
-    before_results = set(revisions.pulls_with_result(before))
-    taken = [pull in before_results for pull in revisions.pulls_with_result(new)]
+    before_results = set(revisions.pulls_with_result_in_revision(before))
+    taken = [pull in before_results for pull in revisions.pulls_with_result_in_revision(new)]
     new.lineage.held, new.lineage.again = sum(taken), len(taken) - sum(taken)
     vars(state).clear()
     vars(state).update(vars(new))
@@ -394,7 +400,7 @@ def _begin_translated(state: State, arm: int, before: State, source: int, cases:
     if source in before.outside:
         state.outside.add(arm)
         state.retired[arm] = before.retired[source]
-    state.phases[arm] = (*before.phases.get(source, ()), revisions.phase_of(before, source, cases))
+    state.phases[arm] = (*before.phases.get(source, ()), revisions.revision_phase(before, source, cases))
 
 
 def _fix_cases(state: State, cases: Cases, sources: list[revisions.Source]) -> None:
@@ -498,7 +504,7 @@ def _weigh_history(state: State, arm: int) -> int:
             peaks[side] = max(peaks[side], mean_capital(capital, side * BETS))
 
     for phase in state.phases.get(arm, ()):
-        for _ in revisions.weigh_phase(phase, state.sheet.cases, capital, blind):
+        for _ in revisions.weigh_revision_phase(phase, state.sheet.cases, capital, blind):
             look()
     last = max((pull for pull in _chain(state, arm) if state.pull_origin[pull - 1] & IMPORTED), default=0)
     if last and state.cases is None:

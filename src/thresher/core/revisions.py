@@ -34,27 +34,27 @@ class Depends(NamedTuple):
     cases: Mapping[str, Mapping[str, str]]  # of a case's, by its name
 
 
-def depends_of(spec: Spec) -> Depends:
+def revision_depends(spec: Spec) -> Depends:
     """The files on which a specification's results depend."""
     data = spec.depends or {}
     return Depends(*(data.get(name, {}) for name in Depends._fields))
 
 
-def common_key(spec: Spec) -> str:
+def revision_common_key(spec: Spec) -> str:
     """What all results depend on."""
-    return json.dumps([spec.evaluator, dict(depends_of(spec).files)], sort_keys=True)
+    return json.dumps([spec.evaluator, dict(revision_depends(spec).files)], sort_keys=True)
 
 
-def arm_keys(spec: Spec) -> list[str]:
+def revision_arm_keys(spec: Spec) -> list[str]:
     """What the results of each arm depend on besides; of pairs, that includes the baseline."""
-    files = depends_of(spec).arms
+    files = revision_depends(spec).arms
     keys = [_key(name, spec.params and spec.params[arm], files.get(name)) for arm, name in enumerate(spec.arms)]
     return [f"{key} {keys[spec.base]}" for key in keys] if spec.pairs else keys
 
 
-def case_keys(spec: Spec) -> list[str]:
+def revision_case_keys(spec: Spec) -> list[str]:
     """What the results of each case depend on besides."""
-    files, names = depends_of(spec).cases, map(spec.case_name, range(spec.case_count))
+    files, names = revision_depends(spec).cases, map(spec.case_name, range(spec.case_count))
     return [
         _key(name, spec.case_params and spec.case_params[case], files.get(str(name))) for case, name in enumerate(names)
     ]
@@ -66,7 +66,7 @@ def _key(name: object, params: Any, files: Mapping[str, str] | None) -> str:
     return json.dumps([name, dict(params or {}), dict(files or {})], sort_keys=True)
 
 
-def counting_key(spec: Spec) -> str:
+def revision_counting_key(spec: Spec) -> str:
     """What a reward counts as: evidence about one count is none about another."""
     limit = spec.stated_bar if spec.share is not None else None
     fields = (spec.bounds, spec.clip, spec.share, spec.ratio, spec.lower_is_better, limit, spec.failure)
@@ -112,14 +112,14 @@ class Phase(NamedTuple):
     high_shift: float  # ... and at least
 
 
-class Lineage:
+class RevisionLineage:
     """What led to a study's present revision."""
 
     def __init__(self, spec: Spec) -> None:
         self.pasts: list[Past] = []
         self.first = 0  # how many pulls had been issued before the present revision
         self.common = 0  # its number of what all results depend on
-        self.commons = {common_key(spec): 0}  # the numbers, since the last revision that took nothing over
+        self.commons = {revision_common_key(spec): 0}  # the numbers, since the last revision that took nothing over
         self.taking: Taking = None
         self.held = 0  # results that the present revision took over from the one before it
         self.again = 0  # ... and from earlier ones
@@ -130,10 +130,12 @@ class Lineage:
         self.moved = False  # whether the bar of a history was moved
         self.confidence = spec.confidence  # the lowest that was asked for
         self.rates = spec.guarantee == "rate"  # whether only the error rate was bounded in any revision
-        self.edited: set[tuple[int, int]] | None = None  # a cache of `evaluated_again`
+        self.edited: set[tuple[int, int]] | None = None  # a cache of `evaluated_again_in_revisions`
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Lineage) and self.begun == other.begun and self.ended.keys() == other.ended.keys()
+        return (
+            isinstance(other, RevisionLineage) and self.begun == other.begun and self.ended.keys() == other.ended.keys()
+        )
 
     __hash__ = None  # type: ignore[assignment]  # it changes
 
@@ -157,7 +159,7 @@ class Lineage:
 
     def number_of(self, spec: Spec, taking: Taking) -> int:
         """The number of what all results of a specification depend on, and keep it."""
-        key, largest = common_key(spec), max(self.commons.values(), default=0)
+        key, largest = revision_common_key(spec), max(self.commons.values(), default=0)
         if taking == "fresh":
             self.commons = {key: max(largest, self.common) + 1}
         elif taking == "vouched":
@@ -165,7 +167,7 @@ class Lineage:
         return self.commons.setdefault(key, max(largest, self.common) + 1)
 
 
-def spec_of_pull(state: State, pull: int) -> Spec:
+def revision_spec_of_pull(state: State, pull: int) -> Spec:
     """What was asked when a pull was issued."""
     pasts = state.lineage.pasts if state.lineage is not None and pull <= state.lineage.first else []
     return next((past.spec for past in reversed(pasts) if pull > past.first), state.spec)
@@ -181,29 +183,29 @@ class Source(NamedTuple):
     values: Mapping[str, float]  # ... and the rewards of its cases, by what they depend on
 
 
-def history_keys(spec: Spec, common: int) -> list[str]:
+def revision_history_keys(spec: Spec, common: int) -> list[str]:
     """What each arm's history depends on. With cases, that is also their list and the baseline."""
-    keys = arm_keys(spec)
-    rest: list[object] = [common, counting_key(spec)]
+    keys = revision_arm_keys(spec)
+    rest: list[object] = [common, revision_counting_key(spec)]
     if spec.cases is not None:
-        rest += [case_keys(spec), keys[spec.base] if spec.base >= 0 else None]
+        rest += [revision_case_keys(spec), keys[spec.base] if spec.base >= 0 else None]
     digest = hashlib.sha256(json.dumps(rest).encode()).hexdigest()
     return [f"{digest} {key}" for key in keys]
 
 
-def arm_sources(state: State, spec: Spec, taking: Taking) -> list[Source]:
+def revision_sources(state: State, spec: Spec, taking: Taking) -> list[Source]:
     """Where the arms of a revision come from. This changes nothing but the lineage's numbers."""
     lineage = state.lineage
-    here = dict(zip(history_keys(state.spec, lineage.common), range(len(state.spec.arms)), strict=True))
+    here = dict(zip(revision_history_keys(state.spec, lineage.common), range(len(state.spec.arms)), strict=True))
     common = lineage.number_of(spec, taking)
     results, failures = _results(state, common) if spec.cases is not None else ({}, {})
-    cases, arms = case_keys(spec) if results or failures else [], arm_keys(spec)
+    cases, arms = revision_case_keys(spec) if results or failures else [], revision_arm_keys(spec)
     index = {name: case for case, name in enumerate(cases)}
-    goes_on = common == lineage.common and counting_key(state.spec) == counting_key(spec)
+    goes_on = common == lineage.common and revision_counting_key(state.spec) == revision_counting_key(spec)
     translates = goes_on and spec.confidence is not None and spec.base < 0 and spec.cases and state.spec.cases
-    before = {name: arm for arm, name in enumerate(arm_keys(state.spec))} if translates else {}
+    before = {name: arm for arm, name in enumerate(revision_arm_keys(state.spec))} if translates else {}
     sources = []
-    for key, arm in zip(history_keys(spec, common), arms, strict=True):
+    for key, arm in zip(revision_history_keys(spec, common), arms, strict=True):
         mine = results.get(arm, {})
         known = dict(sorted((index[name], pull) for name, pull in mine.items() if name in index))
         failed = {index[name] for name in failures.get(arm, ()) if name in index} - known.keys()
@@ -231,33 +233,35 @@ def _results(state: State, common: int) -> tuple[dict[str, dict[str, int]], dict
     """By what it depends on: the first result of each arm and case, and the cases of an arm that failed for good."""
     results: dict[str, dict[str, int]] = {}
     failures: dict[str, set[str]] = {}
-    for past in [*state.lineage.pasts, present(state)]:
+    for past in [*state.lineage.pasts, present_revision(state)]:
         if past.common != common or past.spec.cases is None:
             continue
-        arms, cases = arm_keys(past.spec), case_keys(past.spec)
+        arms, cases = revision_arm_keys(past.spec), revision_case_keys(past.spec)
         for arm, failed in past.failed.items():
             failures.setdefault(arms[arm], set()).update(cases[case] for case in failed)
         for pull, (arm, case) in enumerate(zip(past.arms, past.cases, strict=True), past.first + 1):
-            if has_result(state, pull) or state.pull_state[pull - 1] == OUTSIDE:
+            if has_result_in_revision(state, pull) or state.pull_state[pull - 1] == OUTSIDE:
                 results.setdefault(arms[arm], {}).setdefault(cases[case], pull)
     return results, failures
 
 
-def has_result(state: State, pull: int) -> bool:
+def has_result_in_revision(state: State, pull: int) -> bool:
     """Whether a pull has a reward that its revision counted."""
     is_told = state.pull_state[pull - 1] in (TOLD, LATE) and pull not in state.strays
     return is_told and not (state.cases and pull in state.cases.spare)
 
 
-def pulls_with_result(state: State) -> Iterator[int]:
+def pulls_with_result_in_revision(state: State) -> Iterator[int]:
     """The pulls of the present histories that have a result."""
-    return (pull for pull, arm in enumerate(state.pull_arm, start=1) if arm >= 0 and has_result(state, pull))
+    return (
+        pull for pull, arm in enumerate(state.pull_arm, start=1) if arm >= 0 and has_result_in_revision(state, pull)
+    )
 
 
 # -- translation: evidence about another list of cases -----------------------------------------------------------------
 
 
-def phase_of(state: State, arm: int, cases: frozenset[str]) -> Phase:
+def revision_phase(state: State, arm: int, cases: frozenset[str]) -> Phase:
     """The evidence of an arm about the present list of cases.
 
     Every case that was ever handed out counts, one without a reward as the worst: its reward may have been kept back.
@@ -273,7 +277,7 @@ def phase_of(state: State, arm: int, cases: frozenset[str]) -> Phase:
     return Phase(cases, lows, highs, state.sheet.places[arm], known, known + state.charged_before(arm), 0.0, 0.0)
 
 
-def translated_phase(phase: Phase, spec: Spec, now: frozenset[str], values: Mapping[str, float]) -> Phase:
+def translated_revision_phase(phase: Phase, spec: Spec, now: frozenset[str], values: Mapping[str, float]) -> Phase:
     """The same evidence against a bar for today's cases.
 
     The sum over the old list is today's without the new cases and with those that are gone; a case without a reward
@@ -291,7 +295,7 @@ def translated_phase(phase: Phase, spec: Spec, now: frozenset[str], values: Mapp
     return phase._replace(low_shift=low, high_shift=high)
 
 
-def weigh_phase(phase: Phase, cases: int, capital: MutableSequence[float], stakes: Stakes) -> Iterator[int]:
+def weigh_revision_phase(phase: Phase, cases: int, capital: MutableSequence[float], stakes: Stakes) -> Iterator[int]:
     """Bet the evidence of a phase against today's bar, a case at a time; yields what is settled then.
 
     The bets are those for the edges that today's mean for the old list. For other edges they would be chosen with the
@@ -313,29 +317,29 @@ def weigh_phase(phase: Phase, cases: int, capital: MutableSequence[float], stake
         left, least, most = left - 1, least + low, most + high
 
 
-def present(state: State) -> Past:
+def present_revision(state: State) -> Past:
     """The present revision, as a past one."""
     lineage, cases, first = state.lineage, state.cases, state.lineage.first
     failed = {arm: given_up for arm in range(len(state.spec.arms)) if cases and (given_up := cases.given_up(arm))}
     places = cases.pull_case[first:] if cases else array("q")
-    arms, told = state.pull_arm[first:], len(list(pulls_with_result(state)))
+    arms, told = state.pull_arm[first:], len(list(pulls_with_result_in_revision(state)))
     return Past(state.spec, first, lineage.common, arms, places, failed, told, lineage.held, lineage.again, state.seq)
 
 
-def end_histories(state: State, new: State, sources: list[Source], taking: Taking) -> None:
+def end_histories_for_revision(state: State, new: State, sources: list[Source], taking: Taking) -> None:
     """Note in the lineage what ends with a revision, and what begins."""
     lineage, spec = state.lineage, new.spec
     going = {source.ended.arm for source in sources if source.ended and source.ended.state is state}
-    keys = history_keys(state.spec, lineage.common)
+    keys = revision_history_keys(state.spec, lineage.common)
     ends = {arm: set[int]() for arm in range(len(state.spec.arms)) if arm not in going}
     for pull, arm in enumerate(state.pull_arm, start=1):
         if arm in ends:
             ends[arm].add(pull)
     for arm, pulls in ends.items():
         waits = state.awaits and arm != state.base  # for rewards of the baseline that will open its cases
-        if not waits and any(has_result(state, pull) for pull in pulls):
+        if not waits and any(has_result_in_revision(state, pull) for pull in pulls):
             lineage.ended[keys[arm]] = Ended(state, arm, frozenset(pulls))
-    lineage.pasts.append(present(state))
+    lineage.pasts.append(present_revision(state))
     lineage.first, lineage.taking, lineage.edited = state.last_pull, taking, None
     lineage.common = lineage.number_of(spec, None)
     if taking == "vouched":
@@ -381,7 +385,7 @@ class Changes(NamedTuple):
         return any(self[:10])
 
 
-def in_order(before: Spec, spec: Spec) -> Spec:
+def in_order_of_revision(before: Spec, spec: Spec) -> Spec:
     """The specification with its cases in the order of an earlier one, and new cases last: the order means nothing."""
     if not isinstance(before.cases, tuple) or not isinstance(spec.cases, tuple):
         return spec
@@ -392,7 +396,7 @@ def in_order(before: Spec, spec: Spec) -> Spec:
 
 def spec_changes(before: Spec, after: Spec) -> Changes:
     """How two specifications differ."""
-    mine, other = depends_of(before), depends_of(after)
+    mine, other = revision_depends(before), revision_depends(after)
     arms = _named_changes(_entries(before.arms, before.params), _entries(after.arms, after.params))
     names = [tuple(map(str, map(spec.case_name, range(spec.case_count)))) for spec in (before, after)]
     cases = _named_changes(_entries(names[0], before.case_params), _entries(names[1], after.case_params))
@@ -413,7 +417,7 @@ def spec_changes(before: Spec, after: Spec) -> Changes:
 
 
 def _file_names(spec: Spec) -> set[str]:
-    files, *groups = depends_of(spec)
+    files, *groups = revision_depends(spec)
     return {*files, *(name for group in groups for digests in group.values() for name in digests)}
 
 
@@ -434,20 +438,20 @@ def _changed_files(mine: Mapping[str, str], other: Mapping[str, str]) -> tuple[s
     return tuple(sorted(name for name in mine.keys() | other.keys() if mine.get(name) != other.get(name)))
 
 
-def changes_of(state: State, spec: Spec, taking: Taking = None) -> Changes:
+def revision_changes(state: State, spec: Spec, taking: Taking = None) -> Changes:
     """How a specification differs from the study's, and how many of its results hold."""
     trial = copy(state)
-    trial.lineage = copy(state.lineage or Lineage(state.spec))
+    trial.lineage = copy(state.lineage or RevisionLineage(state.spec))
     trial.lineage.commons = dict(trial.lineage.commons)
-    sources = arm_sources(trial, spec, taking)
+    sources = revision_sources(trial, spec, taking)
     going = {source.ended.arm for source in sources if source.ended and source.ended.state is trial}
-    results = set(pulls_with_result(state))
+    results = set(pulls_with_result_in_revision(state))
     taken = {pull for pull in results if state.pull_arm[pull - 1] in going}
     for source in sources:
         if source.ended is None:
             taken.update(source.known.values())
         elif source.ended.state is not trial:
-            taken.update(pull for pull in source.ended.pulls if has_result(state, pull))
+            taken.update(pull for pull in source.ended.pulls if has_result_in_revision(state, pull))
     held = len(taken & results)
     return spec_changes(state.spec, spec)._replace(results=len(results), held=held, again=len(taken) - held)
 
@@ -464,16 +468,16 @@ def revision_at(state: State, seq: int) -> tuple[int, Spec]:
     return state.revision, state.spec
 
 
-def changes_in(state: State, revision: int) -> Changes:
+def changes_in_revision(state: State, revision: int) -> Changes:
     """What a revision changed, of a study that has had it; revision 1 changed nothing."""
     if revision == 1:
         return Changes()
-    pasts = [*state.lineage.pasts, present(state)]
+    pasts = [*state.lineage.pasts, present_revision(state)]
     before, after = pasts[revision - 2 : revision]
     return spec_changes(before.spec, after.spec)._replace(results=before.told, held=after.held, again=after.again)
 
 
-def evaluated_again(state: State) -> int:
+def evaluated_again_in_revisions(state: State) -> int:
     """With cases: results of arms and cases that had an earlier result, which no longer holds."""
     if state.lineage is None or state.cases is None:
         return 0
@@ -495,6 +499,6 @@ def _edited(state: State) -> set[tuple[int, int]]:
         arms = [spec.index.get(name) for name in past.spec.arms]
         names = [cases.get(str(past.spec.case_name(case))) for case in range(past.spec.case_count)]
         for pull, (arm, case) in enumerate(zip(past.arms, past.cases, strict=False), start=past.first + 1):
-            if state.pull_arm[pull - 1] < 0 and has_result(state, pull):
+            if state.pull_arm[pull - 1] < 0 and has_result_in_revision(state, pull):
                 edited.add((arms[arm], names[case]))
     return {pair for pair in edited if None not in pair}

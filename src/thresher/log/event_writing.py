@@ -333,8 +333,8 @@ def write_revised_event(draft: JournalDraft, spec: Spec, taking: revisions.Takin
     Its seed is drawn here: whoever decided what to change cannot have known it.
     """
     ledger = draft.ledger
-    spec = revisions.in_order(ledger.spec, spec)
-    changes = revisions.changes_of(ledger, spec, taking)
+    spec = revisions.in_order_of_revision(ledger.spec, spec)
+    changes = revisions.revision_changes(ledger, spec, taking)
     if not changes.any and taking != "fresh":
         return None
     if ledger.unweighed:

@@ -28,7 +28,8 @@ from . import signals
 from .command.protocol import Noted, protocol_remarks
 from .command.reward import TimedOut
 from .engines import AnyExecutor, open_engine
-from .engines.local import Engine, Evaluate, EvaluateSharing
+from .engines.engine import Engine
+from .engines.local import Evaluate, EvaluateSharing
 from .evaluator_errors import (
     error_identity,
     is_refused_evaluator_error,
@@ -206,7 +207,11 @@ class RunLoopEvaluations:
     """Pulls without an outcome yet. ``when_done`` is called with each finished future, from any thread."""
 
     def __init__(
-        self, study: Study, engine: Engine, suspects: FailureSuspects, when_done: Callable[[Future[object]], object]
+        self,
+        study: Study,
+        engine: Engine,
+        suspects: FailureSuspects,
+        when_done: Callable[[Future[object]], object],
     ) -> None:
         self.study, self._engine, self._suspects, self._when_done = study, engine, suspects, when_done
         self.running: dict[Future[object], Evaluation] = {}

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from ..core import checks
 from ..core.checks import checked_finite
 from ..core.pulls import pull_id_in, pull_row_json
-from ..core.revisions import depends_of
+from ..core.revisions import revision_depends
 from ..core.state import State
 from ..create import create_from_spec
 from ..depends import VERSION
@@ -269,7 +269,7 @@ def _asked(exchanged: Exchanged) -> dict[str, Any]:
 
 def check_version(ledger: State, version: str | None) -> None:
     """Refuse an agent whose code is not that of the study's present revision."""
-    needed = depends_of(ledger.spec).files.get(VERSION)
+    needed = revision_depends(ledger.spec).files.get(VERSION)
     if version == needed:
         return
     rule = "the study has none" if needed is None else f"the study's results are those of version {shown(needed)}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..core.events import Event, event_remarks, event_to_json
 from ..core.hard_cases import hardest_cases, seen_cases
-from ..core.revisions import changes_in, revision_at
+from ..core.revisions import changes_in_revision, revision_at
 from ..core.row_text import COLUMNS as OF_ARMS
 from ..core.row_text import DETAILS, row_detail_headings, row_text_cells
 from ..core.rows import ORDER, Row
@@ -248,7 +248,7 @@ def line_json_shape(event: Event, ledger: State) -> dict[str, Any]:
 
 def revision_json(ledger: State, revision: int) -> str:
     """A revision and what it changed, in words."""
-    return f"revision {revision}: {changes_sentence(changes_in(ledger, revision))}"
+    return f"revision {revision}: {changes_sentence(changes_in_revision(ledger, revision))}"
 
 
 def event_words_json(event: Event, wording: SentenceWording) -> str:

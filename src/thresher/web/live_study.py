@@ -16,7 +16,7 @@ from ..core import guarantee as guarantees
 from ..core.capital import BETS, Stakes, bet_capital, fresh_capital, mean_capital
 from ..core.events import BLAMED, DROPPED, LATE, OUTSIDE, PENDING, STATES, Event
 from ..core.intervals import Commit, Interval, committed_for_interval
-from ..core.revisions import Phase, weigh_phase
+from ..core.revisions import Phase, weigh_revision_phase
 from ..core.row_text import DETAILS, row_text_cells
 from ..core.rows import MOST, ORDER, Row, row_of
 from ..core.sentences import SentenceWording
@@ -348,7 +348,7 @@ def _evidence(commits: list[Commit], phases: list[Phase], stakes: Stakes, spec: 
         return
     capital = fresh_capital()
     for phase in phases:
-        for _ in weigh_phase(phase, spec.case_count, capital, stakes):
+        for _ in weigh_revision_phase(phase, spec.case_count, capital, stakes):
             pass
     interval = Interval(1.0 / stakes.level)
     for commit in commits:

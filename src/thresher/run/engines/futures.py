@@ -13,7 +13,8 @@ from typing import Any
 from ...errors import CannotGoOn, InvalidInput, error_line
 from ...study import Pull
 from ..failures import WorkerLost
-from .local import Engine, Evaluate
+from .engine import Engine
+from .local import Evaluate
 from .outcomes import evaluate_to_outcome, unpack_outcome
 
 
