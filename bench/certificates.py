@@ -7,7 +7,7 @@ import numpy as np
 
 from paper.guarantee import label_by_arrival
 from thresher.core import policies
-from thresher.core.capital import ABOVE
+from thresher.core.evidence import ABOVE
 from thresher.lab import Setup, simulate
 from thresher.lab.recorded import Recorded
 

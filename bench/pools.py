@@ -8,7 +8,7 @@ import numpy as np
 
 from thresher import lab
 from thresher.core import state
-from thresher.core.capital import OPEN, commit_to_capital, fresh_capital
+from thresher.core.evidence import OPEN, commit_to_capital, fresh_capital
 
 from .report import Figure
 

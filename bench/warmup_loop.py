@@ -7,14 +7,14 @@ may hang, which the laboratory's own delays do not offer.
 import math
 
 from thresher.core.board import (
+    FAR,
     Board,
     choose_from_boards,
     rescore_arm_on_boards,
     rescore_boards,
     rescore_boards_after_ask,
 )
-from thresher.core.capital import OPEN
-from thresher.core.formulas import FAR
+from thresher.core.evidence import OPEN
 from thresher.lab.delays import Slots, empty_delay_slots, put_delay_due
 from thresher.lab.families import Reals
 from thresher.lab.loops import draw_loop_instance, drawn_in_loop

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from thresher.core import board, formulas
+from thresher.core import board
 from thresher.lab import compiled_scores, compiler, loops, parallel_compile, simulator
 
 COMPILED = compiler.compiled_loop
 LOCK = threading.Lock()
-MODULES = (formulas, board, compiled_scores, loops)
+MODULES = (board, compiled_scores, loops)
 LARGE = 15_000  # pulls of a game that is compiled all the same
 
 

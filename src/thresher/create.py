@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Literal, Unpack, get_args
 
 from .core import checks
+from .core.board import Formula
 from .core.custom_scores import register_score
 from .core.events import Event
-from .core.formulas import Formula
 from .core.named_arguments import named_arguments
 from .core.named_items import ARMS, CASES, ItemKind, Params, items_from_text
 from .core.parameters import SpecArguments

@@ -24,7 +24,7 @@ from .log import event_writing
 from .log.call_keys import CallKeys, call_key_digest
 from .log.event_writing import Telling
 from .log.journal import Answer, Journal, JournalDraft
-from .log.leases import LeaseKeeper
+from .log.locks import LeaseKeeper
 from .log.store import Store
 from .text.phrasing import listed_phrase, plural
 

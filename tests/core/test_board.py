@@ -7,24 +7,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from thresher.core import board, formulas, question
+from thresher.core import board, question
+from thresher.core.board import Rule, doubled_formula_exploration
 from thresher.core.columns import blank_board_columns
-from thresher.core.formulas import Rule, doubled_formula_exploration
 
 FORMULAS = [
-    formulas.uniform_formula,
-    formulas.apt_formula,
-    formulas.evt_formula,
-    formulas.evt_supplement_formula,
-    formulas.evt_pf_formula,
-    formulas.lsa_formula,
-    formulas.cheapest_formula,
+    board.uniform_formula,
+    board.apt_formula,
+    board.evt_formula,
+    board.evt_supplement_formula,
+    board.evt_pf_formula,
+    board.lsa_formula,
+    board.cheapest_formula,
 ]
 gaps = st.floats(0, 1)
 counts = st.integers(1, 10**6)
 
 
-RULE = Rule(formulas.evt_formula, bar=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
+RULE = Rule(board.evt_formula, bar=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
 
 steps = st.lists(
     st.tuples(st.integers(0, 12), st.sampled_from(["assign", "observe", "drop", "shut", "open"]), st.floats(0, 1)),
@@ -34,7 +34,7 @@ steps = st.lists(
 
 @given(st.integers(1, 13), steps, st.sampled_from(FORMULAS))
 def test_the_tournament_finds_what_a_linear_search_finds(
-    arms: int, moves: list[tuple[int, str, float]], formula: formulas.Formula
+    arms: int, moves: list[tuple[int, str, float]], formula: board.Formula
 ) -> None:
     columns, rule = blank_board_columns(arms), RULE._replace(formula=formula)
     board.rescore_board(columns, rule)
@@ -55,9 +55,7 @@ def test_the_tournament_finds_what_a_linear_search_finds(
 
 
 @given(st.integers(1, 9), st.integers(0, 8), st.lists(st.floats(0, 1), max_size=20), st.sampled_from(FORMULAS))
-def test_assign_then_release_leaves_no_trace(
-    arms: int, arm: int, rewards: list[float], formula: formulas.Formula
-) -> None:
+def test_assign_then_release_leaves_no_trace(arms: int, arm: int, rewards: list[float], formula: board.Formula) -> None:
     columns, rule = blank_board_columns(arms), RULE._replace(formula=formula)
     arm %= arms
     for reward in rewards:
@@ -163,11 +161,11 @@ def test_formulas_are_those_of_the_paper(
     scatter, e = variance * seen, seen + delta * pending
     sigma = math.sqrt(scatter / seen)
     printed = {
-        formulas.uniform_formula: e,
-        formulas.apt_formula: math.sqrt(e) * gap,
-        formulas.evt_formula: gap * (a / e + math.sqrt(a / e) * sigma) ** -1,
-        formulas.evt_supplement_formula: gap / (math.sqrt(2 * sigma**2 * a / e) + 3 * a / e),
-        formulas.lsa_formula: 1.35 * e * gap**2 + 0.5 * math.log(e),
+        board.uniform_formula: e,
+        board.apt_formula: math.sqrt(e) * gap,
+        board.evt_formula: gap * (a / e + math.sqrt(a / e) * sigma) ** -1,
+        board.evt_supplement_formula: gap / (math.sqrt(2 * sigma**2 * a / e) + 3 * a / e),
+        board.lsa_formula: 1.35 * e * gap**2 + 0.5 * math.log(e),
     }
     for formula, value in printed.items():
         assert formula(gap, scatter, seen, e, a) == pytest.approx(value, rel=1e-9, abs=1e-12)
@@ -179,11 +177,11 @@ def test_the_parameter_free_form_is_that_of_the_paper_where_that_has_digits(
 ) -> None:
     sigma = math.sqrt(variance)
     printed = math.sqrt(seen) * (math.sqrt(variance + gap) - sigma)
-    assert formulas.evt_pf_formula(gap, variance * seen, seen, float(seen), 1.0) == pytest.approx(printed, rel=1e-6)
+    assert board.evt_pf_formula(gap, variance * seen, seen, float(seen), 1.0) == pytest.approx(printed, rel=1e-6)
 
 
 def test_the_parameter_free_form_keeps_its_digits_at_small_gaps() -> None:
-    one, two = (formulas.evt_pf_formula(gap, 0.25, 1, 1.0, 1.0) for gap in (1e-18, 2e-18))
+    one, two = (board.evt_pf_formula(gap, 0.25, 1, 1.0, 1.0) for gap in (1e-18, 2e-18))
     assert two == pytest.approx(2 * one) == pytest.approx(2e-18)
 
 
@@ -195,9 +193,9 @@ def test_scores_are_finite_and_not_negative(gap: float, variance: float, seen: i
 
 
 @pytest.mark.parametrize(
-    "formula", [formulas.apt_formula, formulas.evt_formula, formulas.evt_supplement_formula, formulas.evt_pf_formula]
+    "formula", [board.apt_formula, board.evt_formula, board.evt_supplement_formula, board.evt_pf_formula]
 )
-def test_a_mean_on_the_bar_scores_zero(formula: formulas.Formula) -> None:
+def test_a_mean_on_the_bar_scores_zero(formula: board.Formula) -> None:
     assert formula(0.0, 0.0, 3, 3.0, 5.0) == 0.0
     assert formula(0.0, 0.3, 3, 3.0, 5.0) == 0.0
 
@@ -205,12 +203,12 @@ def test_a_mean_on_the_bar_scores_zero(formula: formulas.Formula) -> None:
 @given(st.floats(0.01, 1), st.floats(0, 0.25), counts, st.integers(1, 500))
 def test_pending_pulls_make_an_arm_less_urgent(gap: float, variance: float, seen: int, pending: int) -> None:
     for formula in (
-        formulas.uniform_formula,
-        formulas.apt_formula,
-        formulas.evt_formula,
-        formulas.evt_supplement_formula,
-        formulas.evt_pf_formula,
-        formulas.lsa_formula,
+        board.uniform_formula,
+        board.apt_formula,
+        board.evt_formula,
+        board.evt_supplement_formula,
+        board.evt_pf_formula,
+        board.lsa_formula,
     ):
         here = formula(gap, variance * seen, seen, float(seen), 10.0)
         assert formula(gap, variance * seen, seen, float(seen + pending), 10.0) > here

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import thresher
 from thresher.core import columns, error_rate, evidence
 from thresher.core.board import SKIPPED
-from thresher.core.capital import ABOVE, BELOW, BETS, OPEN, bet_capital, fresh_capital, mean_capital
 from thresher.core.events import Event
+from thresher.core.evidence import ABOVE, BELOW, BETS, OPEN, bet_capital, fresh_capital, mean_capital
 from thresher.core.ledger import apply_to_ledger, ledger_after_created
 from thresher.core.state import State
 from thresher.study import Study, give_up_in_study, peek_study

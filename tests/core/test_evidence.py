@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import thresher
 from thresher.core import evidence
-from thresher.core.capital import STAKE
 from thresher.core.events import Cause
+from thresher.core.evidence import STAKE
 from thresher.study import give_up_in_study, peek_study
 
 

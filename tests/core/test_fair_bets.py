@@ -2,7 +2,7 @@
 
 import pytest
 
-from thresher.core.capital import BETS, UNREACHED, Stakes, bet_capital, capital_bets, fresh_capital
+from thresher.core.evidence import BETS, UNREACHED, Stakes, bet_capital, capital_bets, fresh_capital
 
 BARS = [0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999]
 

@@ -39,11 +39,11 @@ def test_a_policy_written_again_decides_alike_for_any_rewards(name: str, rewards
 
 
 def test_thresher_s_own_policies_take_the_same_path() -> None:
-    from thresher.core import formulas
+    from thresher.core import board
 
-    assert custom(formulas.evt_formula, pending_weight=0.0) == policies.evt()
-    assert custom(formulas.evt_formula, exploration="doubling") == policies.anytime_evt()
-    assert not custom(formulas.evt_formula).is_custom
+    assert custom(board.evt_formula, pending_weight=0.0) == policies.evt()
+    assert custom(board.evt_formula, exploration="doubling") == policies.anytime_evt()
+    assert not custom(board.evt_formula).is_custom
 
 
 def test_a_budget_that_grows_changes_the_exploration_at_once() -> None:

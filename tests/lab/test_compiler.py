@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import rewritten
 
-from thresher.core import evidence, formulas
-from thresher.core.formulas import Rule
+from thresher.core import board, evidence
+from thresher.core.board import Rule
 from thresher.core.policies import custom
 from thresher.lab import compiled_scores, compiler, parallel_compile
 from thresher.lab.compiler import CompilerChoices
@@ -133,14 +133,14 @@ def test_each_loop_that_is_missing_is_compiled_by_one_process(cores: int, monkey
 
 def test_every_formula_has_a_number() -> None:
     names = [
-        name for name, function in vars(formulas).items() if [*getattr(function, "__annotations__", ())][:1] == ["gap"]
+        name for name, function in vars(board).items() if [*getattr(function, "__annotations__", ())][:1] == ["gap"]
     ]
     assert sorted(names) == sorted(compiled_scores.NAMES)
 
 
 @pytest.mark.parametrize("name", compiled_scores.NAMES)
 def test_a_formula_is_found_by_its_number(name: str) -> None:
-    formula = getattr(formulas, name)
+    formula = getattr(board, name)
     rule = Rule(formula, bar=0.5, exploration=4.0, pending_weight=1.0, warmup=2, slack=0.0)
     assert compiled_scores.apply_formula(compiled_scores.numbered_score(rule), 0.25, 0.5, 3, 5.0) == formula(
         0.25, 0.5, 3, 5.0, 4.0

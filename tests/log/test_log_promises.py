@@ -18,7 +18,7 @@ from thresher.core.events import Event
 from thresher.errors import Conflict, InvalidInput, StoreFailed
 from thresher.log import postgres_schema
 from thresher.log.journal import storable_journal_reason
-from thresher.log.leases import LeaseKeeper
+from thresher.log.locks import LeaseKeeper
 from thresher.log.reader import read_log_pages
 from thresher.log.sqlite import SqliteStore
 from thresher.log.store import START, MemoryStore, chained_in_store, open_store, store_chain_digest

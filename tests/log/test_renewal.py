@@ -9,7 +9,7 @@ import pytest
 import thresher
 from thresher.core.state import State
 from thresher.errors import StoreFailed
-from thresher.log.leases import LeaseKeeper
+from thresher.log.locks import LeaseKeeper
 from thresher.log.store import MemoryStore
 from thresher.study import peek_study
 

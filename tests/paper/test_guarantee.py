@@ -8,7 +8,7 @@ import chances
 import pytest
 
 from paper.guarantee import label_by_arrival
-from thresher.core.capital import ABOVE
+from thresher.core.evidence import ABOVE
 from thresher.lab import Setup, simulate
 
 RISK = 0.05

@@ -14,7 +14,7 @@ import pytest
 from chances import most
 
 import thresher
-from thresher.core.capital import ABOVE, BELOW
+from thresher.core.evidence import ABOVE, BELOW
 from thresher.lab import Setup, simulate
 from thresher.lab.recorded import Recorded
 from thresher.log.store import MemoryStore

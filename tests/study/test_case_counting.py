@@ -15,9 +15,8 @@ from logs import append
 from studying import make
 
 import thresher
-from thresher.core.capital import ABOVE, BELOW, OPEN
 from thresher.core.events import Event
-from thresher.core.evidence import Ends, settle_evidence_by_count
+from thresher.core.evidence import ABOVE, BELOW, OPEN, Ends, settle_evidence_by_count
 from thresher.core.replay import verify
 from thresher.errors import ThresherError
 from thresher.log.store import MemoryStore

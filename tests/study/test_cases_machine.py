@@ -10,8 +10,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from hypothesis.stateful import rule as step
 
 import thresher
-from thresher.core.capital import ABOVE
 from thresher.core.events import Cause
+from thresher.core.evidence import ABOVE
 from thresher.core.ledger import fold_ledger
 from thresher.core.question import is_above
 from thresher.core.replay import verify

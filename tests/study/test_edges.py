@@ -12,7 +12,7 @@ import pytest
 from chances import most
 
 import thresher
-from thresher.core.capital import ABOVE, BELOW, OPEN
+from thresher.core.evidence import ABOVE, BELOW, OPEN
 from thresher.log.store import MemoryStore
 from thresher.study import Pull, Study, peek_study
 

@@ -7,7 +7,7 @@ import pytest
 from studying import make
 
 import thresher
-from thresher.core.capital import BETS
+from thresher.core.evidence import BETS
 from thresher.errors import ThresherError
 from thresher.log.store import MemoryStore
 from thresher.study import Pull, Study, peek_study

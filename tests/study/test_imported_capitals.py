@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.core.capital import BETS, capital_bets, reset_capital
+from thresher.core.evidence import BETS, capital_bets, reset_capital
 from thresher.study import peek_study
 
 ONES, ZEROS = [1.0] * 80, [0.0] * 30  # products leave the range in which they are kept, and come back into it

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import thresher
-from thresher.core.capital import mean_capital
+from thresher.core.evidence import mean_capital
 from thresher.core.ledger import fold_ledger
 from thresher.core.replay import verify
 from thresher.log.store import MemoryStore

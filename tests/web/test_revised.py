@@ -11,7 +11,7 @@ from coins import get, post
 from revised import CASES, revisions, rewarded
 
 import thresher
-from thresher.core.capital import OPEN, mean_capital
+from thresher.core.evidence import OPEN, mean_capital
 from thresher.core.ledger import fold_ledger
 from thresher.log.store import MemoryStore, Store, open_store
 from thresher.web import report

@@ -13,8 +13,8 @@ import contextlib
 import threading
 from collections.abc import Iterable
 
-from ..core.capital import ABOVE, OPEN
 from ..core.events import Cause
+from ..core.evidence import ABOVE, OPEN
 from ..core.state import State
 from ..errors import AlreadyTold, CannotGoOn, InvalidInput, OutsideBounds
 from ..study import Pull, Study, ask_study_for_cases, give_up_in_study, peek_study

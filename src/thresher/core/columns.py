@@ -6,8 +6,7 @@ from typing import Any
 
 from . import error_rate, places
 from .board import Board
-from .capital import BETS
-from .evidence import Docket
+from .evidence import BETS, Docket
 
 FEW = 10_000  # up to so many arms, columns are lists
 

@@ -1,4 +1,4 @@
-"""Score functions of users. The arm with the smallest score is pulled next; thresher's own scores are in `formulas.py`.
+"""Score functions of users. The arm with the smallest score is pulled next; thresher's own scores are in `board.py`.
 
 A log names a user's function and has a digest of the file that defines it. Nothing here imports what a log names: a
 function is known once the caller has passed it in.
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, NoScore, ScoreFailed, error_line, shown
 from ..text.naming import Naming
-from .formulas import FORMULAS, Formula
+from .board import FORMULAS, Formula
 
 ARGUMENTS = ("gap", "scatter", "seen", "weight", "exploration")
 IN_MEMORY = "memory-"  # begins the digest of a function that a log cannot describe

@@ -19,11 +19,10 @@ from collections.abc import MutableSequence
 from typing import NamedTuple
 
 from .board import SHUT, SKIPPED, Board
-from .capital import BETS, OPEN, Stakes, mean_capital
-from .evidence import LEFT_OUT, TOLD, Docket, commit_next_evidence
+from .evidence import BETS, LEFT_OUT, OPEN, TOLD, Docket, Stakes, commit_next_evidence, mean_capital
 from .places import Sheet, are_places_used_up
 
-LISTS = 2  # above and below: the labels 1 and 2 of `capital.py`
+LISTS = 2  # above and below: the labels 1 and 2 of `evidence.py`
 CERTAIN = 1e308  # the e-value of an arm whose label is certain
 FULL = -(1 << 60)  # in the tree: no rank
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from .board import SHUT
-from .capital import BETS, OPEN
+from .evidence import BETS, OPEN
 from .state import State
 
 LUCK = 4.0  # where a few arms are to be found: how many rewards on the bar their luck is worth

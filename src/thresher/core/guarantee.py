@@ -9,10 +9,9 @@ from ..text.phrasing import listed_phrase, plural
 from ..text.quantities import number_text, percent_text
 from . import evidence, revisions
 from .board import board_total_with_missing
-from .capital import ABOVE, BELOW, BETS, EITHER, OPEN, fresh_capital, mean_capital
 from .error_rate import CERTAIN
 from .events import LATE, TOLD
-from .evidence import commit_next_evidence
+from .evidence import ABOVE, BELOW, BETS, EITHER, OPEN, commit_next_evidence, fresh_capital, mean_capital
 from .intervals import interval
 from .places import are_places_used_up
 from .question import is_above

@@ -9,9 +9,8 @@ import math
 import random
 from typing import NamedTuple
 
-from .capital import ABOVE, OPEN
 from .events import IMPORTED
-from .evidence import CHARGED, TOLD
+from .evidence import ABOVE, CHARGED, OPEN, TOLD
 from .state import State
 
 

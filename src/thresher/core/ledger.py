@@ -9,7 +9,6 @@ from copy import copy
 
 from ..errors import InvalidInput
 from . import board, error_rate, evidence, places, revisions, validity
-from .capital import ABOVE, BETS, OPEN, UNREACHED, capital_label, mean_capital, resolve_capital_label
 from .cases import Cases
 from .columns import blank_ranking_columns, column_of_zeros
 from .events import (
@@ -29,6 +28,7 @@ from .events import (
     event_remarks,
     total_event_cost,
 )
+from .evidence import ABOVE, BETS, OPEN, UNREACHED, capital_label, mean_capital, resolve_capital_label
 from .spec import Spec, spec_from_json
 from .state import State, later_stakes
 

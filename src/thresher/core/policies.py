@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from ..errors import InvalidInput, shown
 from ..text.naming import Naming
-from . import checks, custom_scores, formulas
-from .formulas import FORMULAS, Formula
+from . import board, checks, custom_scores
+from .board import FORMULAS, Formula
 
 DOUBLING: Literal["doubling"] = "doubling"
 Exploration = float | Literal["doubling"] | None
@@ -98,7 +98,7 @@ class Policy:
         """The function that scores the arms. A user's must have been passed in."""
         if self.is_custom:
             return custom_scores.with_score_checks(custom_scores.registered_score(self.formula, self.digest).function)
-        return formulas.evt_supplement_formula if self.variant == "supplement" else FORMULAS[self.formula]
+        return board.evt_supplement_formula if self.variant == "supplement" else FORMULAS[self.formula]
 
     @property
     def is_exact(self) -> bool:
@@ -116,14 +116,14 @@ class Policy:
         constant: float = 1.0,
         cases: int = 0,
         finds: bool = False,
-    ) -> formulas.Rule:
+    ) -> board.Rule:
         """How arms are scored, for a scaled bar, tolerance and the current budget, after ``issued`` pulls.
 
         A user's function is not looked up here: another formula is in its place until it is needed (`scored_by`).
         Only `cheapest` needs the settling constant, the number of cases, and whether a few arms are to be found.
         """
-        formula = formulas.uniform_formula if self.is_custom else self.scored_by()
-        blank = formulas.Rule(
+        formula = board.uniform_formula if self.is_custom else self.scored_by()
+        blank = board.Rule(
             formula,
             bar,
             constant,
@@ -136,12 +136,12 @@ class Policy:
         if self.formula == "cheapest":
             return second_policy_rule(blank, constant, cases)._replace(finds=finds)
         if self.exploration == DOUBLING:
-            exploration = formulas.doubled_formula_exploration(1.0, issued, arms)
+            exploration = board.doubled_formula_exploration(1.0, issued, arms)
         elif self.exploration is not None:
             exploration = self.exploration
         else:
             exploration = budget / arms if self.follows_budget and budget else 1.0
-        ratio = formulas.UNBOUNDED if self.pending_ratio is None else self.pending_ratio
+        ratio = board.UNBOUNDED if self.pending_ratio is None else self.pending_ratio
         return blank._replace(exploration=exploration, pending_ratio=ratio)
 
     @property
@@ -179,11 +179,9 @@ class Policy:
         return f"{name}({', '.join(arguments)})" if arguments else name
 
 
-def second_policy_rule(first: formulas.Rule, constant: float, cases: int) -> formulas.Rule:
+def second_policy_rule(first: board.Rule, constant: float, cases: int) -> board.Rule:
     """The rule of the second tournament, which `cheapest` scores."""
-    return first._replace(
-        formula=formulas.cheapest_formula, exploration=constant, most=float(cases or formulas.UNBOUNDED)
-    )
+    return first._replace(formula=board.cheapest_formula, exploration=constant, most=float(cases or board.UNBOUNDED))
 
 
 def settling_policy_constant(arms: int, confidence: float | None) -> float:
@@ -228,12 +226,12 @@ def custom(
 
 def uniform(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
     """Equal allocation: pulls every arm equally often."""
-    return custom(formulas.uniform_formula, pending_weight=pending_weight, warmup=warmup, slack=slack)
+    return custom(board.uniform_formula, pending_weight=pending_weight, warmup=warmup, slack=slack)
 
 
 def apt(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 0.0) -> Policy:
     """APT (Locatelli et al. 2016; the paper writes ATP), with the slack ε."""
-    return custom(formulas.apt_formula, pending_weight=pending_weight, warmup=warmup, slack=slack)
+    return custom(board.apt_formula, pending_weight=pending_weight, warmup=warmup, slack=slack)
 
 
 def evt(
@@ -246,7 +244,7 @@ def evt(
 ) -> Policy:
     """EVT: the paper's sequential rule; pending pulls are not counted."""
     plain = custom(
-        formulas.evt_formula, exploration=exploration, pending_weight=pending_weight, warmup=warmup, slack=slack
+        board.evt_formula, exploration=exploration, pending_weight=pending_weight, warmup=warmup, slack=slack
     )
     return replace(plain, variant=variant)
 
@@ -265,7 +263,7 @@ def ap_evt(
 
 def evt_pf(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 0.0) -> Policy:
     """EVT without its parameter, the paper's sequential form."""
-    return custom(formulas.evt_pf_formula, pending_weight=pending_weight, warmup=warmup, slack=slack)
+    return custom(board.evt_pf_formula, pending_weight=pending_weight, warmup=warmup, slack=slack)
 
 
 def ap_evt_pf(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
@@ -275,12 +273,12 @@ def ap_evt_pf(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.
 
 def lsa(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
     """LSA (Tao et al. 2019). It uses a logarithm, so its decisions repeat only on the same machine."""
-    return custom(formulas.lsa_formula, pending_weight=pending_weight, warmup=warmup, slack=slack)
+    return custom(board.lsa_formula, pending_weight=pending_weight, warmup=warmup, slack=slack)
 
 
 def anytime_evt(*, slack: float = 0.0, warmup: int = 2, pending_weight: float = 1.0) -> Policy:
     """EVT whose exploration doubles whenever the number of pulls has doubled: no parameter, good at any time."""
-    return custom(formulas.evt_formula, exploration=DOUBLING, pending_weight=pending_weight, warmup=warmup, slack=slack)
+    return custom(board.evt_formula, exploration=DOUBLING, pending_weight=pending_weight, warmup=warmup, slack=slack)
 
 
 def balanced(
@@ -296,7 +294,7 @@ def balanced(
 
 def cheapest(*, slack: float = 0.0, warmup: int = 1, pending_weight: float = 1.0) -> Policy:
     """The arm that is cheapest to settle. With ``find``, arms above the bar come first, then the most promising one."""
-    return custom(formulas.cheapest_formula, pending_weight=pending_weight, warmup=warmup, slack=slack)
+    return custom(board.cheapest_formula, pending_weight=pending_weight, warmup=warmup, slack=slack)
 
 
 _ALL: tuple[Any, ...] = (uniform, apt, evt, ap_evt, evt_pf, ap_evt_pf, lsa, anytime_evt, balanced, cheapest)

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from ..errors import DamagedStudy, NoScore, ScoreFailed, StoreFailed, ThresherError
 from . import ledger as ledgers
+from .board import Formula
 from .custom_scores import register_score
 from .events import NO_EVENT, Event
-from .formulas import Formula
 from .state import State
 
 Column = tuple[str, MutableSequence[int] | MutableSequence[float]]

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, MutableSequence
 from copy import copy
 from typing import Any, Literal, NamedTuple
 
-from .capital import BETS, Stakes, bet_capital
 from .events import LATE, OUTSIDE, TOLD
+from .evidence import BETS, Stakes, bet_capital
 from .evidence import TOLD as TOLD_EVIDENCE
 from .spec import Spec, question_differences
 from .state import State

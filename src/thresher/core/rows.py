@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from . import forecast, formulas, intervals, question
-from .board import NEVER, SHUT
-from .capital import ABOVE, OPEN
+from . import forecast, intervals, question
+from .board import NEVER, SHUT, evt_formula
+from .evidence import ABOVE, OPEN
 from .state import State
 
 MOST = 1e300  # stands for an infinite ratio, because JSON has no infinity
@@ -173,4 +173,4 @@ def row_openness(ledger: State, arm: int) -> float:
     if not seen:
         return 0.0
     gap = abs(board.mean[arm] - ledger.rule.bar)
-    return formulas.evt_formula(gap, board.scatter[arm], seen, seen, 1.0)
+    return evt_formula(gap, board.scatter[arm], seen, seen, 1.0)

@@ -6,9 +6,8 @@ from collections.abc import MutableSequence
 from typing import Any
 
 from ..errors import UnknownPull
-from . import custom_scores, evidence, formulas, places, policies
+from . import board, custom_scores, evidence, places, policies
 from .board import choose_from_boards, rescore_arm_on_boards, rescore_boards
-from .capital import ABOVE, BETS, OPEN, UNREACHED, Stakes, capital_bets, fresh_capital
 from .cases import Cases
 from .columns import (
     FEW,
@@ -20,6 +19,7 @@ from .columns import (
     second_board_columns,
 )
 from .events import DROPPED, LATE, OUTSIDE, PENDING, TOLD, Event
+from .evidence import ABOVE, BETS, OPEN, UNREACHED, Stakes, capital_bets, fresh_capital
 from .places import History
 from .question import PLAIN
 from .spec import Spec
@@ -267,7 +267,7 @@ class State:
         """The bar that scores measure gaps from, and what they add to these: see `formulas.Rule`."""
         return state_aim(self.stakes, finds=self.finds)
 
-    def rule_for(self, budget: int | None, issued: int) -> formulas.Rule:
+    def rule_for(self, budget: int | None, issued: int) -> board.Rule:
         """How the policy scores arms, for this budget after so many pulls."""
         spec = self.spec
         return spec.policy.rule(

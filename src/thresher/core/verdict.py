@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from . import checks, row_text, sentences
-from .capital import OPEN
+from .evidence import OPEN
 from .forecast import forecast_left
 from .guarantee import USUAL, Words, guarantee, guarantee_hints
 from .rows import Row, Standing, row_of, standing_in_row

@@ -16,7 +16,7 @@ except ImportError as missing:
     raise ThresherError("the laboratory", rule=rule, remedy=remedy) from missing
 
 
-from ..core import capital as certificate
+from ..core import evidence as certificate
 from . import pictures, theory
 from .comparing import Comparison, compare, labelled
 from .delays import Delay

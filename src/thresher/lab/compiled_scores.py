@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numba
 
 from ..core import custom_scores
-from ..core.board import Board, score_on_board
-from ..core.formulas import (
+from ..core.board import (
+    Board,
     Rule,
     apt_formula,
     cheapest_formula,
@@ -23,6 +23,7 @@ from ..core.formulas import (
     evt_pf_formula,
     evt_supplement_formula,
     lsa_formula,
+    score_on_board,
     uniform_formula,
 )
 from ..core.policies import DOUBLING, Policy
@@ -53,7 +54,7 @@ def score_to_compile(gap: float, scatter: float, seen: int, weight: float, explo
 
 
 def apply_formula(rule: Any, gap: float, scatter: float, seen: int, weight: float) -> float:
-    """The value of the rule's formula, or INVALID; it replaces the function of this name in `formulas.py`."""
+    """The value of the rule's formula, or INVALID; it replaces the function of this name in `board.py`."""
     number, exploration = rule.formula, rule.exploration
     if IS_CUSTOM and number == OWN:
         value = float(score_to_compile(gap, scatter, seen, weight, exploration))

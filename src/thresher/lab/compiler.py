@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 import numba
 from numba.core.types import unliteral
 
-from ..core import board, capital, custom_scores, error_rate, evidence, formulas, places, question
+from ..core import board, custom_scores, error_rate, evidence, places, question
 from . import compiled_scores, delays, families, loops, repetition, streams
 
-CORE = (formulas, board, places, capital, evidence, error_rate, question)
+CORE = (board, places, evidence, error_rate, question)
 SHARED = (*CORE, streams, families, delays, repetition, compiled_scores)  # `apply_formula` is that of the last
 SCORED = (board, compiled_scores)  # these call a user's score
 LOOPS = (loops,)

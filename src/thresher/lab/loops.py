@@ -16,7 +16,7 @@ from ..core.board import (
     rescore_boards,
     rescore_boards_after_ask,
 )
-from ..core.capital import OPEN
+from ..core.evidence import OPEN
 from ..core.places import case_at_place
 from ..core.question import is_above, reward_for_question
 from .delays import (

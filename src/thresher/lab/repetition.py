@@ -6,23 +6,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import columns
-from ..core.board import SHUT, Board, observe_on_board, shut_on_board, stays_shut_on_board
-from ..core.capital import ABOVE, BELOW, BETS, OPEN, Stakes, reset_capital
+from ..core.board import SHUT, Board, Rule, observe_on_board, shut_on_board, stays_shut_on_board
 from ..core.error_rate import LISTS, Ranking, clear_error_rate_lists, closed_by_error_rate, update_error_rank
 from ..core.evidence import (
+    ABOVE,
+    BELOW,
+    BETS,
     FREED,
+    OPEN,
     PENDING,
     Docket,
     Ends,
+    Stakes,
     enqueue_evidence,
     give_up_evidence,
     note_evidence_lead,
+    reset_capital,
     retry_evidence,
     settle_evidence_by_count,
     tell_evidence,
     weigh_evidence,
 )
-from ..core.formulas import Rule
 from ..core.places import (
     FREE,
     KNOWN,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..core import checks, policies, state
-from ..core.capital import Stakes
+from ..core.evidence import Stakes
 from ..core.named_items import MOST_CASES
 from ..core.parameters import BARS, DEFAULTS, PARAMETERS, Bounds, Guarantee, bounds_parameter
 from ..core.policies import Policy

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..core import checks, columns, state
-from ..core.board import Board
+from ..core.board import Board, Rule
 from ..core.evidence import CHARGED, LEFT_OUT
-from ..core.formulas import Rule
 from ..core.policies import second_policy_rule
 from ..errors import InvalidInput
 from ..text.machine import available_cores

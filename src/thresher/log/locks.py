@@ -1,4 +1,4 @@
-"""Waiting and taking turns: limited waits, the queue of a file's writers, and what a fork must not copy."""
+"""Waiting and taking turns: limited waits, the queue of a file's writers, leases, and what a fork must not copy."""
 
 import contextlib
 import fcntl
@@ -6,12 +6,18 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+from ..text.phrasing import plural
+
+if TYPE_CHECKING:
+    from .store import Store
 
 Thing = TypeVar("Thing")
+BEATS = 3  # renewals in the time of one lease: two may fail, or come late
 SAID_AFTER = 2.0  # seconds until the wait is logged; together with an earlier wait for a turn, less than five
 HURRY = 5.0  # seconds after an interrupted wait in which nothing is waited for: the process is about to end
 TURN = 2.0  # seconds to wait for a turn: its holder hangs, or was stopped
@@ -260,3 +266,78 @@ class _LockWaiter(threading.Thread):
             outcome.acquire(blocking=False)
             raise
         return not outcome.acquire(blocking=False)  # it may have come at the last moment
+
+
+# -- Leases: this process renews those of the pulls that it handed out, as long as it lives ----------------------------
+
+
+class LeaseKeeper:
+    """Renews leases from one daemon thread, which exists only while this process has pending pulls.
+
+    The thread holds its keeper by a weak reference: when a study is garbage-collected, its leases run out.
+    A forked child renews none of its parent's pulls; the parent does.
+    """
+
+    def __init__(self, store: "Store", study: str, seconds: float) -> None:
+        self.store, self.study, self.seconds = store, study, seconds
+        self._forgotten = threading.Event()
+        weakref.finalize(self, self._forgotten.set).atexit = False
+        self._begin()
+        _KEEPERS.add(self)
+
+    def _begin(self) -> None:
+        self._pulls: set[int] = set()
+        self._lock = threading.Lock()
+        self._beating = False  # whether there is a thread
+
+    def hold(self, pulls: Iterable[int]) -> None:
+        """Renew these pulls from now on."""
+        with self._lock:
+            self._pulls.update(pulls)
+            if self._pulls and not self._beating:
+                self._beating = True
+                beat = (weakref.ref(self), self._forgotten, self.seconds / BEATS)
+                threading.Thread(target=_beat, args=beat, name="thresher-leases", daemon=True).start()
+
+    def let_go(self, pull: int) -> None:
+        with self._lock:
+            self._pulls.discard(pull)
+
+    def let_go_of_all(self) -> None:
+        """Stop renewing all pulls; their leases run out."""
+        with self._lock:
+            self._pulls.clear()
+
+    @property
+    def held(self) -> list[int]:
+        with self._lock:
+            return list(self._pulls)
+
+    def holds(self, pull: int) -> bool:
+        return pull in self._pulls
+
+    def beat(self) -> bool:
+        """Renew. Returns whether anything is left to renew."""
+        with self._lock:
+            pulls = sorted(self._pulls)
+            if not pulls:
+                self._beating = False  # the thread ends; the next pull starts another
+                return False
+        try:
+            self.store.renew(self.study, pulls, self.seconds)
+        except Exception as error:  # the next renewal may succeed
+            from ..text.logs import log  # here: a command that asks or tells rarely needs it
+
+            log.warning(f"the leases of {plural(len(pulls), 'pull')} could not be renewed: {error}")
+        return True
+
+
+_KEEPERS = locks_renewed_after_fork(LeaseKeeper._begin)
+
+
+def _beat(keeper: "weakref.ref[LeaseKeeper]", forgotten: threading.Event, pause: float) -> None:
+    while not forgotten.wait(pause):
+        alive = keeper()
+        if alive is None or not alive.beat():
+            return
+        del alive

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 
 from ..core import forecast, sentences
 from ..core import guarantee as guarantees
-from ..core.capital import BETS, Stakes, bet_capital, fresh_capital, mean_capital
 from ..core.events import BLAMED, DROPPED, LATE, OUTSIDE, PENDING, STATES, Event
+from ..core.evidence import BETS, Stakes, bet_capital, fresh_capital, mean_capital
 from ..core.intervals import Commit, Interval, committed_for_interval
 from ..core.revisions import Phase, weigh_revision_phase
 from ..core.row_text import DETAILS, row_text_cells
