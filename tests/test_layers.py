@@ -76,7 +76,7 @@ def test_imports_point_down(file: Path) -> None:
     assert rooms_used(file) <= ROOMS[room(file)]
 
 
-COMPILED = ("board", "capital", "error_rate", "evidence", "formulas", "places", "question")  # board.py has their rules
+COMPILED = ("board", "error_rate", "evidence", "places", "question")  # board.py has their rules
 
 
 @pytest.mark.parametrize("name", sorted({*COMPILED} - {"places"}))  # it knows the type of a specification

@@ -8,7 +8,7 @@ import pytest
 
 import thresher
 from thresher.run import loop
-from thresher.run.engines.engine import Engine
+from thresher.run.engines.local import Engine
 from thresher.run.loop import Limits, run_loop_on
 from thresher.study import Pull
 

@@ -13,7 +13,7 @@ from engines import causes, make, until
 import thresher
 from thresher.errors import StoreFailed
 from thresher.run import loop
-from thresher.run.engines.engine import Engine
+from thresher.run.engines.local import Engine
 from thresher.run.failures import WorkerLost
 from thresher.run.loop import Limits, run_loop_on
 from thresher.study import Pull

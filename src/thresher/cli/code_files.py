@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from ..depends import VERSION, file_digests
 from ..errors import CannotGoOn, InvalidInput
 from ..log.journal import storable_journal_reason
 from ..run.command.process import CASE, PULL_FIELDS, fill_command_template, process_pull_values
-from ..study import Pull
+from ..study import Pull, Study
 from ..text.masking import masked
 from .run_checks import checked_run_placeholders
 
@@ -48,6 +48,7 @@ class CodeFiles:
         self._spec: Spec | None = None
         self._seen: dict[str, Seen] = {}
         self._names: dict[Place, dict[str, None]] = {}  # the files that the pulls of an arm and a case use
+        self._study: Study | None = None  # see `watch`
         self.version: str | None = None  # that COMMAND names in its greeting
         for word in self._words:
             fixed = [name for name in _names_in(word) if not checked_run_placeholders(name)]
@@ -113,8 +114,14 @@ class CodeFiles:
         groups.append(recorded.cases.get(str(pull.case), {}))
         return [name for group in groups for name, digest in group.items() if self._content(name) != digest]
 
+    def watch(self, study: Study, agreed: Spec | None, check: Callable[[Study, Pull], None]) -> None:
+        """From now on, call this for every pull to be checked if the study has another specification than agreed."""
+        self._study, self._agreed, self._check_revision = study, agreed, check
+
     def check(self, pull: Pull) -> None:
         """Raise if a file that this pull uses has changed. Only files with a new stamp are read again."""
+        if self._study is not None and self._study.spec is not self._agreed:
+            self._check_revision(self._study, pull)
         for place in product({None, pull.arm, pull.baseline}, {None, pull.case}):
             for name in self._names.get(place, ()):
                 if name in self._seen:

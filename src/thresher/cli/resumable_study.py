@@ -142,7 +142,6 @@ class ResumableStudy:
         self.store, self.spec, self.files, self._results = store, spec, files, results
         self.fresh, self.same_code, self.is_measured = fresh, same_code, is_measured
         self._name, self._stem, self._identity = name, name_of_program(program), identity
-        self._study: Study | None = None
         self._known: Spec | None = None  # a revision's, with which this run can go on
         self._beside_others = list[str]()  # studies of other questions, on which agents are working
         self.pulls = 0  # that earlier runs made
@@ -152,7 +151,7 @@ class ResumableStudy:
         """The study: a new one, the stored one, or the stored one with its next revision."""
         for _ in range(ATTEMPTS):
             try:
-                study = self._study = self._found() or self._created()
+                study = self._found() or self._created()
             except Overtaken:
                 continue
             if self._beside_others:
@@ -163,16 +162,14 @@ class ResumableStudy:
                 self._results.bring(study)
             if is_kept_by_storage_option(study):
                 self.store.note(study.name, study.agent, self.spec.evaluator or "")
+            agreed = peek_study(study, lambda state: None if self._changes(state).any else state.spec)
+            self.files.watch(study, agreed, self.check_revision)
             return study
         rule = f"other agents changed it {ATTEMPTS} times while this one began"
         raise StudyExists("study", self._name or self._stem, rule, "try again when they have finished")
 
-    def check(self, pull: Pull) -> None:
-        """Raise if the pull was not evaluated as its revision says: a file changed, or another agent revised it."""
-        self.files.check(pull)
-        study = self._study
-        if study is None:
-            return
+    def check_revision(self, study: Study, pull: Pull) -> None:
+        """Another agent revised the study: raise if the pull was not evaluated as its revision says."""
         spec = peek_study(study, lambda state: revision_spec_of_pull(state, pull.id))
         if spec is not self._known:
             self._check_revision(study, spec)

@@ -418,7 +418,7 @@ class RunCommandJob:
     def run(self) -> None:
         """Start the engine, open the study, and make pulls until the end."""
         options, is_measured = self._options, self._resumable.is_measured
-        limits = Limits(seconds=options["seconds"], give_up=options["give_up"], check=self._resumable.check)
+        limits = Limits(seconds=options["seconds"], give_up=options["give_up"], check=self._resumable.files.check)
         workers = options["workers"] or (1 if is_measured else None)
         workers = run_command_pulls_at_once(self._evaluate, workers, options["engine"])
         check_run_open_files(workers or 0)

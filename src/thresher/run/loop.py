@@ -28,8 +28,7 @@ from . import signals
 from .command.protocol import Noted, protocol_remarks
 from .command.reward import TimedOut
 from .engines import AnyExecutor, open_engine
-from .engines.engine import Engine
-from .engines.local import Evaluate, EvaluateSharing
+from .engines.local import Engine, Evaluate, EvaluateSharing
 from .evaluator_errors import (
     error_identity,
     is_refused_evaluator_error,

@@ -21,8 +21,7 @@ from ..evaluators import (
     is_coroutine_evaluator,
     shared_by_evaluators,
 )
-from .engine import Engine
-from .local import Evaluate, EvaluateSharing, LocalProcesses, LocalThreads
+from .local import Engine, Evaluate, EvaluateSharing, LocalProcesses, LocalThreads
 from .resources import read_resources
 
 HERE, CLUSTERS = ("threads", "processes"), ("dask", "ray")

@@ -15,7 +15,7 @@ from ...text.logs import log
 from ...text.phrasing import plural
 from ..evaluators import Shared, shared_argument_async
 from ..failures import wrapped_failure
-from .engine import Engine
+from .local import Engine
 
 WIND_UP = 3.0  # seconds in which a cancelled coroutine must end
 

@@ -39,8 +39,7 @@ from ...text.logs import log
 from ...text.phrasing import plural
 from .. import signals
 from ..failures import WorkerLost
-from .engine import Engine
-from .local import Evaluate
+from .local import Engine, Evaluate
 from .outcomes import evaluate_to_outcome, unpack_outcome
 from .resources import pulls_queued_for_resources, pulls_that_fit_resources, worker_resources_in_words
 

@@ -13,8 +13,7 @@ from typing import Any
 from ...errors import CannotGoOn, InvalidInput, error_line
 from ...study import Pull
 from ..failures import WorkerLost
-from .engine import Engine
-from .local import Evaluate
+from .local import Engine, Evaluate
 from .outcomes import evaluate_to_outcome, unpack_outcome
 
 

@@ -26,8 +26,7 @@ from ...study import Pull
 from ...text.logs import log
 from .. import signals
 from ..failures import WorkerLost
-from .engine import Engine
-from .local import Evaluate
+from .local import Engine, Evaluate
 from .outcomes import evaluate_to_outcome, unpack_outcome
 from .resources import (
     pulls_queued_for_resources,
