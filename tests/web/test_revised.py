@@ -168,7 +168,7 @@ def make(storage: str) -> None:
 def test_an_open_page_goes_on_with_the_next_revision(site: Site) -> None:
     site.once(make)
     page, complaints, _ = site.open("/study/ask")
-    page.wait_for_function("document.querySelectorAll('#rows tr').length === 3")
+    until(page, "document.querySelectorAll('#rows tr').length === 3")
     assert page.inner_text("#revision").startswith(REVISION_3)
     rewarded(revise(open_store(site.storage)), 7)
     until(page, "document.querySelectorAll('#rows tr').length === 4")
