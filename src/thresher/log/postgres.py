@@ -130,7 +130,8 @@ class PostgresStore:
         )
         values = dict(zip(Event._fields, new, strict=True))
         values |= {"study": study, "first": first, "before": before, "lease": lease, "begun": begun, "over": over}
-        values |= {"end": last.seq, "last": last.digest}
+        is_alone = before == self._durable  # nobody has written since: nobody waits for the turn
+        values |= {"end": last.seq, "last": last.digest, "waits": is_alone}
         begins = lease is not None and bool(begun)
         query = schema.append_statement(is_single=is_single, begins_log=first == 1, begins=begins, ends=bool(over))
 
@@ -142,7 +143,7 @@ class PostgresStore:
             if written is None or written[0] != len(events):
                 raise store_race_lost(first)
             self._end_turn()  # nothing is left to do in it
-            connection.execute(self._server.end)
+            connection.execute("COMMIT" if is_alone else self._server.end)
             self._durable = last.digest
 
         self._server.do(work, study=study, writes=True)

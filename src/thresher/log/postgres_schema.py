@@ -68,7 +68,8 @@ def append_statement(*, is_single: bool, begins_log: bool, begins: bool, ends: b
     if ends:
         parts += """, gone AS (DELETE FROM thresher_leases WHERE study = %(study)s AND pull = ANY(%(over)s)
         AND EXISTS (SELECT 1 FROM written))"""
-    return f"WITH {parts} SELECT count(*), set_config('synchronous_commit', 'off', true) FROM written"  # noqa: S608 - of our own column names
+    level = "CASE WHEN %(waits)s::boolean THEN current_setting('synchronous_commit') ELSE 'off' END"
+    return f"WITH {parts} SELECT count(*), set_config('synchronous_commit', {level}, true) FROM written"  # noqa: S608 - of our own column names
 
 
 # Commits that wait write a message into the server's log: one that writes nothing would not wait. With it, all commits
@@ -122,8 +123,9 @@ def transaction_ends(connection: "psycopg.Connection[Any]", *, lock_timeout: flo
     whatever another program may have left in a pooled session. What is committed is then on the disk, and in the same
     tables as before. A session of our own needs the lock's timeout only, once.
 
-    An append is committed without waiting for the disk, so that the next agent gets its turn. Then a transaction that
-    only flushes waits, in the same message: no crash of the server in between can be hidden by a pooler.
+    Where several agents write, an append is committed without waiting for the disk, so that the next one gets its turn.
+    Then a transaction that only flushes waits, in the same message: no crash of the server in between can be hidden by
+    a pooler.
     """
     query = "SELECT name, reset_val FROM pg_settings WHERE name IN ('synchronous_commit', 'search_path')"
     values = {"lock_timeout": f"{lock_timeout:g}s", **dict(connection.execute(query).fetchall())}
