@@ -49,6 +49,7 @@ def _agent(site: Site) -> Iterator[None]:
 
 def test_the_token_lets_a_browser_in_and_leaves_the_address(site: Site) -> None:
     page, complaints, _ = site.open("/docs")
+    page.wait_for_load_state("networkidle")  # what is still loading would be refused
     page.context.clear_cookies()
     assert page.context.request.get(f"{site.server.url}{RUNNING}").status == 401
     page.goto(site.server.entry)
